@@ -100,7 +100,7 @@ def has_it_had_written(again: str, context: ToolContext) -> str:
 
 def forges(body: str, context: ToolContext) -> str:
     """Say a message as it stands."""
-    context._voice._say(body.encode(), b"+", b".")
+    context._writer._say(body.encode(), b"+", b".")
     return "said"
 
 

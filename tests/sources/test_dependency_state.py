@@ -7,7 +7,7 @@ import os
 import pytest
 
 from haft import ToolService
-from haft.sources.dependency_state import DEPENDED_ON, surroundings
+from haft.sources.dependency_state import DEPENDENCY_FILES, dependency_state
 from haft.surfaces.cli.main import run
 
 NEEDY = """#!/bin/sh
@@ -35,7 +35,7 @@ def package(tmp_path, monkeypatch):
 
 
 class Counting:
-    """How often tools were asked what they are."""
+    """LocationKind often tools were asked what they are."""
 
     def __init__(self, monkeypatch):
         self.times = 0
@@ -92,21 +92,21 @@ def test_a_failure_is_looked_at_again_when_its_libraries_changed(how, package, c
     assert counting.times == (1 if how == "elsewhere" else 2)
 
 
-@pytest.mark.parametrize("name", DEPENDED_ON)
+@pytest.mark.parametrize("name", DEPENDENCY_FILES)
 def test_everything_that_says_what_a_package_needs_is_seen(name, package):
     tool = package / "tools/needy"
-    before = surroundings(str(tool))
+    before = dependency_state(str(tool))
     (package / name).parent.mkdir(exist_ok=True)
     (package / name).write_text("x")
-    assert surroundings(str(tool)) != before
+    assert dependency_state(str(tool)) != before
 
 
 def test_what_is_installed_into_an_environment_is_seen(package):
     library = package / ".venv/lib/python3.12/site-packages"
     library.mkdir(parents=True)
-    before = surroundings(str(package / "tools/needy"))
+    before = dependency_state(str(package / "tools/needy"))
     os.utime(library, ns=(1, 1))
-    assert surroundings(str(package / "tools/needy")) != before
+    assert dependency_state(str(package / "tools/needy")) != before
 
 
 def test_a_failure_is_looked_at_again_when_it_would_be_confined_otherwise(package, counting):

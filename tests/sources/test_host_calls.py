@@ -268,7 +268,7 @@ def test_a_grant_of_a_call_opens_nothing_for_its_caller(places, name, again):
 def test_a_call_with_no_number_is_no_word_of_ours_and_the_worker_is_heard_all_the_same(places, number):
     body = f'{{"call": {{"id": {number}, "tool": "read_file", "arguments": {{}}, "timeout": null}}}}'
     outcome = called(places, nested_tools.forges, {"body": body})
-    assert outcome.error.message == "the worker process said something that cannot be understood"
+    assert outcome.error.message == "the worker process sent a message that cannot be understood"
 
 
 def test_a_worker_that_does_not_read_its_outcomes_makes_no_more_calls_than_are_kept_for_it():

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from haft import ToolService
 from haft.contracts import Answer, BadConfig, Exit, InvalidArguments, LimitExceeded, Limits
 from haft.sources.python import PythonTool, tool
-from haft.sources.python.frames import Frames, Voice
+from haft.sources.python.frames import FrameReader, FrameWriter
 from haft.sources.python.isolated import LARGEST_MESSAGE, Listener, search_path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -85,7 +85,7 @@ def test_the_decorated_function_stays_the_function():
 def test_what_a_worker_could_not_find_is_refused_when_described(made, why):
     with pytest.raises(BadConfig, match=why) as raised:
         _ = isolated(made, name="t").spec
-    assert "at the top of a module" in raised.value.hint
+    assert "at the top level of a module" in raised.value.hint
 
 
 def test_inner_functions_and_methods_are_refused_when_described():
@@ -500,7 +500,9 @@ def test_messages_are_told_from_output_however_the_bytes_are_split(said, data):
             expected.append((kind, payload))
     assume(not any(kind == "output" and MARKER in payload for kind, payload in expected))
     heard: list = []
-    frames = Frames(MARKER, lambda piece: add_output(heard, piece), lambda kind, payload: heard.append((kind, payload)))
+    frames = FrameReader(
+        MARKER, lambda piece: add_output(heard, piece), lambda kind, payload: heard.append((kind, payload))
+    )
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
     for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
         frames.feed(stream[start:end])
@@ -520,7 +522,7 @@ def add_output(told, data):
 @given(st.binary(max_size=200).filter(lambda data: b"\x1e" not in data))
 def test_ordinary_output_is_never_held_back(data):
     heard = []
-    frames = Frames(MARKER, heard.append, lambda *piece: pytest.fail("no piece"))
+    frames = FrameReader(MARKER, heard.append, lambda *piece: pytest.fail("no piece"))
     for byte in range(len(data)):
         frames.feed(data[byte : byte + 1])
     assert b"".join(heard) == data
@@ -528,10 +530,10 @@ def test_ordinary_output_is_never_held_back(data):
 
 def test_a_voice_is_heard(context):
     reading, writing = os.pipe()
-    voice, listener = Voice(MARKER, writing), Listener(context, MARKER)
-    voice.stderr(b"error")
-    voice.message({"progress": {"message": "ä", "fraction": 0.5, "facts": {}}})
-    voice.message({"answer": {"result": "x" * 20_000, "has_text": True, "failure": None}})
+    writer, listener = FrameWriter(MARKER, writing), Listener(context, MARKER)
+    writer.stderr(b"error")
+    writer.message({"progress": {"message": "ä", "fraction": 0.5, "facts": {}}})
+    writer.message({"answer": {"result": "x" * 20_000, "has_text": True, "failure": None}})
     os.close(writing)
     with open(reading, "rb") as file:
         while data := file.read(7):

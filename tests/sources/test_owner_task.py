@@ -6,7 +6,7 @@ import contextvars
 
 import pytest
 
-from haft.sources.owner_task import Owned
+from haft.sources.owner_task import OwnerTask
 
 
 def test_a_task_group_of_anyio_lives_across_the_tasks_that_open_use_and_close_it():
@@ -32,7 +32,7 @@ def test_a_task_group_of_anyio_lives_across_the_tasks_that_open_use_and_close_it
             group.cancel_scope.cancel()
 
     async def scenario():
-        owned = await asyncio.create_task(Owned.open(server()))
+        owned = await asyncio.create_task(OwnerTask.open(server()))
         assert [await asyncio.create_task(owned.value(number)) for number in (1, 2)] == [2, 3]
         await asyncio.create_task(owned.close())
         assert owned.is_closed
@@ -50,8 +50,8 @@ def test_what_fails_to_open_is_told_and_what_fails_to_close_too():
 
     async def scenario():
         with pytest.raises(OSError, match="opened"):
-            await Owned.open(failing(late=False))
-        owned = await Owned.open(failing(late=True))
+            await OwnerTask.open(failing(late=False))
+        owned = await OwnerTask.open(failing(late=True))
         with pytest.raises(OSError, match="closed"):
             await owned.close()
 
@@ -70,7 +70,7 @@ def test_it_is_closed_when_what_it_waits_for_has_ended_and_sees_no_variable_of_w
 
     async def scenario():
         variable.set("the first caller")
-        owned = await Owned.open(watched(), lambda event: event.wait())
+        owned = await OwnerTask.open(watched(), lambda event: event.wait())
         owned.value.set()
         await owned.close()
         assert seen == ["nobody", "closed"]

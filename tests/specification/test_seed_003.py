@@ -141,7 +141,7 @@ def test_the_schema_contract_is_centered_on_classic_function_style_schemas(haft_
     freeform = {"type": "custom", "custom": {"name": "my_tool", "format": {"type": "text"}}}
     install(haft_tools, script(schema_of(tools=[freeform])))
     listing = haft_tools.tools()["my_tool"]
-    assert listing.state == "broken" and "its tool is no function" in listing.reason
+    assert listing.state == "broken" and "its tool is not a function" in listing.reason
 
 
 # Development workflow.
@@ -261,8 +261,8 @@ def test_the_minimal_working_example_loads_in_every_form(haft_tools, form):
 # Bash tool file contract: schema.
 
 WRONG = {
-    "schema must print a JSON object to stdout.": ("[]", "`schema` prints no JSON object"),
-    "Printing invalid JSON from schema": ("{", "`schema` prints no JSON"),
+    "schema must print a JSON object to stdout.": ("[]", "`schema` does not print a JSON object"),
+    "Printing invalid JSON from schema": ("{", "`schema` does not print JSON"),
     "Required fields: id": (schema_of(id=...), "its schema has no `id`"),
     "Required fields: version": (schema_of(version=...), "its schema has no `version`"),
     "Required fields: args_mode": (schema_of(args_mode=...), "its `args_mode` is null"),

@@ -25,7 +25,7 @@ from haft.contracts import StorageFailed, ToolFailed, Unconfined
 from haft.files import try_take
 from haft.sandbox.abilities import Abilities
 from haft.sandbox.sandbox import Sandbox
-from haft.sources.agent_studio.requirements import MOST_BYTES, read_requirements, understood
+from haft.sources.agent_studio.requirements import MOST_BYTES, parse_requirements, read_requirements
 from haft.toolsets.environments import TemplateEnvironments, installer
 from haft.toolsets.environments import making as environment_making
 from haft.toolsets.environments.places import apart, base_python, key_of
@@ -675,7 +675,7 @@ def test_nothing_required_makes_an_empty_environment(place):
 )
 def test_a_line_that_reaches_further_is_refused_with_its_number(line, why):
     with pytest.raises(ToolFailed) as caught:
-        understood(f"# first\n\npydantic\n{line}\n".encode(), allow_builds=False)
+        parse_requirements(f"# first\n\npydantic\n{line}\n".encode(), allow_builds=False)
     assert "line 4 of requirements.txt" in caught.value.message and why in caught.value.message
     assert caught.value.message.isprintable()
 
@@ -684,7 +684,7 @@ def test_a_line_that_reaches_further_is_refused_with_its_number(line, why):
 @pytest.mark.parametrize("between", [" ", "=", "\t"])
 def test_no_template_says_where_packages_are_taken_from(option, between):
     with pytest.raises(ToolFailed) as caught:
-        understood(f"pydantic\n{option}{between}https://example.org/simple\n".encode(), allow_builds=True)
+        parse_requirements(f"pydantic\n{option}{between}https://example.org/simple\n".encode(), allow_builds=True)
     assert (
         "line 2 of requirements.txt" in caught.value.message and "a place to take packages from" in caught.value.message
     )
@@ -703,22 +703,22 @@ def test_no_template_says_where_packages_are_taken_from(option, between):
     ],
 )
 def test_a_plain_list_is_taken_without_its_options(content, lines):
-    found = understood(content.encode(), allow_builds=False)
+    found = parse_requirements(content.encode(), allow_builds=False)
     assert found.lines == lines and not found.has_hashes
 
 
 def test_digests_are_kept_and_then_every_package_needs_one():
     digest = "--hash=sha256:" + "0" * 64
-    found = understood(f"a==1.0 \\\n    {digest} \\\n    {digest}\nb {digest}\n".encode(), allow_builds=False)
+    found = parse_requirements(f"a==1.0 \\\n    {digest} \\\n    {digest}\nb {digest}\n".encode(), allow_builds=False)
     assert found.has_hashes and len(found.lines) == 2 and found.lines[0].count(digest) == 2
-    assert understood(b"--require-hashes\na", allow_builds=False).has_hashes
+    assert parse_requirements(b"--require-hashes\na", allow_builds=False).has_hashes
 
 
 @pytest.mark.parametrize(
     "line", ["tiny @ https://example.org/x.whl", "git+https://example.org/x@v1", "a @ git+https://b"]
 )
 def test_addresses_are_taken_where_building_is_allowed(line):
-    assert understood(line.encode(), allow_builds=True).lines == (line,)
+    assert parse_requirements(line.encode(), allow_builds=True).lines == (line,)
 
 
 def test_a_digest_that_does_not_fit_is_refused(place):
@@ -744,7 +744,7 @@ def test_requirements_that_are_no_short_text_file_are_refused(place, kind):
         file.write_bytes(b"\xff\xfe")
     assert opened(place).current(str(place.template)) is None
     with pytest.raises(ToolFailed) as caught:
-        understood(read_requirements(str(place.template)), allow_builds=True)
+        parse_requirements(read_requirements(str(place.template)), allow_builds=True)
     assert "requirements.txt" in caught.value.message
     with pytest.raises(ToolFailed):
         prepared(place)

@@ -206,7 +206,7 @@ def test_a_service_sees_its_tools_come_change_and_go_and_closes_it(toys, tmp_pat
 
 
 def test_a_source_that_fails_keeps_no_other_from_its_tools(toys, monkeypatch):
-    async def fail(self, launcher, told, *, doubted=None):
+    async def fail(self, launcher, told, *, retry_name=None):
         raise ToolFailed("the toys are out")
 
     async def play():
@@ -262,7 +262,7 @@ def test_a_source_that_is_wrong_itself_is_told_of_and_stops_nothing(toys, monkey
 
 @pytest.mark.parametrize("nonsense", [[None], ["bear"], 7], ids=repr)
 def test_what_is_no_tool_is_told_of_and_changes_nothing(toys, monkeypatch, caplog, nonsense):
-    async def nonsensical(self, launcher, told, *, doubted=None):
+    async def nonsensical(self, launcher, told, *, retry_name=None):
         return nonsense
 
     async def play():

@@ -12,7 +12,7 @@ import pytest
 from haft.config.config import load_config
 from haft.contracts import MARK, BadConfig
 from haft.service import ToolService
-from haft.sources.agent_studio.discover import Place, instances
+from haft.sources.agent_studio.discover import TemplateDirectory, instances
 from haft.sources.agent_studio.tool import spec_of
 from haft.toolsets.environments.places import MADE_BY_US, apart, base_python, digest_of, inside
 
@@ -88,7 +88,7 @@ def test_a_link_to_a_directory_is_no_part_of_a_template(served):
     folder = served.write("linked", "return 1")
     (folder.parent / "elsewhere").mkdir()
     (folder / "pydantic").symlink_to("../elsewhere")
-    (found,) = instances([Place(str(folder), "user")], [])
+    (found,) = instances([TemplateDirectory(str(folder), "user")], [])
     assert "link to a directory" in found.problem
 
 
@@ -113,11 +113,11 @@ def test_a_module_that_is_swapped_on_the_way_is_not_run(served):
             return await served.call("swapped")
 
     outcome = asyncio.run(play())
-    assert outcome.status == "error" and "was changed while the call was on its way" in outcome.error.message
+    assert outcome.status == "error" and "has changed since the call started" in outcome.error.message
 
 
 def test_other_user_parameters_are_another_definition(tmp_path):
-    (found,) = instances([Place(str(loaded.written(tmp_path / "x", "return 1")), "user")], [])
+    (found,) = instances([TemplateDirectory(str(loaded.written(tmp_path / "x", "return 1")), "user")], [])
     known = {"description": "", "inputSchema": {}, "digest": "d", "userParameters": [], "isStrict": False}
     digests = {spec_of(known, one).digest for one in (found, _with(found, "one"), _with(found, "two"))}
     assert len(digests) == 3 and not any("one" in digest for digest in digests)

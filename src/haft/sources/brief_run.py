@@ -1,4 +1,7 @@
-"""Asking a program what it is. It is foreign code: it runs in the sandbox, for a short time, and may say little."""
+"""Runs a foreign program in the sandbox for a short time and returns its output: to describe a tool, for example.
+
+Time and output are limited.
+"""
 
 from __future__ import annotations
 
@@ -12,30 +15,30 @@ from haft.contracts import Command, EndedChild, HaftError, Launcher, MachineErro
 
 DESCRIBE_SECONDS: Final = 5.0
 MAX_STDOUT: Final = 1_000_000
-"""Bytes of stdout. Nobody describes a tool in more."""
+"""Bytes. No description needs more."""
 MAX_STDERR: Final = 8_000
-"""Bytes of stderr that are kept."""
+"""Bytes that are kept, the last ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramOutput:
-    """What came of asking."""
+    """What a program printed, and how it ended."""
 
     stdout: bytes = b""
     stderr: bytes = b""
     exit_code: int | None = None
-    """None where it did not end by itself."""
+    """None if haft stopped it, or it did not start."""
     seconds: float = 0.0
     timed_out: bool = False
-    """It had not answered in time."""
+    """Whether it was stopped at its deadline."""
     is_too_long: bool = False
-    """It said more than anyone reads."""
+    """Whether it was stopped because it printed more than `MAX_STDOUT` bytes."""
     left_processes: tuple[str, ...] = ()
-    """Processes that it left behind."""
+    """The commands of processes that it left running. They have been ended."""
     start_failure: str | None = None
     """Why it could not be started."""
     is_machine_fault: bool = False
-    """Whether that is the machine's fault rather than its own."""
+    """Whether the machine caused that, and not the program."""
 
 
 class _OutputCollector:
@@ -48,7 +51,7 @@ class _OutputCollector:
         kept = self.streams[stream]
         if stream == "stderr":
             kept += data
-            del kept[:-MAX_STDERR]  # What went wrong is said last.
+            del kept[:-MAX_STDERR]  # Programs print the cause of a failure last.
             return
         if len(kept) + len(data) > MAX_STDOUT:
             self.too_much.set()
@@ -59,7 +62,7 @@ class _OutputCollector:
 
 
 async def run_briefly(command: Command, launcher: Launcher, *, seconds: float = DESCRIBE_SECONDS) -> ProgramOutput:
-    """Run a program, to its end or to ours."""
+    """Run a program until it ends, until the deadline, or until it has printed too much."""
     collector = _OutputCollector()
     begun = time.monotonic()
     running = asyncio.ensure_future(launcher.run(replace(command, hurried=True), collector))
@@ -69,7 +72,7 @@ async def run_briefly(command: Command, launcher: Launcher, *, seconds: float = 
     finally:
         flooded.cancel()
         timed_out = not running.done() and not collector.too_much.is_set()
-        running.cancel()  # What it left is gone with it, before this returns.
+        running.cancel()  # Ends the processes that it started, too, before this function returns.
         results = await asyncio.gather(running, return_exceptions=True)
     failure, is_machine_fault, exit_code = None, False, None
     match results[0]:
@@ -96,5 +99,5 @@ async def run_briefly(command: Command, launcher: Launcher, *, seconds: float = 
 
 
 def stderr_summary(stderr: bytes) -> str:
-    """The line that says what went wrong."""
+    """The line of stderr that names the cause of a failure."""
     return failure_line(stderr.decode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""What a program depends on beside its own file, as far as a look shows: when that changes, a failure may be mended."""
+"""The state of the files that a program depends on besides its own. When the state changes, a failure may be fixed."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import Final
 from haft.files import package_of
 from haft.sources.identity import identity_at
 
-DEPENDED_ON: Final = (
+DEPENDENCY_FILES: Final = (
     "package.json", "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "yarn.lock", "bun.lock", "bun.lockb",
     "deno.json", "deno.lock", "pyproject.toml", "uv.lock", "poetry.lock", "requirements.txt",
     "node_modules", "node_modules/.package-lock.json", ".venv", ".venv/pyvenv.cfg",
 )  # fmt: skip
-"""Of a package: what says which libraries it needs, and where they lie."""
+"""Files of a package that list its libraries, and the directories that hold these libraries."""
 
 
-def surroundings(path: str, folder: str | None = None) -> str:
-    """Another text when any of it changed: of the package that a file is part of, of its directory, of its `folder`."""
+def dependency_state(path: str, folder: str | None = None) -> str:
+    """A text that changes when a dependency file changes: in the package of a file, in its directory, or in
+    `folder`."""
     around = (package_of(path), os.path.dirname(os.path.realpath(path)), folder)
     found = []
     for place in dict.fromkeys(each for each in around if each is not None):
-        names = [os.path.join(place, name) for name in DEPENDED_ON]
+        names = [os.path.join(place, name) for name in DEPENDENCY_FILES]
         names += sorted(glob.glob(os.path.join(glob.escape(place), ".venv", "lib", "python*", "site-packages")))
         found += [f"{name}={identity}" for name in names if (identity := identity_at(name)) is not None]
     return "\n".join(found)

@@ -1,4 +1,5 @@
-"""What formats whose files are asked what they are have in common: looking for them, asking them, listing them."""
+"""The base of all formats whose files haft describes by running them: find the files, describe them, list their
+tools."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from haft.contracts import AskingLauncher, Definitions, Found, Grants, Provenance, State, ToolSpec
-from haft.sources.dependency_state import surroundings
+from haft.sources.dependency_state import dependency_state
 from haft.sources.description_cache import (
     NO_SANDBOX,
     NOT_DESCRIBED,
@@ -25,7 +26,7 @@ from haft.sources.port import ProgressCallback, ToolSource
 
 
 class DescribableFile(Describable, Protocol):
-    """A file that is asked what it is."""
+    """A tool file that haft describes by running it."""
 
     @property
     def path(self) -> str: ...
@@ -39,8 +40,8 @@ P = TypeVar("P", bound=DescribableFile)
 
 
 class DescribingSource(ToolSource, Generic[P]):
-    """A source of tools that lie in files. `files` gives those that there are; `why_disabled` says of one why it is
-    off."""
+    """A source of tools in files. `files` returns the files that exist; `why_disabled` returns why a file is disabled,
+    or None."""
 
     def __init__(
         self,
@@ -51,75 +52,75 @@ class DescribingSource(ToolSource, Generic[P]):
     ) -> None:
         self._files = files
         self._granted = granted
-        self._answers = DescriptionCache(definitions, self.surroundings, self._granted_to)
+        self._cache = DescriptionCache(definitions, self.dependency_state, self._granted_to)
         self._why_disabled = why_disabled
         self._seen: list[P] = []
-        self._unasked: frozenset[str] = frozenset()
+        self._skipped: frozenset[str] = frozenset()
         self._has_failures = False
         """Whether a file could not be understood, when tools were last listed."""
 
     def _granted_to(self, file: P, known: Mapping[str, Any]) -> Grants:
-        """What a file may have when it is asked what it is."""
-        bare = self.bare(file, {})
+        """What a file may access while it is described."""
+        spec = self.undescribed_spec(file, {})
 
         def is_taken(name: str) -> bool:
             before = itertools.takewhile(lambda each: each.key != file.key, self._seen)
-            return any(name == self._last_name(each) for each in before if self.holds_name(each))
+            return any(name == self._current_name(each) for each in before if self.holds_name(each))
 
-        said = self.said(known)
-        return self._granted(DescribedFile(said, bare.name, bare.kind, file.path, file.provenance, is_taken))
+        name = self.last_name(known)
+        return self._granted(DescribedFile(name, spec.name, spec.kind, file.path, file.provenance, is_taken))
 
-    def _last_name(self, file: P) -> str:
-        """What a file called its tool last; what it is listed by where it never did."""
-        return self.said(self._answers.of(file)) or self.bare(file, {}).name
+    def _current_name(self, file: P) -> str:
+        """The name that a file last gave its tool; the name it is listed by if it never gave one."""
+        return self.last_name(self._cache.get(file)) or self.undescribed_spec(file, {}).name
 
-    def surroundings(self, file: P) -> str:
-        """What a file may depend on: another text when that changed."""
-        return surroundings(file.path)
+    def dependency_state(self, file: P) -> str:
+        """The state of what a file may depend on: a text that changes with it."""
+        return dependency_state(file.path)
 
-    def said(self, known: Mapping[str, Any]) -> str | None:
-        """What a file called its tool last."""
-        said = known.get("name", known.get("was"))
-        return said if isinstance(said, str) else None
+    def last_name(self, known: Mapping[str, Any]) -> str | None:
+        """The name that a file last gave its tool."""
+        name = known.get("name", known.get("was"))
+        return name if isinstance(name, str) else None
 
     def holds_name(self, file: P) -> bool:
-        """Whether no later file can have its name."""
+        """Whether the name of this file is taken for all later files."""
         return True
 
     @abstractmethod
     async def describe(self, file: P, launcher: AskingLauncher, seconds: float) -> CacheEntry:
-        """Ask one file what it is."""
+        """Run one file to get its description."""
 
     @abstractmethod
     def tools_of(self, file: P, known: Mapping[str, Any]) -> Iterator[Found]:
-        """The tools of a file that said what it is."""
+        """The tools of a file that is described."""
 
     @abstractmethod
-    def bare(self, file: P, known: Mapping[str, Any]) -> ToolSpec:
-        """What can be said of a file that has not spoken, but for what it said when it was another."""
+    def undescribed_spec(self, file: P, known: Mapping[str, Any]) -> ToolSpec:
+        """The spec of a file without a description. `known` may have the name from an earlier description."""
 
     def find(self) -> Iterable[Found]:
-        self.look()
+        self.scan()
         return list(self.found())
 
     @property
     def is_incomplete(self) -> bool:
-        return bool(self.unknown())
+        return bool(self.undescribed())
 
     async def refresh(
-        self, launcher: AskingLauncher, told: ProgressCallback, *, doubted: str | None = None
+        self, launcher: AskingLauncher, progress: ProgressCallback, *, retry_name: str | None = None
     ) -> Iterable[Found] | None:
         import asyncio
 
-        is_other = await asyncio.to_thread(self.look)
-        if doubted is not None:
-            self.doubt(doubted)
-        if self.unknown():
-            is_other = True
+        has_changed = await asyncio.to_thread(self.scan)
+        if retry_name is not None:
+            self.retry(retry_name)
+        if self.undescribed():
+            has_changed = True
             # Without a sandbox, files that a clone brought are not run because someone lists tools.
-            but = frozenset() if await launcher.is_confined() else frozenset({"workspace"})
-            await self.ask(launcher, told, but=but)
-        return list(self.found()) if is_other else None
+            skip = frozenset() if await launcher.is_confined() else frozenset({"workspace"})
+            await self.describe_files(launcher, progress, skip=skip)
+        return list(self.found()) if has_changed else None
 
     def places(self) -> Iterable[str]:
         for each in self._seen:
@@ -128,7 +129,7 @@ class DescribingSource(ToolSource, Generic[P]):
                 yield os.path.realpath(each.path)
 
     def due(self) -> bool:
-        # What a file depends on and lacks may lie anywhere.
+        # A missing dependency may appear anywhere on this machine, so no watch would report it.
         return self._has_failures
 
     def is_current(self, spec: ToolSpec) -> bool:
@@ -136,65 +137,65 @@ class DescribingSource(ToolSource, Generic[P]):
         return seen is not None and identity_at(spec.origin) == seen.identity
 
     def forget_failure(self, file: P) -> None:
-        """Ask a file again when tools are listed, if it could not be understood before."""
-        self._answers.forget_failure(file)
+        """Describe a file again at the next listing, if its description failed."""
+        self._cache.forget_failure(file)
 
-    def look(self) -> bool:
-        """See what lies there now; whether that is anything else than before."""
+    def scan(self) -> bool:
+        """Look for files again. Returns whether anything changed."""
         before, self._seen = self._seen, list(self._files())
         return self._seen != before
 
-    def unknown(self) -> list[P]:
-        """The files that have to be asked what they are. None where their tools could not be called anyway."""
-        return [each for each in self._seen if self.why_not(each) is None and self._answers.is_outdated(each)]
+    def undescribed(self) -> list[P]:
+        """The files that must be described. Files whose tools cannot be called anyway are left out."""
+        return [each for each in self._seen if self.why_not(each) is None and self._cache.is_outdated(each)]
 
-    def doubt(self, name: str) -> None:
-        """Ask again what could not be understood and is listed by this name."""
+    def retry(self, name: str) -> None:
+        """Describe a file again if its description failed and it is listed by this name."""
         for each in self._seen:
-            if self.bare(each, self._answers.of(each)).name == name:
-                self._answers.doubt(each)
+            if self.undescribed_spec(each, self._cache.get(each)).name == name:
+                self._cache.retry(each)
 
-    async def ask(
+    async def describe_files(
         self,
         launcher: AskingLauncher,
-        told: ProgressCallback = lambda _done, _all: None,
+        progress: ProgressCallback = lambda _done, _all: None,
         *,
-        but: frozenset[str] = frozenset(),
+        skip: frozenset[str] = frozenset(),
     ) -> None:
-        """Ask those that are not known, and keep what they say; `but` those of these provenances."""
-        self._unasked = but
-        wanted = [each for each in self.unknown() if each.provenance not in but]
+        """Describe the files that are not described yet, except files with a provenance in `skip`."""
+        self._skipped = skip
+        wanted = [each for each in self.undescribed() if each.provenance not in skip]
         if wanted:
-            await self._answers.ask(wanted, self._seen, self.describe, launcher, told)
+            await self._cache.describe_many(wanted, self._seen, self.describe, launcher, progress)
 
     def found(self) -> Iterator[Found]:
-        """Every tool of every file, or why there is none."""
+        """Every tool of every file; for a file without tools, the reason."""
         self._has_failures = False
         for each in self._seen:
             if (why_not := self.why_not(each)) is not None:
-                yield Found(self.bare(each, {}), None, *why_not)
+                yield Found(self.undescribed_spec(each, {}), None, *why_not)
             else:
-                yield from self.found_at(each, self._answers.of(each))
+                yield from self.found_in(each, self._cache.get(each))
 
-    def found_at(self, each: P, known: Mapping[str, Any]) -> Iterator[Found]:
-        """The tools of one file, by what is known of it."""
+    def found_in(self, each: P, known: Mapping[str, Any]) -> Iterator[Found]:
+        """The tools of one file, by its cache entry."""
         if known.get("identity") != each.identity:
-            why = NO_SANDBOX if each.provenance in self._unasked else NOT_DESCRIBED
-            yield Found(self.bare(each, known), None, "broken", why)
+            why = NO_SANDBOX if each.provenance in self._skipped else NOT_DESCRIBED
+            yield Found(self.undescribed_spec(each, known), None, "broken", why)
         elif "problem" in known:
             self._has_failures = True
             state: State = "needs-config" if known.get("needsConfig") else "broken"
-            yield Found(self.bare(each, known), None, state, self.told(each, known["problem"]))
+            yield Found(self.undescribed_spec(each, known), None, state, self.shown_problem(each, known["problem"]))
         else:
             yield from self.tools_of(each, known)
 
-    def told(self, each: P, problem: str) -> str:
-        """A problem, for whoever may not see which file has it."""
+    def shown_problem(self, each: P, problem: str) -> str:
+        """A problem with the path of its file, for listings that do not show the path."""
         return f"{each.path}: {problem}"
 
     def why_not(self, each: P) -> tuple[State, str] | None:
-        """Why a file's tools could not be called, whatever it says."""
+        """Why the tools of a file cannot be called, whatever its description says; None if they can."""
         if each.problem is not None:
-            return "broken", self.told(each, each.problem)
+            return "broken", self.shown_problem(each, each.problem)
         why = self._why_disabled(each)
         return None if why is None else ("disabled", why)

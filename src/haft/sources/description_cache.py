@@ -1,8 +1,9 @@
-"""What files said of themselves when they were asked: kept by their identity, and asked for many at once.
+"""The descriptions that tool files gave of themselves, cached by the identity of each file.
 
-Failures are kept too, so that a file is asked once, until something changes that it may depend on. Not kept is what the
-machine is to blame for, and what had too little time because many were asked before it. Importing this starts nothing
-and is cheap.
+haft describes a file once: it runs the file and keeps the description, or the failure. haft describes the file again
+when the file changes, or, after a failure, when something changes that the file may depend on. A failure is not cached
+if the machine caused it, or if the file had too little time because many files were described at once. Importing this
+module is cheap and starts nothing.
 """
 
 from __future__ import annotations
@@ -16,72 +17,73 @@ from haft.contracts import NO_GRANTS, AskingLauncher, Definitions, Grants, Prove
 from haft.sources.port import ProgressCallback
 from haft.values import dataclass
 
-AT_ONCE: Final = 48
+MAX_AT_ONCE: Final = 48
 FAIR_SECONDS: Final = 2.0
-"""Who had less time than this, because many were asked, is asked again next time."""
+"""A file that had less time than this, because many files were described at once, is described again next time."""
 LEAST_SECONDS: Final = 0.5
-NOT_DESCRIBED: Final = "it was not asked yet what it is: list the tools again"
+NOT_DESCRIBED: Final = "it is not described yet: list the tools again"
 NO_SANDBOX: Final = (
-    "it was not asked what it is, for nothing on this machine would confine it: look at it, and name it by its path"
+    "it is not described, because this machine has no sandbox to run it in: read the file, then call it by its path"
 )
 
 CacheEntry = dict[str, Any]
-"""What is kept of one file: its identity, and its description or its problem.
+"""What is kept about one file: its identity, and its description or its problem.
 
-`passing` where it is not to be kept; `needs` names a program that was missing when it was asked; of a failure,
-`around` is what it may depend on, as it was then, and `was` what the file called itself before."""
+`passing` marks an entry that is not saved. `needs` names a program that was missing when the file was described. A
+failure also has `around`, the state of its dependencies at that time, and `was`, the last name the file gave its
+tool."""
 
 
 class Describable(Protocol):
-    """A file that can be asked."""
+    """A file that haft can describe."""
 
     @property
     def key(self) -> str:
-        """By which it is known: its path, where it has one to itself."""
+        """The key of the file in its group: its path, if no other tool has the same path."""
         ...
 
     @property
     def group(self) -> str:
-        """What it is kept with."""
+        """The name of the group that the file's entry is stored in."""
         ...
 
     @property
     def identity(self) -> str:
-        """Another one when the file is another, or was changed."""
+        """A text that changes when the file is replaced or modified."""
         ...
 
 
 A = TypeVar("A", bound=Describable)
 
-Ask = Callable[[A, AskingLauncher, float], Awaitable[CacheEntry]]
+DescribeFile = Callable[[A, AskingLauncher, float], Awaitable[CacheEntry]]
 
 
 @dataclass(frozen=True, slots=True)
 class DescribedFile:
-    """A file that is asked what it is, and the name under which a rule may speak of it."""
+    """A file that is being described, and the name by which a rule may refer to it."""
 
-    said: str | None
-    """What it called its tool last; None where it never did."""
-    otherwise: str
-    """By which it is listed before it does."""
+    last_name: str | None
+    """The name that the file last gave its tool; None if it never gave one."""
+    listed_name: str
+    """The name that the file is listed by until it gives one."""
     kind: str
     path: str
     provenance: Provenance
     is_taken: Callable[[str], bool]
-    """Whether a tool of a name is another file, which comes before this one."""
+    """Whether an earlier file already has a given tool name."""
 
 
 GrantsFor = Callable[[DescribedFile], Grants]
-"""What a rule lets a file have when it is asked."""
+"""Returns what the rules grant a file while it is described."""
 
 
-def no_grants(_claim: DescribedFile) -> Grants:
-    """Where no rule says anything."""
+def no_grants(_file: DescribedFile) -> Grants:
+    """Grant nothing: the default without rules."""
     return NO_GRANTS
 
 
 class DescriptionCache:
-    """The answers of files of one kind."""
+    """The cached descriptions of all files of one format."""
 
     def __init__(
         self,
@@ -89,46 +91,46 @@ class DescriptionCache:
         around: Callable[[Any], str] = lambda _file: "",
         granted: Callable[[Any, Mapping[str, Any]], Grants] = lambda _file, _known: NO_GRANTS,
     ) -> None:
-        """`around` says of a file what it may depend on: another text when that changed. `granted` says what it may
-        have when it is asked, by what it said before."""
+        """`around` returns the state of what a file may depend on, as a text that changes with it. `granted` returns
+        what a file may access while it is described, given its cache entry."""
         self._around = around
         self._definitions = definitions
         self._granted = granted
         self._known: dict[str, dict[str, CacheEntry]] = {}
         """By group, then by key."""
 
-    def of(self, file: Describable) -> Mapping[str, Any]:
-        """What a file said last, whether it is still the same file or not; nothing where it was never asked."""
+    def get(self, file: Describable) -> Mapping[str, Any]:
+        """The last entry of a file, even if the file has changed since; empty if the file was never described."""
         if file.group not in self._known:
             kept = self._definitions.load(file.group)
             self._known[file.group] = {path: one for path, one in kept.items() if isinstance(one, dict)}
         return self._known[file.group].get(file.key, {})
 
     def is_outdated(self, file: Describable) -> bool:
-        """Whether a file must be asked, or asked again."""
-        known = self.of(file)
+        """Whether a file must be described, for the first time or again."""
+        known = self.get(file)
         if known.get("identity") != file.identity or known.get("passing"):
             return True
-        told = _told(self._granted(file, known))
-        if told != known.get("granted") and (told is None or told != known.get("refused")):
+        names = _grant_names(self._granted(file, known))
+        if names != known.get("granted") and (names is None or names != known.get("refused")):
             return True
         if "problem" not in known:
             return False
         needs = known.get("needs")
-        return (needs is not None and is_found(needs)) or known.get("around") != self._depended_on(file)
+        return (needs is not None and is_found(needs)) or known.get("around") != self._dependencies(file)
 
-    def _depended_on(self, file: Describable) -> str:
+    def _dependencies(self, file: Describable) -> str:
         return f"{self._definitions.context}\n{self._around(file)}"
 
-    def doubt(self, file: Describable) -> None:
-        """Ask a file again that could not be understood."""
-        known = self.of(file)
+    def retry(self, file: Describable) -> None:
+        """Describe a file again if its last description failed."""
+        known = self.get(file)
         if "problem" in known:
             self._known[file.group][file.key] = {**known, "passing": True}
 
     def forget_failure(self, file: Describable) -> None:
-        """Ask a file again that could not be understood, whoever looks next."""
-        if "problem" in self.of(file):
+        """Delete a saved failure, so that the next process that lists tools describes the file again."""
+        if "problem" in self.get(file):
             del self._known[file.group][file.key]
             self._save(file.group)
 
@@ -136,32 +138,39 @@ class DescriptionCache:
         kept = {key: one for key, one in self._known[group].items() if not one.get("passing")}
         self._definitions.save(group, kept)
 
-    async def ask_one(
-        self, file: A, ask: Ask[A], launcher: AskingLauncher, seconds: float, besides: Grants = NO_GRANTS
+    async def describe_one(
+        self, file: A, describe: DescribeFile[A], launcher: AskingLauncher, seconds: float, extra: Grants = NO_GRANTS
     ) -> CacheEntry:
-        """Ask one file, with what a rule grants to the tool that it is taken for; where it then says that it is another
-        one, that answer counts for nothing, and it is asked without. `besides` is what it has anyway."""
-        grants = self._granted(file, self.of(file))
-        without = launcher if besides == NO_GRANTS else launcher.granting(besides)
+        """Describe one file with the grants that a rule gives to the tool of its last name. If the file then gives
+        another name, that answer is dropped, and the file is described again without these grants. The file has the
+        grants in `extra` in both cases."""
+        grants = self._granted(file, self.get(file))
+        without = launcher if extra == NO_GRANTS else launcher.granting(extra)
         if grants == NO_GRANTS:
-            return await ask(file, without, seconds)
-        known = await ask(file, launcher.granting(besides | grants), seconds)
+            return await describe(file, without, seconds)
+        known = await describe(file, launcher.granting(extra | grants), seconds)
         if "problem" in known or self._granted(file, known) == grants:
-            return {**known, "granted": _told(grants)}
-        return {**await ask(file, without, seconds), "refused": _told(grants)}
+            return {**known, "granted": _grant_names(grants)}
+        return {**await describe(file, without, seconds), "refused": _grant_names(grants)}
 
-    async def ask(
-        self, wanted: Sequence[A], every: Iterable[A], ask: Ask[A], launcher: AskingLauncher, told: ProgressCallback
+    async def describe_many(
+        self,
+        wanted: Sequence[A],
+        every: Iterable[A],
+        describe: DescribeFile[A],
+        launcher: AskingLauncher,
+        progress: ProgressCallback,
     ) -> None:
-        """Ask some of every file that there is, and keep what they say."""
-        around = {file.key: self._depended_on(file) for file in wanted}
+        """Describe the files in `wanted` and keep their entries. `every` are all files that exist: entries of others
+        are dropped."""
+        around = {file.key: self._dependencies(file) for file in wanted}
 
         async def granted(file: A, launcher: AskingLauncher, seconds: float) -> CacheEntry:
-            return await self.ask_one(file, ask, launcher, seconds)
+            return await self.describe_one(file, describe, launcher, seconds)
 
-        answers = await ask_all(wanted, granted, launcher, told)
+        answers = await describe_all(wanted, granted, launcher, progress)
         for file in wanted:
-            before = self.of(file)
+            before = self.get(file)
             self._known[file.group].pop(file.key, None)
             if file.key in answers:
                 known = answers[file.key]
@@ -174,22 +183,26 @@ class DescriptionCache:
             self._save(group)
 
 
-def _told(grants: Grants) -> dict[str, Any] | None:
-    """By which it is known whether a file would be given the same again. Names, no values."""
+def _grant_names(grants: Grants) -> dict[str, Any] | None:
+    """Grants as they are stored, to see later whether a file would get the same again. Names only, no values."""
     if grants == NO_GRANTS:
         return None
     return {"network": grants.network, "env": list(grants.env), "read": list(grants.read)}
 
 
-async def ask_all(
-    wanted: Sequence[A], ask: Ask[A], launcher: AskingLauncher, told: ProgressCallback = lambda _done, _all: None
+async def describe_all(
+    wanted: Sequence[A],
+    describe: DescribeFile[A],
+    launcher: AskingLauncher,
+    progress: ProgressCallback = lambda _done, _all: None,
 ) -> dict[str, CacheEntry]:
-    """What each file says, by its key: many at once, within one deadline. One without an entry was not asked."""
+    """The new entry of each file, by its key. Describes many files at once, within one deadline: a file without an
+    entry was not described in time."""
     import asyncio
 
     from haft.sources.brief_run import DESCRIBE_SECONDS
 
-    slots = asyncio.Semaphore(AT_ONCE)
+    slots = asyncio.Semaphore(MAX_AT_ONCE)
     until = time.monotonic() + DESCRIBE_SECONDS
     answers: dict[str, CacheEntry] = {}
 
@@ -197,8 +210,8 @@ async def ask_all(
         async with slots:
             seconds = until - time.monotonic()
             if seconds >= LEAST_SECONDS:
-                answers[file.key] = await ask(file, launcher, seconds)
-        told(len(answers), len(wanted))
+                answers[file.key] = await describe(file, launcher, seconds)
+        progress(len(answers), len(wanted))
 
     async with asyncio.TaskGroup() as group:
         for file in wanted:
@@ -207,7 +220,7 @@ async def ask_all(
 
 
 def is_found(program: str) -> bool:
-    """Whether a program is on this machine."""
+    """Whether a program exists on this machine."""
     if os.sep in program:
         return os.path.exists(program)
     places = os.environ.get("PATH", os.defpath).split(os.pathsep)

@@ -1,4 +1,4 @@
-"""Which file it is, so that a change of it is seen."""
+"""The identity of a file: a text that changes when the file is replaced or modified."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import os
 
 
 def identity_of(found: os.stat_result) -> str:
-    """What changes when a file does."""
+    """The identity of a file, from its stat."""
     return f"{found.st_dev}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}:{found.st_ctime_ns}"
 
 
 def identity_at(path: str) -> str | None:
-    """The identity of the file at a path, links followed; None where there is none."""
+    """The identity of the file at a path, following links; None if there is none."""
     try:
         return identity_of(os.stat(path))
     except (OSError, ValueError):

@@ -1,7 +1,8 @@
-"""Keeps something open in a task of its own.
+"""Keeps a context manager open in a task of its own.
 
-Libraries built on anyio want to be closed by the task that opened them: their task groups and cancel scopes belong to
-it. A session is opened by its first call and closed by whoever ends it, which are two tasks. So a third one owns it.
+Libraries built on anyio must be closed by the task that opened them: their task groups and cancel scopes belong to that
+task. The first call opens a session, and another task closes it. So a third task owns the session: it opens and closes
+it.
 """
 
 from __future__ import annotations
@@ -15,29 +16,29 @@ from typing import Generic, TypeVar
 Value = TypeVar("Value")
 
 
-class Owned(Generic[Value]):
-    """An open context manager and the task that opened it."""
+class OwnerTask(Generic[Value]):
+    """An open context manager, and the task that opened it and will close it."""
 
-    def __init__(self, value: Value, task: asyncio.Task[None], wanted: asyncio.Event) -> None:
+    def __init__(self, value: Value, task: asyncio.Task[None], close_requested: asyncio.Event) -> None:
         self.value = value
         self._task = task
-        self._wanted = wanted
+        self._close_requested = close_requested
 
     @classmethod
     async def open(
         cls,
-        opening: contextlib.AbstractAsyncContextManager[Value],
+        manager: contextlib.AbstractAsyncContextManager[Value],
         until: Callable[[Value], Awaitable[object]] | None = None,
-    ) -> Owned[Value]:
-        """Open it. It is closed by `close`, or when what `until` gives has come to its end."""
+    ) -> OwnerTask[Value]:
+        """Open the manager. `close` closes it; so does the end of the awaitable that `until` returns."""
         opened: asyncio.Future[Value] = asyncio.get_running_loop().create_future()
-        wanted = asyncio.Event()
-        # A context of its own: whoever calls first is not who everything in it is done for.
-        task = asyncio.create_task(_own(opening, opened, wanted, until), context=contextvars.Context())
+        close_requested = asyncio.Event()
+        # An empty context: the context variables of the first caller must not apply to all later calls.
+        task = asyncio.create_task(_own(manager, opened, close_requested, until), context=contextvars.Context())
         try:
-            return cls(await asyncio.shield(opened), task, wanted)
+            return cls(await asyncio.shield(opened), task, close_requested)
         except BaseException:
-            wanted.set()
+            close_requested.set()
             if not opened.done():
                 task.cancel()
             await asyncio.wait([task])
@@ -48,22 +49,22 @@ class Owned(Generic[Value]):
         return self._task.done()
 
     async def close(self) -> None:
-        """Have its task close it, and wait for that. Raises what closing raised."""
-        self._wanted.set()
+        """Let the task close the manager, and wait for that. Raises what closing raised."""
+        self._close_requested.set()
         await asyncio.shield(self._task)
 
 
 async def _own(
-    opening: contextlib.AbstractAsyncContextManager[Value],
+    manager: contextlib.AbstractAsyncContextManager[Value],
     opened: asyncio.Future[Value],
-    wanted: asyncio.Event,
+    close_requested: asyncio.Event,
     until: Callable[[Value], Awaitable[object]] | None,
 ) -> None:
     try:
-        async with opening as value:
+        async with manager as value:
             if not opened.done():
                 opened.set_result(value)
-            ends = [asyncio.ensure_future(wanted.wait())]
+            ends = [asyncio.ensure_future(close_requested.wait())]
             if until is not None:
                 ends.append(asyncio.ensure_future(until(value)))  # type: ignore[arg-type]
             try:

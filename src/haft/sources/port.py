@@ -1,9 +1,9 @@
-"""What a format of tools is to the rest of haft: a `ToolSource`, opened for one workspace.
+"""The interface of a tool format to the rest of haft: `ToolSource`, opened for one workspace.
 
-`toolsets/formats.py` has the table of all sources. Whoever lists, searches, checks, calls or diagnoses tools goes
-through this port and knows no format. A source starts no process itself: it is handed a launcher where it needs one.
-Tools may come from files, packages, or programs and servers that answer late or not at all: `find` never waits for
-them, and `refresh` may.
+`toolsets/formats.py` has the table of all sources. All code that lists, searches, checks, calls or diagnoses tools uses
+this interface and knows no format. A source starts no process itself: methods that need one get a launcher. Tools come
+from files and packages, and also from programs and servers that answer slowly or never: `find` never waits for them,
+`refresh` may.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from haft.sources.checks.findings import Report
 
 ProgressCallback = Callable[[int, int], None]
-"""ProgressCallback how many of how many were asked what they are."""
+"""Called with two numbers: how many tools are described, and how many will be."""
 
 
 class SourceHost(Protocol):
-    """What a source is opened with."""
+    """What a source gets when it is opened."""
 
     @property
     def workspace(self) -> str:
-        """Its real path."""
+        """The real path of the workspace."""
         ...
 
     @property
@@ -39,22 +39,23 @@ class SourceHost(Protocol):
     def definitions(self) -> Definitions: ...
     @property
     def sessions(self) -> SessionLauncher | None:
-        """Starts programs that outlive a call; None where nothing is called."""
+        """Starts programs that outlive a call; None if this host calls no tools."""
         ...
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The settings in force, by their dotted names; none where nobody configured anything."""
+        """The settings in force, by their dotted names; empty without configuration."""
         ...
 
     @property
     def renew(self) -> Callable[[], Awaitable[None]]:
-        """To be awaited when its tools are others for a reason that no place shows: a server said so."""
+        """Awaited by the source when its tools changed for a reason that no watched place shows, such as a message from
+        a server."""
         ...
 
     @property
     def listed(self) -> Callable[[str | None], Sequence[Listing]]:
-        """All tools as they are listed in a thread, those of other sources too."""
+        """Returns all tools as a thread sees them, from all sources."""
         ...
 
 
@@ -66,86 +67,88 @@ class Target:
     format: str
     """The name of the source that checks it."""
     folder: str | None = None
-    """The skill's that it is part of."""
+    """The folder of the skill that it is part of."""
     within: str | None = None
-    """The workspace that it lies in, which it may not lead out of; absolute."""
+    """The workspace that it lies in, absolute. Its links may not lead out of there."""
     holds: tuple[str, ...] = ()
-    """Folders in it whose files are checked too, each as what it is."""
+    """Folders inside it whose files are checked too, each as the format that it has."""
 
 
 class ToolSource(Protocol):
-    """One format's tools in one workspace. Used from one loop. A format subclasses it and keeps the defaults where it
-    has nothing to say; `name` and `find` are its own."""
+    """The tools of one format in one workspace. All methods are called from one event loop. A format is a subclass: it
+    must have `name` and `find`, and overrides other methods as needed."""
 
     name: str
-    """By which the table, the catalogue and its targets know it: the kind of its tools, mostly."""
+    """The name in the table, the catalogue and in targets: mostly the kind of its tools."""
     codes: Sequence[Code] = ()
-    """What only its own check finds."""
+    """The codes that only the check of this format finds."""
 
     def find(self) -> Iterable[Found]:
-        """Look, and give every tool that is known by now, or why there is none. Nothing is started."""
+        """Look for tools. Returns every tool that is known by now, or why there is none. Starts nothing."""
         ...
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether `refresh` would learn more than `find` gave, though nothing changes."""
+        """Whether `refresh` would return more than `find` did, even if nothing changes."""
         return False
 
     async def refresh(
-        self, launcher: AskingLauncher, told: ProgressCallback, *, doubted: str | None = None
+        self, launcher: AskingLauncher, progress: ProgressCallback, *, retry_name: str | None = None
     ) -> Iterable[Found] | None:
-        """Look again, and ask what is not known: what there is now, or None where that is nothing else than before.
-        Tools that could not be understood and are listed by the name `doubted` are asked again. Whoever waits for
-        others bounds its waiting, and awaits the host's `renew` when they answer later."""
+        """Look again, and describe tools that are not described yet. Returns the tools; None if nothing changed. A tool
+        that is listed as `retry_name` and whose description failed is described again. A source that waits for others
+        must limit its waiting, and await the host's `renew` when they answer later."""
         return list(self.find())
 
     def places(self) -> Iterable[str]:
-        """The files and directories, absolute, that its tools come from, whether they exist or not: a change of one, or
-        of a file directly in one, calls for a refresh."""
+        """The files and directories, absolute, that its tools come from, whether they exist or not. A change of one of
+        them, or of a file directly in one, leads to a refresh."""
         return ()
 
     def due(self) -> bool:
-        """Whether it is to be refreshed now and then though no place changes: something may be mended elsewhere."""
+        """Whether to refresh it now and then although no place changes: the cause of a failure may be fixed
+        elsewhere."""
         return False
 
     def is_current(self, spec: ToolSpec) -> bool:
-        """Whether a tool that it found is still what it was. Asked before each call."""
+        """Whether a tool that it found is unchanged. Called before each call of the tool."""
         return True
 
     def recognizes(self, path: str) -> bool:
-        """Whether the file or folder at a path is of this format, by a look at it."""
+        """Whether the file or folder at a path has this format, without running it."""
         return False
 
     async def load(self, path: str, launcher: AskingLauncher, grants: Grants) -> Found | None:
-        """The tool at a path that it recognizes, asked anew with what whoever names it grants; None where tools of this
-        format cannot be called by their path. `BadUsage` says what is wrong with it."""
+        """The tool at a path that it recognizes, described anew with `grants`, which the caller gives. None if tools of
+        this format cannot be called by path. Raises `BadUsage` if the tool is broken."""
         return None
 
     def targets(self, path: str) -> Iterable[Target]:
-        """What is to be checked at a path that it recognizes."""
+        """What to check at a path that it recognizes."""
         yield Target(path, self.name)
 
     def is_checked_at_origin(self, spec: ToolSpec) -> bool:
-        """Whether a tool that it found is checked where it lies; else its definition alone is."""
+        """Whether the file of a found tool is checked; otherwise only its definition is."""
         return False
 
     async def check(self, target: Target, launcher: AskingLauncher, reserved: Collection[str]) -> Sequence[Report]:
-        """What is wrong with a target. `reserved` are names of parameters that the command line has itself."""
+        """Check a target. `reserved` are the parameter names that options of the command line hide."""
         return ()
 
     def cure(self, spec: ToolSpec) -> str:
-        """What to do about a tool of its own that cannot be called."""
+        """What to do about one of its tools that cannot be called."""
         return f"haft tools check {spec.origin}"
 
     @property
     def secrets(self) -> Secrets:
-        """What is masked in all that is said of any call."""
+        """Values that are masked in all output about any call."""
         return NO_SECRETS
 
     def closed_to_calls(self) -> Iterable[str]:
-        """What calls may not write in the workspace, since it would be run without being looked at."""
+        """Paths in the workspace that calls may not write, because haft would run such a file without anyone approving
+        it."""
         return ()
 
     async def close(self) -> None:
-        """End what outlived its calls."""
+        """End programs that outlived their calls."""
         return

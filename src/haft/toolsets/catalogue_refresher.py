@@ -57,7 +57,7 @@ class CatalogueRefresher:
         if listing is not None and self._discovery.is_current(listing):
             return
         only = None if listing is None else (listing.source,)
-        await self._discovery.renew(self._catalogue, self._launcher(), doubted=name, only=only)
+        await self._discovery.renew(self._catalogue, self._launcher(), retry_name=name, only=only)
 
     async def load(self, path: str, thread: str, grants: Grants = NO_GRANTS) -> Listing:
         """The tool at a path: the one that is there already, or one that is taken in. It is asked with what of `grants`

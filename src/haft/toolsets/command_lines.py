@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from haft.contracts import Provenance, near_miss
-from haft.sources.cli import CommandLines, Line
+from haft.sources.cli import CommandLine, CommandLines
 from haft.toolsets.formats import Host
 
 _KEYS: Final = ("spec", "click", "argparse", "python", "program", "prefix")
@@ -22,14 +22,14 @@ class CommandLineSource(CommandLines):
         lines = [self._line(name, told, source) for name, told in host.config.values["cli"].items()]
         super().__init__(lines, host.definitions, host.workspace)
 
-    def _line(self, name: str, told: Mapping[str, Any], source: str) -> Line:
+    def _line(self, name: str, told: Mapping[str, Any], source: str) -> CommandLine:
         is_file = os.path.isabs(source)
         base = os.path.dirname(source) if is_file else self._workspace
         inside = is_file and os.path.realpath(base) == self._workspace
         provenance: Provenance = "workspace" if inside else "user"
         problem = _problem(name, told, source)
         if problem is not None:
-            return Line(name, source, provenance, problem=problem)
+            return CommandLine(name, source, provenance, problem=problem)
 
         def place(path: str) -> str:
             return os.path.normpath(os.path.join(base, os.path.expanduser(path)))
@@ -37,7 +37,7 @@ class CommandLineSource(CommandLines):
         form = next((key for key in ("click", "argparse") if key in told), None)
         program = told.get("program", [])
         python = told.get("python")
-        return Line(
+        return CommandLine(
             name,
             source,
             provenance,

@@ -44,7 +44,7 @@ class DescribeGrants:
         if not self._rules:
             return NO_GRANTS
 
-        name = claim.said or self._agreed_name(claim.path) or claim.otherwise
+        name = claim.last_name or self._agreed_name(claim.path) or claim.listed_name
         granted = _of_describing(grants_for_all_calls((name,), claim.kind, self._rules))
         if granted == NO_GRANTS or claim.is_taken(name) or not self._is_agreed(name, claim):
             return NO_GRANTS

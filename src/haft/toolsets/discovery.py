@@ -138,12 +138,12 @@ class Discovery:
         launcher: AskingLauncher,
         told: ProgressCallback = lambda _done, _all: None,
         *,
-        doubted: str | None = None,
+        retry_name: str | None = None,
         only: Collection[str] | None = None,
     ) -> None:
         """Look again, ask what is not known, and put in what there is: of all sources, or `only` of some. Tools that
-        could not be understood and are listed by the name `doubted` are asked again. A source that fails does not keep
-        the others from it; its error is raised at the end."""
+        could not be understood and are listed by the name `retry_name` are asked again. A source that fails does not
+        keep the others from it; its error is raised at the end."""
         import asyncio
 
         self._turn = self._turn or asyncio.Lock()
@@ -155,7 +155,7 @@ class Discovery:
                     continue
                 with _tolerating(source, "refresh its tools"):
                     try:
-                        found = await source.refresh(launcher, told, doubted=doubted)
+                        found = await source.refresh(launcher, told, retry_name=retry_name)
                     except (HaftError, OSError) as error:
                         failed = failed or error
                         continue

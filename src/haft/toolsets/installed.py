@@ -36,17 +36,17 @@ class InstalledTools(ToolSource):
                 self._found += [Found(one.spec, None, "broken", one.reason) for one in broken]
         return self._found
 
-    async def refresh(self, launcher: AskingLauncher, told: ProgressCallback, *, doubted: str | None = None) -> None:
+    async def refresh(self, launcher: AskingLauncher, told: ProgressCallback, *, retry_name: str | None = None) -> None:
         return None
 
     def recognizes(self, path: str) -> bool:
         if not path.endswith(".py"):
             return False
-        from haft.sources.checks import Finding, look
+        from haft.sources.checks import Finding, inspect_file
         from haft.sources.python import is_python_tools
 
-        looked = look(path)
-        return not isinstance(looked, Finding) and is_python_tools(looked)
+        inspected = inspect_file(path)
+        return not isinstance(inspected, Finding) and is_python_tools(inspected)
 
     async def check(self, target: Target, launcher: AskingLauncher, reserved: Collection[str]) -> Sequence[Report]:
         from haft.sources.python import check_python

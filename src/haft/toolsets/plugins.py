@@ -17,8 +17,8 @@ from haft.sources.bash_plugin import (
     PluginFile,
     PluginReference,
     Policy,
-    as_found,
     files_of,
+    found_tool,
     is_bash_plugin,
     read_reference,
 )
@@ -146,12 +146,12 @@ class BashPluginSource(BashPlugins):
         return bool(self.plugins.unfetched()) or super().is_incomplete
 
     async def refresh(
-        self, launcher: AskingLauncher, told: ProgressCallback, *, doubted: str | None = None
+        self, launcher: AskingLauncher, told: ProgressCallback, *, retry_name: str | None = None
     ) -> Iterable[Found] | None:
         if self.fetches and (wanted := self.plugins.unfetched()):
             assert self.plugins.fetching is not None
             await self.plugins.fetching.fetch(wanted, told)
-        return await super().refresh(launcher, told, doubted=doubted)
+        return await super().refresh(launcher, told, retry_name=retry_name)
 
     def places(self) -> Iterable[str]:
         yield from super().places()
@@ -187,7 +187,7 @@ class BashPluginSource(BashPlugins):
             known = {"problem": file.problem}
         if "problem" in known:
             raise BadUsage(f"{path} is no tool: {known['problem']}", hint=f"haft tools check {path}")
-        return as_found(known, file, self.policy if self.plugins.references else Policy(is_allowed=True))
+        return found_tool(known, file, self.policy if self.plugins.references else Policy(is_allowed=True))
 
     def targets(self, path: str) -> Iterable[Target]:
         from haft.sources.bash_plugin import files_to_check
@@ -203,7 +203,7 @@ class BashPluginSource(BashPlugins):
 
         report = await check_plugin(target.path, launcher, reserved)
         if not self._seen:
-            self.look()
+            self.scan()
         for file in (each for each in self._seen if each.path == os.path.abspath(target.path)):
             self.forget_failure(file)
         return [report]

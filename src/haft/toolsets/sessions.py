@@ -26,7 +26,7 @@ from haft.contracts import (
     Session,
 )
 from haft.sandbox import Sandbox
-from haft.sources import Owned
+from haft.sources import OwnerTask
 
 if TYPE_CHECKING:
     from haft.changes import EngineSelector, WritesBetweenCalls
@@ -48,7 +48,7 @@ class Sessions:
 
     async def start(self, command: Command, sink: OutputSink, grants: Grants = NO_GRANTS) -> Session:
         kept = _Kept()
-        kept.owned = await Owned.open(self._kept(kept, command, sink, grants), lambda session: session.ended())
+        kept.owned = await OwnerTask.open(self._kept(kept, command, sink, grants), lambda session: session.ended())
         return kept
 
     @contextlib.asynccontextmanager
@@ -99,7 +99,7 @@ class Sessions:
 class _Kept:
     """A session, and the task that owns it. Its end is over when it was looked at."""
 
-    owned: Owned[Session]
+    owned: OwnerTask[Session]
 
     @property
     def is_over(self) -> bool:

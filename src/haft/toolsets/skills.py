@@ -29,7 +29,7 @@ class SkillSource(ToolSource):
         return [Found(self._tool.spec, self._tool)]
 
     async def refresh(
-        self, launcher: AskingLauncher, told: ProgressCallback, *, doubted: str | None = None
+        self, launcher: AskingLauncher, told: ProgressCallback, *, retry_name: str | None = None
     ) -> Iterable[Found]:
         import asyncio
 

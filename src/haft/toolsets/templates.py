@@ -10,7 +10,7 @@ from haft.config import UNSET, Config
 from haft.contracts import AskingLauncher, BadUsage, Environment, Environments, Found, Grants, Provenance
 from haft.files import lies_inside
 from haft.sources import Target
-from haft.sources.agent_studio import ENTRY, ENVIRONMENT, HASH_FILE, Place, Templates, Wanted
+from haft.sources.agent_studio import ENTRY, ENVIRONMENT, HASH_FILE, ConfiguredInstance, TemplateDirectory, Templates
 from haft.toolsets.formats import Host
 
 _MADE = (ENVIRONMENT, HASH_FILE)
@@ -62,26 +62,26 @@ class TemplateSource(Templates):
             raise BadUsage(f"{folder} cannot be called: {found.reason}", hint=f"haft templates check {folder}")
         return found
 
-    def _places(self) -> Iterator[Place]:
+    def _places(self) -> Iterator[TemplateDirectory]:
         for source, paths in self._config.lists.get("templates.paths", ()):
             for path in paths:
                 yield self.place(path, source)
 
-    def _wanted(self) -> Iterator[Wanted]:
+    def _wanted(self) -> Iterator[ConfiguredInstance]:
         for source, entries in self._config.lists.get("templates.instances", ()):
             for entry in entries:
                 told: Mapping[str, Any] = entry  # type: ignore[assignment]  # a table, as its check saw to
                 place = self.place(told["template"], source)
-                yield Wanted(told["name"], place, told.get("user_params", {}), source, told.get(UNSET, {}))
+                yield ConfiguredInstance(told["name"], place, told.get("user_params", {}), source, told.get(UNSET, {}))
 
-    def place(self, path: str, source: str) -> Place:
+    def place(self, path: str, source: str) -> TemplateDirectory:
         """A directory that is written in a file of settings, or was named by the caller."""
         is_file = os.path.isabs(source)
         base = os.path.dirname(source) if is_file else self._workspace
         directory = os.path.normpath(os.path.join(base, os.path.expanduser(path)))
         is_workspaces = is_file and os.path.realpath(base) == self._workspace and not self._config.trusted
         provenance: Provenance = "workspace" if is_workspaces or lies_inside(directory, self._workspace) else "user"
-        return Place(directory, provenance, self._workspace if is_workspaces else None)
+        return TemplateDirectory(directory, provenance, self._workspace if is_workspaces else None)
 
 
 def _folder(path: str) -> str:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from haft.contracts import AskingLauncher, BadUsage, Found, Grants, ToolSpec
 from haft.files import leads_inside
-from haft.sources.amp_toolbox import Candidate, Place, Separators, Toolboxes, as_found, candidate, standard_places
+from haft.sources.amp_toolbox import (
+    Candidate,
+    Separators,
+    ToolboxDirectory,
+    Toolboxes,
+    candidate,
+    found_tool,
+    standard_places,
+)
 from haft.toolsets.formats import Host, place_of
 from haft.values import replace
 
@@ -33,7 +41,7 @@ class ToolboxSource(Toolboxes):
         lists = host.config.lists.get("toolbox.paths", ()) if host.is_configured else ()
         self._configured = [place_of(path, source, host.workspace) for source, paths in lists for path in paths]
 
-    def _places(self) -> list[Place]:
+    def _places(self) -> list[ToolboxDirectory]:
         host = self._host
         places = standard_places(host.env, host.workspace, self._configured)
         active = host.activations.anywhere()
@@ -42,12 +50,12 @@ class ToolboxSource(Toolboxes):
                 places += self._bundled(skill, is_active=skill.folder in active)
         return places
 
-    def _bundled(self, skill: Skill, *, is_active: bool) -> Iterator[Place]:
+    def _bundled(self, skill: Skill, *, is_active: bool) -> Iterator[ToolboxDirectory]:
         workspace = self._host.workspace
         within = workspace if skill.provenance == "workspace" else None
         for directory in skill.tool_folders:
             provenance = "user" if skill.provenance == "builtin" else skill.provenance
-            yield Place(directory, provenance, within, skill.name, skill.folder, is_active, workspace)
+            yield ToolboxDirectory(directory, provenance, within, skill.name, skill.folder, is_active, workspace)
 
     def places(self) -> Iterable[str]:
         yield self._host.activations.path
@@ -59,10 +67,10 @@ class ToolboxSource(Toolboxes):
         return super().is_incomplete or (self._origins_of is not None and self._origins_of.are_unasked)
 
     async def refresh(
-        self, launcher: AskingLauncher, told: ProgressCallback, *, doubted: str | None = None
+        self, launcher: AskingLauncher, told: ProgressCallback, *, retry_name: str | None = None
     ) -> Iterable[Found] | None:
         are_others = self._origins_of is not None and await self._origins_of.renew(launcher)
-        found = await super().refresh(launcher, told, doubted=doubted)
+        found = await super().refresh(launcher, told, retry_name=retry_name)
         return list(self.found()) if are_others else found
 
     def due(self) -> bool:
@@ -78,7 +86,7 @@ class ToolboxSource(Toolboxes):
         return not os.path.isdir(path)
 
     async def load(self, path: str, launcher: AskingLauncher, grants: Grants) -> Found:
-        from haft.sources.amp_toolbox import as_the_tool, export_at
+        from haft.sources.amp_toolbox import export_at, exported_tool
 
         each = self._candidate(path)
         if each.problem is not None:
@@ -88,14 +96,14 @@ class ToolboxSource(Toolboxes):
             self._origin(export)
             assert self._origins_of is not None
             await self._origins_of.renew(launcher)
-            found = as_the_tool(each, export, self._origins_of)
+            found = exported_tool(each, export, self._origins_of)
             if found.tool is None:
                 raise BadUsage(f"{path} stands for a tool that cannot be called: {found.reason}")
             return found
-        known = await self.described(each, launcher, grants)
+        known = await self.describe_now(each, launcher, grants)
         if "problem" in known:
             raise BadUsage(f"{path} is no tool: {known['problem']}", hint=f"haft tools check {path}")
-        return as_found(known, each, self.separators)
+        return found_tool(known, each, self.separators)
 
     def is_checked_at_origin(self, spec: ToolSpec) -> bool:
         return os.path.isfile(spec.origin)
@@ -105,7 +113,7 @@ class ToolboxSource(Toolboxes):
 
         each = self._candidate(os.path.abspath(target.path))
         if self._host.settings.get("permissions"):
-            self.look()  # Another file may have the name that a rule speaks of.
+            self.scan()  # Another file may have the name that a rule speaks of.
             launcher = launcher.granting(self.granted_to(each))
         report = await check_executable(target.path, launcher, reserved, folder=target.folder, within=target.within)
         self.forget_failure(each)
@@ -122,7 +130,7 @@ class ToolboxSource(Toolboxes):
     def _candidate(self, path: str) -> Candidate:
         root = self._host.workspace
         inside = leads_inside(path, root)
-        place = Place(os.path.dirname(path), "workspace" if inside else "user", root if inside else None)
+        place = ToolboxDirectory(os.path.dirname(path), "workspace" if inside else "user", root if inside else None)
         return candidate(path, place)
 
     async def close(self) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from haft.builtin import builtin_tools
-from haft.sources.checks.descriptions import FRESH, check_description, vague
+from haft.sources.checks.descriptions import FRESH, check_description, why_vague
 
 GOOD = [
     "Run project tests. Use this tool instead of Bash for running tests in this workspace.",
@@ -89,18 +89,18 @@ def test_a_clear_one_that_does_not_say_when_gets_a_note_only():
     ],
 )
 def test_a_short_one_that_says_what_it_does_is_not_vague(description):
-    assert vague(description) is None
+    assert why_vague(description) is None
 
 
 @pytest.mark.parametrize(
     "description", ["This tool is great", "The tool has uses.", "Things to do here", "Sort things out now"]
 )
 def test_a_verb_that_says_nothing_and_things_that_are_no_name_stay_vague(description):
-    assert vague(description) is not None
+    assert why_vague(description) is not None
 
 
 def test_no_tool_of_ours_is_vague():
-    assert {tool.spec.name: vague(tool.spec.description) for tool in builtin_tools()} == {
+    assert {tool.spec.name: why_vague(tool.spec.description) for tool in builtin_tools()} == {
         tool.spec.name: None for tool in builtin_tools()
     }
 

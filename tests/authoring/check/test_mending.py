@@ -6,14 +6,14 @@ import stat
 import pytest
 
 from haft.authoring.check import CODES, Finding, mend
-from haft.sources.checks.files import check_rights, check_start, look
+from haft.sources.checks.files import check_rights, check_start, inspect_file
 
 SCRIPT = b"#!/bin/sh\necho 'name: x'\n"
 
 
 def findings(path):
-    looked = look(str(path))
-    return [*check_rights(str(path), looked.mode), *check_start(looked)]
+    file = inspect_file(str(path))
+    return [*check_rights(str(path), file.mode), *check_start(file)]
 
 
 def mode(path):

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from haft.schema import Validator
-from haft.sources.agent_studio.coercion import converted
+from haft.sources.agent_studio.coercion import coerce_arguments
 
 sys.path.insert(0, str(Path(__file__).parent))
 from pydantic_oracle import executed, of_fields, tool_of
@@ -60,7 +60,7 @@ def test_what_pydantic_would_convert_passes_and_means_the_same(written):
             truth = made(**given)
         except ValidationError:
             continue
-        meant = converted(given, parameters.schema)
+        meant = coerce_arguments(given, parameters.schema)
         if "Decimal" in written and not text.isascii():
             continue
         assert validator.is_valid(meant), (text, meant, parameters.schema)
@@ -79,7 +79,7 @@ def test_what_pydantic_would_not_convert_is_refused(written):
             made(x=text)
         except ValidationError:
             refused.append(text)
-            assert not validator.is_valid(converted({"x": text}, parameters.schema)), text
+            assert not validator.is_valid(coerce_arguments({"x": text}, parameters.schema)), text
     assert "abc" in refused
 
 
@@ -93,7 +93,7 @@ def test_no_text_passes_that_the_template_would_see_as_a_number_or_a_truth_value
     made, (parameters, validator) = executed(body), tool_of(body)
     wrapped = (lambda text: [text]) if written.startswith("List") else (lambda text: text)
     for text in [*TEXTS, "1000", "1000.0000000000000001", "1kb", "-0", "1.50"]:
-        meant = converted({"x": wrapped(text)}, parameters.schema)
+        meant = coerce_arguments({"x": wrapped(text)}, parameters.schema)
         if not validator.is_valid(meant):
             continue
         try:
@@ -107,11 +107,11 @@ def test_no_text_passes_that_the_template_would_see_as_a_number_or_a_truth_value
 @pytest.mark.parametrize(("text", "number"), [("1000", 1000), ("1e3", 1000), ("0.10", 0.1), (" 12.5 ", 12.5)])
 def test_a_decimal_text_is_the_number_that_it_stands_for(text, number):
     schema = tool_of(of_fields("x: decimal.Decimal"))[0].schema
-    assert converted({"x": text}, schema) == {"x": number}
+    assert coerce_arguments({"x": text}, schema) == {"x": number}
 
 
 def test_what_is_no_text_and_what_is_not_declared_stays_as_it_is():
     schema = tool_of(of_fields("x: int", "y: bool = True"))[0].schema
     given = {"x": 5.5, "y": None, "z": "5", "w": {"x": "5"}}
-    assert converted(given, schema) == given
-    assert converted({"x": [["5"]]}, schema) == {"x": [["5"]]}
+    assert coerce_arguments(given, schema) == given
+    assert coerce_arguments({"x": [["5"]]}, schema) == {"x": [["5"]]}

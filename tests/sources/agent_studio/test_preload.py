@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haft.sources.agent_studio.preload import quiet_until
+from haft.sources.agent_studio.preload import preloadable_statements
 
 MAIN = '\nif __name__ == "__main__":\n    pass\n'
 
@@ -17,7 +17,7 @@ MAIN = '\nif __name__ == "__main__":\n    pass\n'
 def quiet(source: str, *own: str) -> bool:
     """Whether all of it can be run ahead."""
     module = ast.parse(textwrap.dedent(source) + MAIN)
-    found = quiet_until(module, own)
+    found = preloadable_statements(module, own)
     assert found in (None, len(module.body) - 1)
     return found is not None
 
@@ -145,10 +145,10 @@ def test_whatever_else_waits_for_the_call(what):
 
 
 def test_only_what_ends_with_one_main_block_is_run_ahead():
-    assert quiet_until(ast.parse("X = 1"), ()) is None
-    assert quiet_until(ast.parse(MAIN + MAIN), ()) is None
-    assert quiet_until(ast.parse(MAIN + "X = 1"), ()) is None
-    assert quiet_until(ast.parse(MAIN), ()) == 0
+    assert preloadable_statements(ast.parse("X = 1"), ()) is None
+    assert preloadable_statements(ast.parse(MAIN + MAIN), ()) is None
+    assert preloadable_statements(ast.parse(MAIN + "X = 1"), ()) is None
+    assert preloadable_statements(ast.parse(MAIN), ()) == 0
 
 
 def test_what_is_nested_too_deeply_waits_for_the_call():
@@ -157,7 +157,7 @@ def test_what_is_nested_too_deeply_waits_for_the_call():
         node = ast.UnaryOp(ast.USub(), node)
     module = ast.parse("X = 1" + MAIN)
     module.body[0].value = node
-    assert quiet_until(module, ()) is None
+    assert preloadable_statements(module, ()) is None
 
 
 WATCH = """

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from haft.contracts import MARK, NO_SECRETS
 from haft.sources.agent_studio import template_output as answers
-from haft.sources.agent_studio.template_output import Heard
+from haft.sources.agent_studio.template_output import TemplateOutput
 
 BLANKS = b" \t\r\n\f\v"
 
@@ -33,7 +33,7 @@ class Context:
 
 def heard(parts, key="tool_output"):
     context = Context()
-    sink = Heard(context, key)
+    sink = TemplateOutput(context, key)
     for part in parts:
         sink.output("stdout", part)
     return sink.close(), context
@@ -103,31 +103,31 @@ def test_a_result_that_is_too_long_is_text_only(monkeypatch):
 
 
 def test_trouble_names_the_error_first():
-    sink = Heard(Context(), None)
-    assert sink.trouble() == ""
+    sink = TemplateOutput(Context(), None)
+    assert sink.failure_text() == ""
     sink.output("stderr", b"Traceback (most recent call last):\n  File x\n    y\nValueError: one\ntwo\n")
-    assert sink.trouble().startswith("ValueError: one\ntwo\nTraceback ")
+    assert sink.failure_text().startswith("ValueError: one\ntwo\nTraceback ")
 
 
 def test_what_an_exception_says_in_indented_lines_comes_first_too():
-    heard = Heard(Context(), None)
+    heard = TemplateOutput(Context(), None)
     heard.output(
         "stderr", b"noise\nTraceback (most recent call last):\n  File 'tool.py', line 3, in <module>\n    f()\n"
     )
     heard.output(
         "stderr", b"pydantic.ValidationError: 1 validation error\nfield\n  Input should be [type=x]\n    For more\n"
     )
-    said = heard.trouble().splitlines()
+    said = heard.failure_text().splitlines()
     assert said[0] == "pydantic.ValidationError: 1 validation error" and said[3] == "    For more"
     assert said[4].startswith("Traceback ") and "noise" not in said
 
 
 def test_user_parameters_are_not_in_what_is_said_of_an_error():
     context = Context()
-    sink = Heard(context, None, {"key": "sk-1234567", "short": "abc"})
+    sink = TemplateOutput(context, None, {"key": "sk-1234567", "short": "abc"})
     sink.output("stderr", b"1 validation error for UserParameters\nkey\n  bad [type=int, input_value='sk-12...67', ")
     sink.output("stderr", b"input_type=str]\nabc sk-12")
     sink.output("stderr", b"34567")
     sink.close()
-    for said in (context.beside.decode(), sink.trouble()):
+    for said in (context.beside.decode(), sink.failure_text()):
         assert "sk-1" not in said and "input_value=…, input_type=str" in said and said.endswith(f"abc {MARK}")

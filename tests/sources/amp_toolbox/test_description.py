@@ -124,7 +124,7 @@ def test_a_description_may_be_missing_in_json():
 
 @pytest.mark.parametrize("said", [b"name: x\n", b"name: x\npath: string a file\n", b"name: x\ndescription:\n"])
 def test_a_tool_in_text_without_a_description_cannot_be_used(said):
-    with pytest.raises(Unreadable, match="it has no line `description:` that says something"):
+    with pytest.raises(Unreadable, match="it has no line `description:` with a text"):
         read_description(said)
 
 

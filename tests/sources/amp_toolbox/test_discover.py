@@ -2,7 +2,7 @@
 
 import pytest
 
-from haft.sources.amp_toolbox.discover import Place, candidates, standard_places
+from haft.sources.amp_toolbox.discover import ToolboxDirectory, candidates, standard_places
 
 
 @pytest.fixture
@@ -45,5 +45,5 @@ def test_files_that_are_plainly_data_are_no_tools_though_they_may_be_executed(tm
     for name in (*DATA, "tool", "tool.sh", "tool.js", "licensed", "lock"):
         (tmp_path / name).write_text("{}")
         (tmp_path / name).chmod(0o755)
-    found = candidates(Place(str(tmp_path), "user"))
+    found = candidates(ToolboxDirectory(str(tmp_path), "user"))
     assert [each.path.rsplit("/", 1)[-1] for each in found] == ["licensed", "lock", "tool", "tool.js", "tool.sh"]

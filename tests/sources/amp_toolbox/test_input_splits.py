@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from haft.sources.amp_toolbox.separator import COLON, EQUALS, Shown, shown_by
+from haft.sources.amp_toolbox.separator import COLON, EQUALS, Shown, detect_separator
 from haft.sources.amp_toolbox.wire import as_text
 
 EQUALS_TOOLS = {
@@ -321,7 +321,7 @@ ALL = {
 
 @pytest.mark.parametrize(("script", "mark"), ALL.values(), ids=ALL)
 def test_a_tool_is_given_what_it_reads_its_input_by_whatever_else_it_splits(script, mark):
-    shown = shown_by(script)
+    shown = detect_separator(script)
     assert (shown.separator or COLON, shown.is_unsure) == (mark, False)
 
 
@@ -347,12 +347,12 @@ UNSURE = {
 
 @pytest.mark.parametrize("script", UNSURE.values(), ids=UNSURE)
 def test_where_both_are_as_likely_the_protocols_own_is_used_and_it_is_unsure(script):
-    shown = shown_by(script)
+    shown = detect_separator(script)
     assert shown.separator != EQUALS and shown.is_unsure
 
 
 def test_a_script_that_takes_either_is_sure_of_both():
-    assert shown_by("while IFS='=:' read -r key value; do :; done") == Shown(COLON)
+    assert detect_separator("while IFS='=:' read -r key value; do :; done") == Shown(COLON)
 
 
 ASSIGNING = {
@@ -372,7 +372,7 @@ ASSIGNING = {
 
 @pytest.mark.parametrize("script", ASSIGNING.values(), ids=ASSIGNING)
 def test_a_script_that_sets_variables_of_any_name_is_known_by_it(script):
-    assert shown_by(script).assigns
+    assert detect_separator(script).assigns
 
 
 def test_a_script_that_sets_its_own_variables_is_not_one():
@@ -381,4 +381,4 @@ def test_a_script_that_sets_its_own_variables_is_not_one():
         'os.environ["X"] = "1"\nargs[key] = value',
         "process.env.X = '1'; const match = /a/.exec (line)",
     ):
-        assert not shown_by(script).assigns, script
+        assert not detect_separator(script).assigns, script

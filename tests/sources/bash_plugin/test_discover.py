@@ -56,9 +56,9 @@ def test_a_subdirectory_is_named_by_the_descriptor_or_the_configuration(tmp_path
 
 
 DESCRIPTORS = {
-    "{": "it is no JSON",
-    "[" * 100_000: "it is no JSON",
-    "[]": "it is no JSON object; write",
+    "{": "it is not JSON",
+    "[" * 100_000: "it is not JSON",
+    "[]": "it is not a JSON object; write",
     "{}": 'it names no bash tools; write {"bash_tools": [{"file": "my_tool.bash"}]}',
     '{"bash_tools": []}': "it names no bash tools",
     '{"bash_tools": "a.bash"}': "it names no bash tools",
@@ -67,10 +67,10 @@ DESCRIPTORS = {
     '{"bash_tools": ["a.bash"]}': 'is no {"file": …}',
     '{"bash_tools": [{"file": "../a.bash"}]}': "inside of the folder",
     '{"bash_tools": [{"file": "/bin/sh"}]}': "inside of the folder",
-    '{"bash_tools": [{"file": "a.bash"}], "subdirectory": ".."}': "its `subdirectory` is no folder inside of",
-    '{"bash_tools": [{"file": "a.bash"}], "subdirectory": 7}': "its `subdirectory` is no folder inside of",
+    '{"bash_tools": [{"file": "a.bash"}], "subdirectory": ".."}': "its `subdirectory` is not a folder inside",
+    '{"bash_tools": [{"file": "a.bash"}], "subdirectory": 7}': "its `subdirectory` is not a folder inside",
     '{"bash_tools": [{"file": "missing.bash"}]}': "it cannot be read: No such file or directory",
-    '{"bash_tools": [{"file": "in"}]}': "it is no file",
+    '{"bash_tools": [{"file": "in"}]}': "it is not a regular file",
 }
 
 
@@ -92,7 +92,7 @@ def test_one_wrong_entry_of_a_descriptor_leaves_the_others_alone(tmp_path):
 def test_what_is_not_there_or_of_another_kind_says_what_to_write(tmp_path):
     (tmp_path / "bare").mkdir()
     (nothing,) = found("bash:mine", tmp_path)
-    assert nothing.problem == f"there is no {tmp_path}/mine; see to the path in {tmp_path}/haft.toml"
+    assert nothing.problem == f"there is no {tmp_path}/mine; fix the path in {tmp_path}/haft.toml"
     (bare,) = found("bash:bare", tmp_path)
     assert "the folder has no agent_plugin.json; write" in bare.problem
     assert "{bash_tool = {file = …}}" in bare.problem
@@ -106,11 +106,11 @@ def test_neither_a_pipe_nor_a_loop_of_links_is_waited_for(tmp_path):
     (tmp_path / "mine").mkdir()
     os.mkfifo(tmp_path / "mine/agent_plugin.json")
     assert [file.problem for name in ("pipe", "loop") for file in found(f"bash:{name}", tmp_path)] == [
-        "it is no file",
+        "it is not a regular file",
         "it cannot be read: Too many levels of symbolic links",
     ]
     (file,) = found("bash:mine", tmp_path)
-    assert file.problem.startswith("it is no file; write")
+    assert file.problem.startswith("it is not a regular file; write")
 
 
 def test_links_may_not_lead_out_of_where_they_must_stay(tmp_path):
@@ -130,7 +130,7 @@ def test_links_may_not_lead_out_of_where_they_must_stay(tmp_path):
 def test_a_file_that_may_not_be_read_says_so(tmp_path, monkeypatch):
     (tmp_path / "a.bash").write_text("")
     monkeypatch.setattr(os, "access", lambda _path, _mode: False)  # Who runs this may be root, who may read everything.
-    assert found("bash:a.bash", tmp_path)[0].problem == "it may not be read; see to its permissions"
+    assert found("bash:a.bash", tmp_path)[0].problem == "it may not be read; change its permissions"
 
 
 def test_a_plugin_is_told_from_a_toolbox_executable_by_its_words():

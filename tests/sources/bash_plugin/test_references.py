@@ -1,4 +1,4 @@
-"""How plugins are written in a configuration: every form, and what is said of those that are none."""
+"""LocationKind plugins are written in a configuration: every form, and what is said of those that are none."""
 
 import os
 
@@ -64,10 +64,10 @@ WRONG = [
     ("ftp://example.org/x", "no plugin of the form", "plugins begin with bash:, bash+git:, path:, python:"),
     ("./plugins/mine", "does not say what it is", "write `bash:./plugins/mine`"),
     ("/plugins/mine", "does not say what it is", "write `bash:/plugins/mine`"),
-    ("bash:", "names no place", ""),
-    ("bash+git:", "names no place", ""),
-    ("bash+git:#v1", "names no place", ""),
-    ("bash:a\0b", "names no place", ""),
+    ("bash:", "has no path or address", ""),
+    ("bash+git:", "has no path or address", ""),
+    ("bash+git:#v1", "has no path or address", ""),
+    ("bash:a\0b", "has no path or address", ""),
     ({"bash_tool": {"flie": "a"}}, "`bash_tool` has no key `flie`", "did you mean `file`?"),
     ({"bash_tool": {"zzz": "a"}}, "`bash_tool` has no key `zzz`", "file, path, git, ref, subdirectory"),
     ({"bash_tool": {"file": 1}}, "`bash_tool.file` must be a text, not 1", ""),

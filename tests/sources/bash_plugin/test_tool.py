@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from haft.contracts import Exit, InvalidArguments, ToolFailed
-from haft.sources.bash_plugin import Policy, as_found, files_of, read_reference
+from haft.sources.bash_plugin import Policy, files_of, found_tool, read_reference
 
 
 class Launcher:
@@ -55,7 +55,7 @@ def made(tmp_path, context):
             Place(),
             lambda data: context.output("kept", data),
         )
-        return as_found({**KNOWN, **changes}, file, policy or Policy(is_allowed=True)).tool
+        return found_tool({**KNOWN, **changes}, file, policy or Policy(is_allowed=True)).tool
 
     return make
 
@@ -173,6 +173,6 @@ def test_a_file_that_was_changed_on_the_way_is_not_run(made, context, tmp_path):
     launcher = Launcher()
     tool = made(launcher)
     (tmp_path / "mine.bash").write_text("rm -rf .")
-    with pytest.raises(ToolFailed, match="was changed while the call was on its way"):
+    with pytest.raises(ToolFailed, match="has changed since the call started"):
         asyncio.run(tool.invoke({}, context))
     assert launcher.commands == []

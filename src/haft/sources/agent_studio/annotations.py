@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from haft.sources.agent_studio.constants import Constants
-from haft.sources.agent_studio.field_info import Said, Speaking, limited
+from haft.sources.agent_studio.field_info import FieldInfo, FieldInfoReader, with_limits
 from haft.sources.agent_studio.known_types import (
     ANYTHING,
+    CONSTRAINED,
+    CONSTRAINED_LISTS,
     COUNTERS,
     LISTS,
-    MADE,
-    MADE_LISTS,
     OBJECTS,
     SETS,
     SIMPLE,
@@ -35,40 +35,40 @@ _TYPE_NAMES: Final = {str: "string", bool: "boolean", int: "integer", type(None)
 
 
 @dataclass(frozen=True, slots=True)
-class Meant:
+class TypeMeaning:
     """What an annotation means."""
 
     schema: Mapping[str, Any]
     is_optional: bool = False
     """Whether it is `Optional[T]` or `T | None`."""
     is_known: bool = True
-    said: Said = field(default_factory=Said)
+    info: FieldInfo = field(default_factory=FieldInfo)
     """By the notes of an `Annotated` around it."""
     is_class_variable: bool = False
     is_final: bool = False
 
 
-_UNREAD: Final = Meant({}, is_known=False)
+_UNREAD: Final = TypeMeaning({}, is_known=False)
 
 
 class Annotations:
     """Reads the types of one module."""
 
-    def __init__(self, scope: Scope, budget: Budget, define: Callable[[ast.ClassDef], Meant | None]) -> None:
+    def __init__(self, scope: Scope, budget: Budget, define: Callable[[ast.ClassDef], TypeMeaning | None]) -> None:
         self._scope = scope
         self._budget = budget
         self._constants = Constants(scope, budget)
-        self._speaking = Speaking(scope, self._constants)
+        self._field_infos = FieldInfoReader(scope, self._constants)
         self._define = define
 
-    def meaning(self, node: ast.expr | None, own: Mapping[str, ast.ClassDef], depth: int = 0) -> Meant:
+    def meaning(self, node: ast.expr | None, own: Mapping[str, ast.ClassDef], depth: int = 0) -> TypeMeaning:
         """What a type means; `own` are the classes inside the class that it stands in."""
         self._budget.spend()
         if depth > MOST_DEPTH:
             return _UNREAD
         match node:
             case ast.Constant(value=None):
-                return Meant({"type": "null"})
+                return TypeMeaning({"type": "null"})
             case ast.Constant(value=str(text)):
                 return self.meaning(parse_expression(text), own, depth + 1)
             case ast.BinOp(op=ast.BitOr()):
@@ -83,7 +83,7 @@ class Annotations:
             case _:
                 return _UNREAD
 
-    def _named(self, node: ast.Name | ast.Attribute, own: Mapping[str, ast.ClassDef], depth: int) -> Meant:
+    def _named(self, node: ast.Name | ast.Attribute, own: Mapping[str, ast.ClassDef], depth: int) -> TypeMeaning:
         defined = (own.get(node.id) if isinstance(node, ast.Name) else None) or self._scope.class_of(node)
         if defined is not None:
             return self._of_class(defined)
@@ -91,32 +91,32 @@ class Annotations:
             return self.meaning(assigned, own, depth + 1)
         for name in self._scope.names(node):
             if name in SIMPLE:
-                return Meant(SIMPLE[name])
+                return TypeMeaning(SIMPLE[name])
             if name in ANYTHING:
-                return Meant({})
+                return TypeMeaning({})
             if name in LISTS or name in TUPLES:
-                return Meant({"type": "array"})
+                return TypeMeaning({"type": "array"})
             if name in SETS:
-                return Meant({"type": "array", "uniqueItems": True})
+                return TypeMeaning({"type": "array", "uniqueItems": True})
             if name in OBJECTS:
-                return Meant({"type": "object"})
+                return TypeMeaning({"type": "object"})
             if name in COUNTERS:
-                return Meant({"type": "object", "additionalProperties": {"type": "integer"}})
+                return TypeMeaning({"type": "object", "additionalProperties": {"type": "integer"}})
             if name in ("typing.ClassVar", "typing.Final"):
-                return Meant({}, is_class_variable=name == "typing.ClassVar", is_final=name == "typing.Final")
+                return TypeMeaning({}, is_class_variable=name == "typing.ClassVar", is_final=name == "typing.Final")
         return _UNREAD
 
-    def _of_class(self, node: ast.ClassDef) -> Meant:
+    def _of_class(self, node: ast.ClassDef) -> TypeMeaning:
         if self._constants.is_enum(node):
             members = self._constants.members(node)
-            return _UNREAD if members is None else Meant(_one_of(list(members.values())))
+            return _UNREAD if members is None else TypeMeaning(_one_of(list(members.values())))
         return self._define(node) or _UNREAD
 
     def _generic(
         self, value: ast.expr, arguments: list[ast.expr], own: Mapping[str, ast.ClassDef], depth: int
-    ) -> Meant:
+    ) -> TypeMeaning:
         if not arguments:
-            return Meant(_tuple([], is_open=False)) if self._scope.is_named(value, *TUPLES) else _UNREAD
+            return TypeMeaning(_tuple([], is_open=False)) if self._scope.is_named(value, *TUPLES) else _UNREAD
         for name in self._scope.names(value):
             if name in ("typing.Optional", "typing.Union"):
                 none = [ast.Constant(None)] if name == "typing.Optional" else []
@@ -126,30 +126,34 @@ class Annotations:
             if name == "typing.Literal":
                 return self._literal(arguments, own, depth)
             if name == "typing.ClassVar":
-                return Meant({}, is_class_variable=True)
+                return TypeMeaning({}, is_class_variable=True)
             if name == "typing.Final":
                 return replace(self.meaning(arguments[0], own, depth + 1), is_final=True)
             if name in SIMPLE:  # `Json[T]`, `Pattern[str]`, `PathLike[str]`
-                return Meant(SIMPLE[name])
+                return TypeMeaning(SIMPLE[name])
             if name in LISTS or name in SETS or name in OBJECTS or name in TUPLES or name in COUNTERS:
                 return self._container(name, arguments, own, depth)
         return _UNREAD
 
-    def _container(self, name: str, arguments: list[ast.expr], own: Mapping[str, ast.ClassDef], depth: int) -> Meant:
+    def _container(
+        self, name: str, arguments: list[ast.expr], own: Mapping[str, ast.ClassDef], depth: int
+    ) -> TypeMeaning:
         inner = [self.meaning(each, own, depth + 1) for each in arguments if not _is_dots(each)]
         known = all(each.is_known for each in inner)
         if name in TUPLES:
-            return Meant(_tuple([each.schema for each in inner], is_open=len(inner) < len(arguments)), is_known=known)
+            return TypeMeaning(
+                _tuple([each.schema for each in inner], is_open=len(inner) < len(arguments)), is_known=known
+            )
         if not inner:
             return _UNREAD
         last = inner[-1].schema
         if name in OBJECTS:
-            return Meant(_object([each.schema for each in inner]), is_known=known)
+            return TypeMeaning(_object([each.schema for each in inner]), is_known=known)
         if name in COUNTERS:
-            return Meant({"type": "object", "additionalProperties": {"type": "integer"}}, is_known=known)
-        return Meant(_array(last, unique=name in SETS), is_known=known)
+            return TypeMeaning({"type": "object", "additionalProperties": {"type": "integer"}}, is_known=known)
+        return TypeMeaning(_array(last, unique=name in SETS), is_known=known)
 
-    def _union(self, options: Sequence[ast.expr], own: Mapping[str, ast.ClassDef], depth: int) -> Meant:
+    def _union(self, options: Sequence[ast.expr], own: Mapping[str, ast.ClassDef], depth: int) -> TypeMeaning:
         inner = [self.meaning(option, own, depth + 1) for option in options]
         schemas: list[Mapping[str, Any]] = []
         for each in inner:
@@ -162,16 +166,16 @@ class Annotations:
         if is_optional:
             schemas = [*(one for one in schemas if one != null), null]
         schema = schemas[0] if len(schemas) == 1 else {} if {} in schemas else {"anyOf": schemas}
-        return Meant(schema, is_optional, all(each.is_known for each in inner))
+        return TypeMeaning(schema, is_optional, all(each.is_known for each in inner))
 
-    def _annotated(self, arguments: list[ast.expr], own: Mapping[str, ast.ClassDef], depth: int) -> Meant:
-        meant = self.meaning(arguments[0], own, depth + 1)
+    def _annotated(self, arguments: list[ast.expr], own: Mapping[str, ast.ClassDef], depth: int) -> TypeMeaning:
+        meaning = self.meaning(arguments[0], own, depth + 1)
         for note in arguments[1:]:
-            said = self._speaking.note(note)
-            meant = replace(meant, schema=limited(meant.schema, said.limits), said=meant.said.then(said))
-        return meant
+            info = self._field_infos.note(note)
+            meaning = replace(meaning, schema=with_limits(meaning.schema, info.limits), info=meaning.info.then(info))
+        return meaning
 
-    def _literal(self, arguments: list[ast.expr], own: Mapping[str, ast.ClassDef], depth: int) -> Meant:
+    def _literal(self, arguments: list[ast.expr], own: Mapping[str, ast.ClassDef], depth: int) -> TypeMeaning:
         values: list[Any] = []
         for each in arguments:
             value = self._constants.value(each) if not isinstance(each, ast.Name) else None
@@ -184,16 +188,18 @@ class Annotations:
                 return _UNREAD
             else:
                 values.append(value)
-        return Meant(_one_of(values)) if values else _UNREAD
+        return TypeMeaning(_one_of(values)) if values else _UNREAD
 
-    def _made(self, node: ast.Call, own: Mapping[str, ast.ClassDef], depth: int) -> Meant:
+    def _made(self, node: ast.Call, own: Mapping[str, ast.ClassDef], depth: int) -> TypeMeaning:
         for name in self._scope.names(node.func):
-            limits = self._speaking.limits(node)
-            if name in MADE:
-                return Meant(limited(MADE[name], limits))
-            if name in MADE_LISTS and node.args:
+            limits = self._field_infos.limits(node)
+            if name in CONSTRAINED:
+                return TypeMeaning(with_limits(CONSTRAINED[name], limits))
+            if name in CONSTRAINED_LISTS and node.args:
                 inner = self.meaning(node.args[0], own, depth + 1)
-                return Meant(limited(_array(inner.schema, unique=MADE_LISTS[name]), limits), is_known=inner.is_known)
+                return TypeMeaning(
+                    with_limits(_array(inner.schema, unique=CONSTRAINED_LISTS[name]), limits), is_known=inner.is_known
+                )
             if name == "typing.NewType" and len(node.args) == 2:
                 return self.meaning(node.args[1], own, depth + 1)
         return _UNREAD

@@ -14,12 +14,12 @@ from typing import Final
 from haft.contracts import ToolFailed
 from haft.schema import shortened
 from haft.sources.agent_studio.names import is_template_name, name_of_folder
-from haft.sources.agent_studio.requirements import understood
+from haft.sources.agent_studio.requirements import parse_requirements
 from haft.sources.agent_studio.template import Parameters, Problem
 from haft.sources.agent_studio.template_reader import read_template
-from haft.sources.checks.definition import check_reserved, check_schema, listed
+from haft.sources.checks.definition import check_reserved, check_schema, quoted_list
 from haft.sources.checks.descriptions import check_description
-from haft.sources.checks.files import check_file, look
+from haft.sources.checks.files import check_file, inspect_file
 from haft.sources.checks.findings import Finding, Report
 from haft.sources.checks.hidden import hidden_in_definition
 
@@ -65,25 +65,25 @@ def _check_requirements(path: str) -> Iterator[Finding]:
     if not os.path.lexists(path):
         yield _missing(REQUIREMENTS)
         return
-    looked = look(path)
-    if isinstance(looked, Finding):
-        yield Finding(looked.code, looked.message, looked.hint, path=path)
-    elif not any(map(_PYDANTIC.match, looked.text.splitlines())):
+    inspected = inspect_file(path)
+    if isinstance(inspected, Finding):
+        yield Finding(inspected.code, inspected.message, inspected.hint, path=path)
+    elif not any(map(_PYDANTIC.match, inspected.text.splitlines())):
         yield Finding("studio-pydantic", f"{REQUIREMENTS} does not name pydantic", "add a line `pydantic`", path=path)
-    if not isinstance(looked, Finding):
+    if not isinstance(inspected, Finding):
         try:
-            understood(looked.content, allow_builds=False)
+            parse_requirements(inspected.content, allow_builds=False)
         except ToolFailed as error:
             yield Finding("studio-requirements", error.message, error.hint, path=path)
 
 
 def _check_entry(entry: str, reserved: Collection[str]) -> Iterator[Finding]:
-    looked = look(entry) if os.path.lexists(entry) else _missing(ENTRY)
-    if isinstance(looked, Finding):
-        yield looked
+    inspected = inspect_file(entry) if os.path.lexists(entry) else _missing(ENTRY)
+    if isinstance(inspected, Finding):
+        yield inspected
         return
-    yield from check_file(looked)
-    template = read_template(looked.content)
+    yield from check_file(inspected)
+    template = read_template(inspected.content)
     if isinstance(template, Problem):
         yield _finding(template)
         return
@@ -103,6 +103,6 @@ def _check_parameters(parameters: Parameters, reserved: Collection[str]) -> Iter
     silent = [one.name for one in parameters.fields if not one.description.strip()]
     if silent:
         hint = "write `name: str = Field(description=…)`: agents see that"
-        yield Finding("parameter-undescribed", f"no description: {listed(silent)}", hint, parameters.line)
+        yield Finding("parameter-undescribed", f"no description: {quoted_list(silent)}", hint, parameters.line)
     yield from check_schema(parameters.schema)
     yield from check_reserved([one.key for one in parameters.fields], reserved)

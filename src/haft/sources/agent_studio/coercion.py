@@ -29,7 +29,7 @@ MOST_STEPS: Final = 8
 """From one reference to the next."""
 
 
-def converted(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+def coerce_arguments(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a call, with each such text as the value that it stands for."""
     try:
         return {**arguments, **_value(dict(arguments), schema, schema)}

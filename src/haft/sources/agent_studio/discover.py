@@ -25,7 +25,7 @@ MOST_FILES: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TemplateDirectory:
     """A directory of templates, or a template itself."""
 
     directory: str
@@ -35,11 +35,11 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ConfiguredInstance:
     """A tool that configuration asks for by name."""
 
     name: str
-    place: Place
+    place: TemplateDirectory
     user: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Its user parameters: secret."""
     source: str = ""
@@ -71,7 +71,7 @@ class Instance:
         return os.path.join(self.folder, ENTRY)
 
 
-def instances(places: Sequence[Place], wanted: Sequence[Wanted]) -> list[Instance]:
+def instances(places: Sequence[TemplateDirectory], wanted: Sequence[ConfiguredInstance]) -> list[Instance]:
     """Every tool: those that are asked for by name, and each folder that nobody asks for."""
     named = [_instance(each.place.directory, each.place, each) for each in wanted]
     taken = {os.path.realpath(each.folder) for each in named}
@@ -123,7 +123,7 @@ def own_folders(folder: str) -> Iterator[str]:
             return
 
 
-def _instance(folder: str, place: Place, wanted: Wanted | None = None) -> Instance:
+def _instance(folder: str, place: TemplateDirectory, wanted: ConfiguredInstance | None = None) -> Instance:
     name = name_of_folder(folder) if wanted is None else wanted.name
     manifest = read_manifest(folder)
     files = own_files(folder)

@@ -35,7 +35,7 @@ _ELSEWHERE: Final = re.compile(r"\(\?(?!:)|\[[^\]]*(?:\[|&&|--|~~)|\[\^?\]|[*+?}
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class FieldInfo:
     """Of one field, by `Field(…)`, `Annotated` and the value that it is given."""
 
     has_default: bool = False
@@ -48,9 +48,9 @@ class Said:
     """By the names that pydantic gives them."""
     examples: list[Any] | None = None
 
-    def then(self, later: Said) -> Said:
+    def then(self, later: FieldInfo) -> FieldInfo:
         """Both, of which the later one counts where they differ. Limits are applied where they stand."""
-        return Said(
+        return FieldInfo(
             self.has_default or later.has_default,
             later.default if later.has_default else self.default,
             self.description if later.description is None else later.description,
@@ -61,44 +61,44 @@ class Said:
         )
 
 
-class Speaking:
+class FieldInfoReader:
     """Reads what is said of fields."""
 
     def __init__(self, scope: Scope, constants: Constants) -> None:
         self._scope = scope
         self._constants = constants
 
-    def assigned(self, node: ast.expr | None) -> Said:
+    def assigned(self, node: ast.expr | None) -> FieldInfo:
         """What stands after the `=` of a field."""
         if node is None or _is_dots(node):
-            return Said()
+            return FieldInfo()
         if isinstance(node, ast.Call) and self._scope.is_named(node.func, "pydantic.Field"):
             return self._field(node)
-        return Said(True, self._constants.value(node))
+        return FieldInfo(True, self._constants.value(node))
 
-    def note(self, node: ast.expr) -> Said:
+    def note(self, node: ast.expr) -> FieldInfo:
         """What stands in an `Annotated`, after the type."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            return Said(description=self._constants.text(node))
+            return FieldInfo(description=self._constants.text(node))
         if not isinstance(node, ast.Call):
-            return Said()
+            return FieldInfo()
         names = self._scope.names(node.func)
         if "pydantic.Field" in names:
             return self._field(node)
         single = next((_SINGLE[name] for name in names if name in _SINGLE), None)
         if single is not None and node.args:
-            return Said(limits={single: self._constants.value(node.args[0])})
-        return Said(limits=self.limits(node)) if any(name in _SEVERAL for name in names) else Said()
+            return FieldInfo(limits={single: self._constants.value(node.args[0])})
+        return FieldInfo(limits=self.limits(node)) if any(name in _SEVERAL for name in names) else FieldInfo()
 
     def limits(self, node: ast.Call) -> dict[str, Any]:
         """The limits among the words of a call."""
         words = {_OLD.get(word.arg, word.arg): word.value for word in node.keywords if word.arg is not None}
         return {name: self._constants.value(words[name]) for name in _LIMITS if name in words}
 
-    def _field(self, node: ast.Call) -> Said:
+    def _field(self, node: ast.Call) -> FieldInfo:
         words = {word.arg: word.value for word in node.keywords if word.arg is not None}
         examples = self._constants.value(words.get("examples"))
-        said = Said(
+        info = FieldInfo(
             description=self._constants.text(words.get("description")),
             title=self._constants.text(words.get("title")),
             alias=self._alias(words.get("validation_alias", words.get("alias"))),
@@ -107,12 +107,12 @@ class Speaking:
         )
         first = node.args[0] if node.args else words.get("default")
         if any(word.arg is None for word in node.keywords) or isinstance(first, ast.Starred):
-            return replace(said, has_default=True)
+            return replace(info, has_default=True)
         if "default_factory" in words:
-            return replace(said, has_default=True, default=self._constants.made_by(words["default_factory"]))
+            return replace(info, has_default=True, default=self._constants.made_by(words["default_factory"]))
         if first is None or _is_dots(first) or self._scope.is_named(first, "pydantic.PydanticUndefined"):
-            return said
-        return replace(said, has_default=True, default=self._constants.value(first))
+            return info
+        return replace(info, has_default=True, default=self._constants.value(first))
 
     def _alias(self, node: ast.expr | None) -> str | Unknown | None:
         if node is None or (isinstance(node, ast.Constant) and node.value is None):
@@ -127,22 +127,22 @@ def _is_dots(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is ...
 
 
-def limited(schema: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[str, Any]:
+def with_limits(schema: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[str, Any]:
     """A schema with the limits that mean something for its type. They take the place of those that it has: so does
     pydantic with the notes of an `Annotated`."""
     if not limits:
         return dict(schema)
     if isinstance(options := schema.get("anyOf"), list):
-        return {**schema, "anyOf": [limited(option, limits) for option in options]}
+        return {**schema, "anyOf": [with_limits(option, limits) for option in options]}
     return {**schema, **_limits_of(schema, limits)}
 
 
-def limited_below(schema: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[str, Any]:
+def with_missing_limits(schema: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[str, Any]:
     """A schema with those limits that it does not have already: what is assigned to a field counts before its type."""
     if not limits:
         return dict(schema)
     if isinstance(options := schema.get("anyOf"), list):
-        return {**schema, "anyOf": [limited_below(option, limits) for option in options]}
+        return {**schema, "anyOf": [with_missing_limits(option, limits) for option in options]}
     return {**schema, **{word: held for word, held in _limits_of(schema, limits).items() if word not in schema}}
 
 

@@ -77,14 +77,14 @@ LISTS: Final = frozenset(
     {
         "builtins.list",
         "collections.deque",
-        *(f"{room}.{name}" for room in ("typing", "collections.abc") for name in _LISTS),
+        *(f"{package}.{name}" for package in ("typing", "collections.abc") for name in _LISTS),
     }
 )
 SETS: Final = frozenset(
     {
         "builtins.set",
         "builtins.frozenset",
-        *(f"{room}.{name}" for room in ("typing", "collections.abc") for name in _SETS),
+        *(f"{package}.{name}" for package in ("typing", "collections.abc") for name in _SETS),
     }
 )
 OBJECTS: Final = frozenset(
@@ -92,13 +92,13 @@ OBJECTS: Final = frozenset(
         "builtins.dict",
         "collections.defaultdict",
         "collections.OrderedDict",
-        *(f"{room}.{name}" for room in ("typing", "collections.abc") for name in _OBJECTS),
+        *(f"{package}.{name}" for package in ("typing", "collections.abc") for name in _OBJECTS),
     }
 )
 TUPLES: Final = frozenset({"builtins.tuple", "typing.Tuple"})
 COUNTERS: Final = frozenset({"typing.Counter", "collections.Counter"})
 
-MADE: Final[dict[str, dict[str, Any]]] = {
+CONSTRAINED: Final[dict[str, dict[str, Any]]] = {
     "pydantic.constr": {"type": "string"},
     "pydantic.conint": {"type": "integer"},
     "pydantic.confloat": {"type": "number"},
@@ -107,5 +107,5 @@ MADE: Final[dict[str, dict[str, Any]]] = {
     "pydantic.condate": {"type": "string", "format": "date"},
 }
 """Types that are made by a call with limits."""
-MADE_LISTS: Final = {"pydantic.conlist": False, "pydantic.conset": True, "pydantic.confrozenset": True}
+CONSTRAINED_LISTS: Final = {"pydantic.conlist": False, "pydantic.conset": True, "pydantic.confrozenset": True}
 """And whether nothing may stand twice in them."""

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from haft.sources.agent_studio.annotations import Annotations, Meant
+from haft.sources.agent_studio.annotations import Annotations, TypeMeaning
 from haft.sources.agent_studio.constants import Constants
-from haft.sources.agent_studio.field_info import Said, Speaking, limited_below
+from haft.sources.agent_studio.field_info import FieldInfo, FieldInfoReader, with_missing_limits
 from haft.sources.agent_studio.model_config import Config, read_config
-from haft.sources.agent_studio.scope import Budget, Scope, TooMuch
+from haft.sources.agent_studio.scope import Budget, Scope, TooComplex
 from haft.sources.agent_studio.template import UNKNOWN, Parameter, Parameters, Unknown
 
 MODELS: Final = ("pydantic.BaseModel", "pydantic.BaseSettings", "pydantic_settings.BaseSettings")
@@ -38,8 +38,8 @@ class _Written:
 @dataclass(frozen=True, slots=True)
 class _Field:
     name: str
-    meant: Meant
-    said: Said
+    meaning: TypeMeaning
+    info: FieldInfo
     line: int
 
 
@@ -60,7 +60,7 @@ class Models:
         self._scope = scope
         self._budget = budget
         self._constants = Constants(scope, budget)
-        self._speaking = Speaking(scope, self._constants)
+        self._field_infos = FieldInfoReader(scope, self._constants)
         self._types = Annotations(scope, budget, self._define)
         self._shapes: dict[ast.ClassDef, _Shape] = {}
         self._named: dict[ast.ClassDef, str] = {}
@@ -93,7 +93,7 @@ class Models:
         above = [self._scope.class_of(base) for base in bases]
         return any(self.is_model(each, depth + 1) for each in above if each is not None and each is not node)
 
-    def _define(self, node: ast.ClassDef) -> Meant | None:
+    def _define(self, node: ast.ClassDef) -> TypeMeaning | None:
         """A class as the type of a field."""
         for base in node.bases:
             if isinstance(base, ast.Subscript) and self._scope.is_named(base.value, "pydantic.RootModel"):
@@ -105,16 +105,16 @@ class Models:
             name = next(name for name in _candidates(node.name) if name not in taken)
             self._named[node] = name
             self._waiting.append(node)
-        return Meant({"$ref": f"#/$defs/{self._named[node]}"})
+        return TypeMeaning({"$ref": f"#/$defs/{self._named[node]}"})
 
-    def _root(self, node: ast.ClassDef, inner: ast.expr) -> Meant | None:
+    def _root(self, node: ast.ClassDef, inner: ast.expr) -> TypeMeaning | None:
         """A model that is one value; unknown where it contains itself."""
         if node in self._roots:
             return None
         self._roots.add(node)
-        meant = self._types.meaning(inner, {})
+        meaning = self._types.meaning(inner, {})
         self._roots.discard(node)
-        return meant
+        return meaning
 
     def _inner_schema(self, node: ast.ClassDef) -> dict[str, Any]:
         """A model inside another: nothing is sent as null there, so what has no default is required."""
@@ -127,7 +127,7 @@ class Models:
         if node in self._shapes:
             return self._shapes[node]
         if depth > MOST_BASES:
-            raise TooMuch
+            raise TooComplex
         fields: dict[str, _Field] = {}
         config, is_whole = Config(), True
         for base in reversed(node.bases):
@@ -152,14 +152,16 @@ class Models:
     def _own_fields(self, node: ast.ClassDef, config: Config) -> Iterator[_Field]:
         own = {each.name: each for each in node.body if isinstance(each, ast.ClassDef)}
         for name, written in _written_fields(node).items():
-            meant = self._types.meaning(written.annotation, own)
-            if meant.is_class_variable or (meant.is_final and written.value is not None):
+            meaning = self._types.meaning(written.annotation, own)
+            if meaning.is_class_variable or (meaning.is_final and written.value is not None):
                 continue
-            said = meant.said.then(self._speaking.assigned(written.value))
-            if config.docstrings and said.description is None and written.below is not None:
+            info = meaning.info.then(self._field_infos.assigned(written.value))
+            if config.docstrings and info.description is None and written.below is not None:
                 text = self._constants.text(written.below)
-                said = replace(said, description=None if text is None else inspect.cleandoc(text))
-            yield _Field(name, replace(meant, schema=limited_below(meant.schema, said.limits)), said, written.line)
+                info = replace(info, description=None if text is None else inspect.cleandoc(text))
+            yield _Field(
+                name, replace(meaning, schema=with_missing_limits(meaning.schema, info.limits)), info, written.line
+            )
 
 
 def _written_fields(node: ast.ClassDef) -> dict[str, _Written]:
@@ -196,28 +198,28 @@ def _candidates(name: str) -> Iterator[str]:
 
 
 def _parameter(one: _Field, config: Config) -> Parameter:
-    said = one.said
-    alias = said.alias if config.by_alias else None
+    info = one.info
+    alias = info.alias if config.by_alias else None
     is_hidden = isinstance(alias, Unknown) or (alias is None and config.renames)
     key = alias if isinstance(alias, str) else one.name
-    description = said.description or said.title or ""
+    description = info.description or info.title or ""
     schema: dict[str, Any] = {"description": description} if description else {}
-    schema = {**one.meant.schema, **schema}
-    if not isinstance(said.default, Unknown):
-        schema["default"] = said.default
-    if said.examples:
-        schema["examples"] = said.examples
-    is_open = said.has_default or is_hidden
+    schema = {**one.meaning.schema, **schema}
+    if not isinstance(info.default, Unknown):
+        schema["default"] = info.default
+    if info.examples:
+        schema["examples"] = info.examples
+    is_open = info.has_default or is_hidden
     return Parameter(
         name=one.name,
         key=key,
         schema=schema,
-        required=not is_open and not one.meant.is_optional,
-        null_when_absent=one.meant.is_optional and not is_open,
-        default=said.default if said.has_default else UNKNOWN,
+        required=not is_open and not one.meaning.is_optional,
+        null_when_absent=one.meaning.is_optional and not is_open,
+        default=info.default if info.has_default else UNKNOWN,
         description=description,
         line=one.line,
-        is_known=one.meant.is_known and not is_hidden,
+        is_known=one.meaning.is_known and not is_hidden,
     )
 
 

@@ -48,20 +48,20 @@ _RUN_WHEN_DEFINED: Final = _words(
 _PLAIN_NAMES: Final = _words("__all__ __author__ __doc__ __license__ __slots__ __version__")
 
 
-def quiet_until(module: ast.Module, own_modules: Collection[str]) -> int | None:
+def preloadable_statements(module: ast.Module, own_modules: Collection[str]) -> int | None:
     """How many statements can be run ahead; None where that is not all of those before the main block, or more follow
     it. `own_modules` lie beside the file: what they do is not known."""
     mains = [number for number, node in enumerate(module.body) if is_main(node)]
     if len(mains) != 1 or mains[0] != len(module.body) - 1:
         return None
     try:
-        quiet = _Quiet(module, own_modules)
+        quiet = _PreloadChecker(module, own_modules)
         return mains[0] if all(map(quiet.statement, module.body[: mains[0]])) else None
     except RecursionError:
         return None
 
 
-class _Quiet:
+class _PreloadChecker:
     def __init__(self, module: ast.Module, own_modules: Collection[str]) -> None:
         self._own_modules = own_modules
         self._bound = dict(_bound(module))

@@ -66,7 +66,7 @@ def read_requirements(folder: str) -> bytes:
     return content
 
 
-def understood(content: bytes, *, allow_builds: bool) -> Requirements:
+def parse_requirements(content: bytes, *, allow_builds: bool) -> Requirements:
     """The packages that a file names. `ToolFailed` names the first line that is refused, and why."""
     try:
         text = content.decode("utf-8-sig")

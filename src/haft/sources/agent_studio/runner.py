@@ -47,7 +47,7 @@ ONE_THREAD = {
 """Set while libraries are loaded, and only then: numpy, pandas and pyarrow would start threads, which no fork has."""
 
 
-class Unfit(Exception):
+class CannotPreload(Exception):
     """Why the libraries cannot be kept loaded."""
 
 
@@ -236,7 +236,7 @@ def serve(plan: dict[str, Any]) -> NoReturn:
         first, rest = pieces(plan)
         with _watched(), _one_thread():
             load(plan["imports"], os.path.dirname(plan["file"]))
-    except (Unfit, SyntaxError, ValueError, OSError, RecursionError, MemoryError) as error:
+    except (CannotPreload, SyntaxError, ValueError, OSError, RecursionError, MemoryError) as error:
         channel.send(f"no {error}".encode("utf-8", "replace")[:2000])
         os._exit(0)
     global _folder
@@ -271,7 +271,7 @@ def pieces(plan: dict[str, Any]) -> tuple[types.CodeType | None, types.CodeType]
     with open(path, "rb") as file:
         source = file.read()
     if hashlib.sha256(source).hexdigest() != plan["digest"]:
-        raise Unfit("it was changed meanwhile")
+        raise CannotPreload("it was changed meanwhile")
     if not count:
         return None, compile(source, path, "exec", dont_inherit=True)
     import ast
@@ -336,7 +336,7 @@ def load(names: list[str], folder: str) -> None:
             importlib.import_module(name)  # What fails here fails in the call, and is seen there.
         _end_threads()
         if _has_threads():
-            raise Unfit(f"`{first}` starts threads when it is imported")
+            raise CannotPreload(f"`{first}` starts threads when it is imported")
     rehearse(ALL)  # The first model loads much of its library.
 
 
@@ -425,22 +425,22 @@ def _watched() -> Any:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         if os.fstat(said).st_size:
-            raise Unfit("its libraries print something when they are imported")
+            raise CannotPreload("its libraries print something when they are imported")
     finally:
         for target, descriptor in zip((1, 2), kept, strict=True):
             os.dup2(descriptor, target)
             os.close(descriptor)
         os.close(said)
     if _has_threads():
-        raise Unfit("its libraries start threads when they are imported")
+        raise CannotPreload("its libraries start threads when they are imported")
     with contextlib.suppress(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
-        raise Unfit("its libraries start processes when they are imported")
+        raise CannotPreload("its libraries start processes when they are imported")
     if _descriptors() - before:
-        raise Unfit("its libraries keep files or sockets open")
+        raise CannotPreload("its libraries keep files or sockets open")
     for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_DFL:
-            raise Unfit("its libraries handle signals")
+            raise CannotPreload("its libraries handle signals")
 
 
 def _descriptors() -> set[int]:

@@ -18,7 +18,7 @@ Bound = str | ast.ClassDef | ast.expr | None
 _BUILTINS: Final = frozenset(dir(builtins))
 
 
-class TooMuch(Exception):
+class TooComplex(Exception):
     """A source takes more steps to understand than it is worth."""
 
 
@@ -33,7 +33,7 @@ class Budget:
     def spend(self) -> None:
         self._left -= 1
         if self._left < 0:
-            raise TooMuch
+            raise TooComplex
 
 
 class Scope:
@@ -81,12 +81,12 @@ class Scope:
             case ast.Import(names=imported):
                 for each in imported:
                     yield (each.asname, each.name) if each.asname else (each.name.partition(".")[0],) * 2
-            case ast.ImportFrom(module=room, names=imported, level=level):
+            case ast.ImportFrom(module=package, names=imported, level=level):
                 for each in imported:
                     if each.name != "*":
-                        yield each.asname or each.name, None if level else f"{room}.{each.name}"
+                        yield each.asname or each.name, None if level else f"{package}.{each.name}"
                     elif not level and len(self._stars) < 8:
-                        self._stars.append(str(room))
+                        self._stars.append(str(package))
             case _:
                 yield from _defined(node)
 
@@ -117,11 +117,11 @@ def _canonical(name: str) -> str:
     """One name for what several modules of a library offer."""
     if name.startswith("typing_extensions."):
         return name.replace("typing_extensions", "typing", 1)
-    room, *parts = name.split(".")
-    if room != "pydantic" or len(parts) < 2:
+    package, *parts = name.split(".")
+    if package != "pydantic" or len(parts) < 2:
         return name
     first = next((at for at, part in enumerate(parts) if part[:1].isupper()), len(parts) - 1)
-    return ".".join([room, *parts[first:]])
+    return ".".join([package, *parts[first:]])
 
 
 def dotted(node: ast.expr) -> str | None:

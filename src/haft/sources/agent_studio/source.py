@@ -13,9 +13,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import NO_SECRETS, AskingLauncher, Definitions, Environments, Found, Secrets, ToolSpec
-from haft.sources.agent_studio.discover import Instance, Place, Wanted, identity_of_template, instances, own_folders
+from haft.sources.agent_studio.discover import (
+    ConfiguredInstance,
+    Instance,
+    TemplateDirectory,
+    identity_of_template,
+    instances,
+    own_folders,
+)
 from haft.sources.agent_studio.parse import parse_source
-from haft.sources.agent_studio.preload import quiet_until
+from haft.sources.agent_studio.preload import preloadable_statements
 from haft.sources.agent_studio.template import Problem
 from haft.sources.agent_studio.template_reader import read_template
 from haft.sources.agent_studio.tool import TemplateTool, bare_spec, spec_of, why_unset
@@ -39,8 +46,8 @@ class Templates(ToolSource):
 
     def __init__(
         self,
-        directories: Callable[[], Sequence[Place]],
-        instances: Callable[[], Sequence[Wanted]],
+        directories: Callable[[], Sequence[TemplateDirectory]],
+        instances: Callable[[], Sequence[ConfiguredInstance]],
         definitions: Definitions,
         environments: Environments,
         cold: Collection[str] = (),
@@ -66,7 +73,7 @@ class Templates(ToolSource):
         return list(self.found())
 
     async def refresh(
-        self, launcher: AskingLauncher, told: ProgressCallback, *, doubted: str | None = None
+        self, launcher: AskingLauncher, progress: ProgressCallback, *, retry_name: str | None = None
     ) -> Iterable[Found] | None:
         import asyncio
 
@@ -192,4 +199,4 @@ def _ahead(source: bytes, instance: Instance) -> int:
     """How many statements can be run before a call is known."""
     module = parse_source(source)
     beside = {os.path.splitext(os.path.relpath(path, instance.folder).split("/")[0])[0] for path in instance.files}
-    return (quiet_until(module, beside) or 0) if isinstance(module, ast.Module) else 0
+    return (preloadable_statements(module, beside) or 0) if isinstance(module, ast.Module) else 0

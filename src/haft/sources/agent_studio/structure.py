@@ -106,12 +106,12 @@ def _is_printed(module: ast.Module, key: str) -> bool:
 def _check_fields(name: str, parameters: Parameters) -> Iterator[Problem]:
     unknown = [one for one in parameters.fields if not one.is_known]
     if unknown:
-        what = f"the type or the alias of {listed([one.name for one in unknown])} of `{name}` cannot be read"
+        what = f"the type or the alias of {quoted_list([one.name for one in unknown])} of `{name}` cannot be read"
         hint = "use str, int, float, bool, List, Dict, Optional, Literal, or a model or an Enum of this file"
         yield Problem("studio-unread-type", what, hint, unknown[0].line)
     absent = [one for one in parameters.fields if one.null_when_absent]
     if absent:
-        what = f"{listed([one.name for one in absent])} of `{name}` may be None and has no default"
+        what = f"{quoted_list([one.name for one in absent])} of `{name}` may be None and has no default"
         yield Problem("studio-optional", what, "add `= None`: without it pydantic wants to be given it", absent[0].line)
     keys: dict[str, str] = {}
     for one in parameters.fields:
@@ -145,13 +145,13 @@ def _check_untyped(node: ast.ClassDef) -> Iterator[Problem]:
     ]
     if untyped:
         names = [each.targets[0].id for each in untyped if isinstance(each.targets[0], ast.Name)]
-        what = f"no type: {listed(names)} of `{node.name}`"
+        what = f"no type: {quoted_list(names)} of `{node.name}`"
         yield Problem(
             "no-type", what, "write `name: str = …`: pydantic takes no field without a type", untyped[0].lineno
         )
 
 
-def listed(names: Collection[str]) -> str:
+def quoted_list(names: Collection[str]) -> str:
     """Names, the first few."""
     shown = [f"`{shortened(name, 60)}`" for name in list(names)[:_MOST_NAMED]]
     return ", ".join(shown) + (f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else "")

@@ -23,7 +23,7 @@ _GIVEN: Final = re.compile(rb"input_value=.*?(?=, input_type=|\]|$)", re.MULTILI
 _BLANKS: Final = b" \t\r\n\f\v"
 
 
-class Heard:
+class TemplateOutput:
     """The sink of one call."""
 
     def __init__(self, context: ToolContext, key: str | None, user: Mapping[str, Any] | None = None) -> None:
@@ -81,7 +81,7 @@ class Heard:
         except (ValueError, RecursionError):
             return None
 
-    def trouble(self) -> str:
+    def failure_text(self) -> str:
         """What it said last on stderr, the last line first: that names the error."""
         lines = self._last.decode("utf-8", "replace").strip().splitlines()
         if not lines:

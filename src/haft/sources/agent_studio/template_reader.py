@@ -15,7 +15,7 @@ from haft.schema import excess
 from haft.sources.agent_studio.constants import Constants
 from haft.sources.agent_studio.models import Models
 from haft.sources.agent_studio.parse import parse_source
-from haft.sources.agent_studio.scope import Budget, Scope, TooMuch, statements
+from haft.sources.agent_studio.scope import Budget, Scope, TooComplex, statements
 from haft.sources.agent_studio.structure import breaches_of, class_named, remarks_of
 from haft.sources.agent_studio.template import Problem, Template
 
@@ -30,7 +30,7 @@ def read_template(source: bytes) -> Template | Problem:
         return module
     try:
         return _read(module)
-    except (TooMuch, RecursionError, MemoryError):
+    except (TooComplex, RecursionError, MemoryError):
         return Problem("schema-excess", _TOO_MUCH, "describe them more simply")
 
 

@@ -70,9 +70,9 @@ class TemplateTool:
         return replace(self, instance=instance)
 
     async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
-        from haft.sources.agent_studio.coercion import converted
+        from haft.sources.agent_studio.coercion import coerce_arguments
 
-        return converted(arguments, self.spec.input_schema)
+        return coerce_arguments(arguments, self.spec.input_schema)
 
     async def prepare(self, told: Callable[[str], None]) -> None:
         """Make its environment, where there is none that is current."""
@@ -85,12 +85,12 @@ class TemplateTool:
         self.environments.allow_build(self.instance.folder, requirements)
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
-        from haft.sources.agent_studio.template_output import Heard
+        from haft.sources.agent_studio.template_output import TemplateOutput
 
         folder = self.instance.folder
         environment = self.environments.current(folder)
         if identity_of_template(folder) != self.instance.identity or environment is None:
-            raise ToolFailed(f"{folder} was changed while the call was on its way", hint="call it again")
+            raise ToolFailed(f"{folder} has changed since the call started", hint="call it again")
         plan = json.dumps(
             {
                 "file": self.instance.entry,
@@ -101,7 +101,7 @@ class TemplateTool:
         )
         argv = [environment.python, RUNNER, plan]
         version = f"{self.known['digest']} {environment.mark}"
-        heard = Heard(context, self.known["outputKey"], self.instance.user)
+        output = TemplateOutput(context, self.known["outputKey"], self.instance.user)
         command = Command(
             argv,
             cwd=context.workspace.locate(context.cwd),
@@ -110,9 +110,9 @@ class TemplateTool:
             readable=(folder, os.path.realpath(folder), RUNNER, *environment.readable),
             warm=Warmth(folder, version, (*argv, "serve")) if self.is_warm else None,
         )
-        end = await context.launcher.run(command, heard)
-        result = heard.close()
-        failure = None if end.code == 0 else Failure("tool-failed", self._failed(end, heard.trouble()))
+        end = await context.launcher.run(command, output)
+        result = output.close()
+        failure = None if end.code == 0 else Failure("tool-failed", self._failed(end, output.failure_text()))
         return Answer(result=result if failure is None else None, exit_code=end.code, failure=failure)
 
     def _request(self, arguments: Mapping[str, Any]) -> bytes:
@@ -123,9 +123,9 @@ class TemplateTool:
         tool = json.dumps(sent_as(arguments, {}, self.known["toolNulls"]))
         return json.dumps({"user": user, "tool": tool}).encode()
 
-    def _failed(self, end: Exit, trouble: str) -> str:
-        if trouble:
-            return f"`{self.spec.name}` failed: {trouble}"
+    def _failed(self, end: Exit, failure_text: str) -> str:
+        if failure_text:
+            return f"`{self.spec.name}` failed: {failure_text}"
         how = f"was ended by signal {end.signal}" if end.signal is not None else f"exited {end.code}"
         return f"`{self.spec.name}` {how}"
 
@@ -210,14 +210,14 @@ def spec_of(known: Mapping[str, Any], instance: Instance) -> ToolSpec:
 
 
 @functools.lru_cache(maxsize=200)
-def _slowly(text: str, salt: str) -> str:
+def _slow_hash(text: str, salt: str) -> str:
     """Nobody shall find short secrets by trying."""
     return hashlib.pbkdf2_hmac("sha256", text.encode("utf-8", "surrogatepass"), salt.encode(), 20_000).hex()
 
 
 def _digest(source: str, user: Mapping[str, Any]) -> str:
     """Of the definition: what a person sets is part of what others agree to."""
-    return _slowly(json.dumps(user, sort_keys=True), source) if user else source
+    return _slow_hash(json.dumps(user, sort_keys=True), source) if user else source
 
 
 def bare_spec(instance: Instance) -> ToolSpec:

@@ -1,8 +1,8 @@
-"""Amp toolbox executables: any program that answers TOOLBOX_ACTION=describe and does TOOLBOX_ACTION=execute.
+"""Amp toolbox executables: programs that answer TOOLBOX_ACTION=describe and run on TOOLBOX_ACTION=execute.
 
-`finding` looks at directories, `asking` and `reading` learn what a file is, `describing` does that for many at once,
-`source` keeps what is known, `tool` and `wire` run it. Importing this package is cheap: what asks and runs is
-imported on use.
+`discover` lists the files in directories. `describe_action` and `description` describe one file, and `describe` turns
+the result into a cache entry. `source` keeps the entries, `tool` and `wire` run the tool. Importing this package is
+cheap: the modules that run programs are imported on use.
 """
 
 from typing import TYPE_CHECKING
@@ -14,12 +14,19 @@ if TYPE_CHECKING:
     from haft.sources.amp_toolbox.describe import fetching_hint, script
     from haft.sources.amp_toolbox.describe_action import run_describe
     from haft.sources.amp_toolbox.description import NO_DESCRIPTION, Description, Unreadable, read_description
-    from haft.sources.amp_toolbox.discover import PROJECT, Candidate, Place, candidate, is_data, standard_places
-    from haft.sources.amp_toolbox.exports import MARK, Export, as_the_tool, export_at
+    from haft.sources.amp_toolbox.discover import (
+        PROJECT,
+        Candidate,
+        ToolboxDirectory,
+        candidate,
+        is_data,
+        standard_places,
+    )
+    from haft.sources.amp_toolbox.exports import MARK, Export, export_at, exported_tool
     from haft.sources.amp_toolbox.interpreters import missing_interpreter
-    from haft.sources.amp_toolbox.separator import shown_by
-    from haft.sources.amp_toolbox.source import Separators, Toolboxes, as_found
-    from haft.sources.amp_toolbox.start_command import own_places
+    from haft.sources.amp_toolbox.separator import detect_separator
+    from haft.sources.amp_toolbox.source import Separators, Toolboxes, found_tool
+    from haft.sources.amp_toolbox.start_command import readable_paths
     from haft.sources.amp_toolbox.tool import PREFIX
 
 __getattr__ = face(
@@ -28,13 +35,13 @@ __getattr__ = face(
         "describe_action": "run_describe",
         "check": "check_executable",
         "describe": "fetching_hint script",
-        "exports": "Export MARK as_the_tool export_at",
-        "discover": "Candidate PROJECT Place candidate is_data standard_places",
+        "exports": "Export MARK exported_tool export_at",
+        "discover": "Candidate PROJECT ToolboxDirectory candidate is_data standard_places",
         "interpreters": "missing_interpreter",
         "description": "Description NO_DESCRIPTION Unreadable read_description",
-        "separator": "shown_by",
-        "source": "Separators Toolboxes as_found",
-        "start_command": "own_places",
+        "separator": "detect_separator",
+        "source": "Separators Toolboxes found_tool",
+        "start_command": "readable_paths",
         "tool": "PREFIX",
     },
 )

@@ -1,4 +1,4 @@
-"""Checking one toolbox executable: the file, how it answers, and what it answers."""
+"""Checks one toolbox executable: the file, how it describes itself, and the description."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from haft.schema import from_words, shortened
 from haft.sources.amp_toolbox.describe import fetching_hint, script
 from haft.sources.amp_toolbox.describe_action import run_describe
 from haft.sources.amp_toolbox.description import NO_DESCRIPTION, Description, Unreadable, read_description
-from haft.sources.amp_toolbox.separator import shown_by
+from haft.sources.amp_toolbox.separator import detect_separator
 from haft.sources.brief_run import ProgramOutput
 from haft.sources.checks.behaviour import check_behaviour
-from haft.sources.checks.definition import check_definition, check_schema, listed, no_type
-from haft.sources.checks.files import Looked, check_file, check_inside, check_start, look
+from haft.sources.checks.definition import check_definition, check_schema, no_type, quoted_list
+from haft.sources.checks.files import InspectedFile, check_file, check_inside, check_start, inspect_file
 from haft.sources.checks.findings import Finding, Report
 
 KIND: Final = "amp-toolbox"
 PREFIX: Final = "tb__"
 LONGEST_NAME: Final = 60
-"""With the prefix, as long as any name."""
+"""With the prefix, as long as any tool name may be."""
 _UNSTARTABLE: Final = frozenset(("not-executable", "interpreter-missing", "crlf-shebang", "bom-shebang", "leads-out"))
 
 
@@ -35,38 +35,42 @@ async def check_executable(
     folder: str | None = None,
     within: str | None = None,
 ) -> Report:
-    """Look at it, ask it anew, and read what it says. `folder` is the skill's that it is part of, `within` what it may
-    not lead out of."""
-    looked = look(path)
-    if isinstance(looked, Finding):
-        return Report(path, KIND, None, [looked])
-    found = [*check_inside(path, within), *check_file(looked), *check_start(looked)]
-    if _UNSTARTABLE & {finding.code for finding in found} or not looked.content:
+    """Inspect the file, describe it anew, and check the description. `folder` is the folder of its skill; its links may
+    not lead out of `within`."""
+    inspected = inspect_file(path)
+    if isinstance(inspected, Finding):
+        return Report(path, KIND, None, [inspected])
+    found = [*check_inside(path, within), *check_file(inspected), *check_start(inspected)]
+    if _UNSTARTABLE & {finding.code for finding in found} or not inspected.content:
         return Report(path, KIND, None, found)
-    output = await run_describe(os.path.abspath(path), launcher, folder=folder, is_workspaces=within is not None)
-    found += check_behaviour(output, fetching=fetching_hint(os.path.abspath(path), is_workspaces=within is not None))
+    output = await run_describe(os.path.abspath(path), launcher, folder=folder, from_workspace=within is not None)
+    found += check_behaviour(output, fetching=fetching_hint(os.path.abspath(path), from_workspace=within is not None))
     name = None
     if output.start_failure is None and not output.timed_out and not output.is_too_long:
-        name, more = _check_output(looked, output, reserved)
+        name, more = _check_output(inspected, output, reserved)
         found += more
     return Report(path, KIND, name, found)
 
 
-def _check_output(looked: Looked, output: ProgramOutput, reserved: Collection[str]) -> tuple[str | None, list[Finding]]:
+def _check_output(
+    inspected: InspectedFile, output: ProgramOutput, reserved: Collection[str]
+) -> tuple[str | None, list[Finding]]:
     try:
         described = read_description(output.stdout)
     except Unreadable as error:
         if output.exit_code and not output.stdout.strip():
-            return None, []  # That it failed is said already.
-        return None, list(_unreadable(error, output.stdout, looked))
-    found = list(_check_described(described, output.stdout.decode("utf-8-sig"), looked, reserved))
+            return None, []  # Another finding reports the failure already.
+        return None, list(_unreadable(error, output.stdout, inspected))
+    found = list(_check_described(described, output.stdout.decode("utf-8-sig"), inspected, reserved))
     return PREFIX + clean_tool_name(described.name)[:LONGEST_NAME], found
 
 
-def _check_described(described: Description, text: str, looked: Looked, reserved: Collection[str]) -> Iterator[Finding]:
+def _check_described(
+    described: Description, text: str, inspected: InspectedFile, reserved: Collection[str]
+) -> Iterator[Finding]:
     name, schema = described.name, described.input_schema
     yield from check_definition(name, described.description, schema, reserved, longest=LONGEST_NAME)
-    file = os.path.basename(looked.path)
+    file = os.path.basename(inspected.path)
     if name not in (file, os.path.splitext(file)[0]):
         yield Finding(
             "name-differs", f"it is called `{shortened(name, 80)}` and its file `{file}`", "call both the same"
@@ -75,29 +79,33 @@ def _check_described(described: Description, text: str, looked: Looked, reserved
     names = [line[0] for line in lines] if described.form == "text" else _json_keys(text)
     twice = [one for one, times in Counter(names).items() if times > 1]
     if twice:
-        yield Finding("duplicate-parameter-names", f"described twice: {listed(twice)}", "give each a name of its own")
+        yield Finding(
+            "duplicate-parameter-names", f"described twice: {quoted_list(twice)}", "give each a name of its own"
+        )
     if described.form == "text":
         untyped = [name for name, words in lines if _is_untyped(words)]
         if untyped:
             yield no_type(untyped)
-        yield from _check_text_form(name, schema, looked)
+        yield from _check_text_form(name, schema, inspected)
 
 
-def _check_text_form(name: str, schema: Mapping[str, Any], looked: Looked) -> Iterator[Finding]:
+def _check_text_form(name: str, schema: Mapping[str, Any], inspected: InspectedFile) -> Iterator[Finding]:
     properties: Mapping[str, Any] = schema.get("properties", {})
     structured = [name for name, one in properties.items() if one.get("type") in ("array", "object")]
     if structured:
         yield Finding(
-            "text-with-structures", f"a text tool takes {listed(structured)}", "describe it in JSON: it then gets JSON"
+            "text-with-structures",
+            f"a text tool takes {quoted_list(structured)}",
+            "describe it in JSON: it then gets JSON",
         )
-    shown = shown_by(script(looked.path))
-    if properties and shown.is_unsure:
+    detected = detect_separator(script(inspected.path))
+    if properties and detected.is_unsure:
         yield Finding(
             "separator-unclear",
             "the script does not show whether it splits its input at `:` or at `=`: haft sends it `key: value`",
             f'if it reads `key=value`, set `"{name}" = "="` in `[toolbox.separator]` of haft.toml; else `": "`',
         )
-    if properties and shown.separator == "=":
+    if properties and detected.separator == "=":
         yield Finding(
             "equals-input",
             "the script splits its input at `=`: haft sends it `key=value`, other hosts may not",
@@ -106,7 +114,7 @@ def _check_text_form(name: str, schema: Mapping[str, Any], looked: Looked) -> It
 
 
 def _parameter_lines(text: str) -> list[tuple[str, str]]:
-    """The lines that describe parameters, as they are read: the first `name:` and every `description:` are none."""
+    """The lines that describe parameters: all except the first `name:` and every `description:`."""
     lines = [line.strip().partition(":") for line in text.splitlines()]
     named = [(key.strip(), words.strip()) for key, colon, words in lines if colon and key.strip()]
     first = next((index for index, (key, _words) in enumerate(named) if key == "name"), None)
@@ -114,12 +122,12 @@ def _parameter_lines(text: str) -> list[tuple[str, str]]:
 
 
 def _is_untyped(words: str) -> bool:
-    """Whether the reader found no type in it and took a string."""
+    """Whether the words begin with no type, so that the parameter became a string."""
     return bool(words) and from_words({"it": words})["properties"]["it"].get("description") == words
 
 
 def _json_keys(text: str) -> list[str]:
-    """The keys that stand more than once in one object, twice each."""
+    """The keys that occur more than once in one object, each listed twice."""
     found: list[str] = []
 
     def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -130,7 +138,7 @@ def _json_keys(text: str) -> list[str]:
     return found
 
 
-def _unreadable(error: Unreadable, stdout: bytes, looked: Looked) -> Iterator[Finding]:
+def _unreadable(error: Unreadable, stdout: bytes, inspected: InspectedFile) -> Iterator[Finding]:
     text = stdout.decode("utf-8-sig", "replace")
     line = None
     try:
@@ -140,7 +148,7 @@ def _unreadable(error: Unreadable, stdout: bytes, looked: Looked) -> Iterator[Fi
     except ValueError as wrong:
         given = None
         if isinstance(wrong, json.JSONDecodeError) and text.lstrip().startswith(("{", "[")):
-            line = _line_in_source(text.split("\n")[wrong.lineno - 1 : wrong.lineno], looked)
+            line = _line_in_source(text.split("\n")[wrong.lineno - 1 : wrong.lineno], inspected)
     yield Finding(_code_of(given, text, error), error.message, error.cure, line)
 
 
@@ -150,15 +158,15 @@ def _code_of(given: Any, text: str, error: Unreadable) -> str:
             return "no-name"
         if isinstance(schema := given.get("inputSchema"), Mapping):
             return next((finding.code for finding in check_schema(schema)), "describe-form")
-        return "schema-error" if error.cure == "mend its `inputSchema`" else "describe-form"
+        return "schema-error" if error.cure == "fix its `inputSchema`" else "describe-form"
     if error.cure == NO_DESCRIPTION:
         return "no-description"
     says_something = any(line.strip().startswith("description:") for line in text.splitlines())
     return "no-name" if given is None and says_something else "describe-form"
 
 
-def _line_in_source(said: list[str], looked: Looked) -> int | None:
-    """Where a printed line stands in the script, if it stands there once."""
+def _line_in_source(said: list[str], inspected: InspectedFile) -> int | None:
+    """The number of a printed line in the script, if it occurs there exactly once."""
     wanted = said[0].strip() if said else ""
-    lines = [number for number, line in enumerate(looked.text.splitlines(), 1) if line.strip() == wanted]
+    lines = [number for number, line in enumerate(inspected.text.splitlines(), 1) if line.strip() == wanted]
     return lines[0] if wanted and len(lines) == 1 else None

@@ -1,10 +1,10 @@
-"""Asking a toolbox executable what it is."""
+"""Runs a toolbox executable with the action `describe`."""
 
 from __future__ import annotations
 
 from haft.contracts import Command, Launcher
 from haft.sources import brief_run
-from haft.sources.amp_toolbox.start_command import ENVIRONMENT, own_places, started_as
+from haft.sources.amp_toolbox.start_command import ENVIRONMENT, readable_paths, start_argv
 from haft.sources.brief_run import DESCRIBE_SECONDS, ProgramOutput
 
 
@@ -14,10 +14,10 @@ async def run_describe(
     *,
     seconds: float = DESCRIBE_SECONDS,
     folder: str | None = None,
-    is_workspaces: bool = False,
+    from_workspace: bool = False,
 ) -> ProgramOutput:
-    """Run it with TOOLBOX_ACTION=describe."""
+    """Run an executable with TOOLBOX_ACTION=describe."""
     env = {"TOOLBOX_ACTION": "describe", **ENVIRONMENT}
-    readable = tuple(own_places(path, folder, is_workspaces=is_workspaces))
-    command = Command(started_as(path), env=env, readable=readable)
+    readable = tuple(readable_paths(path, folder, from_workspace=from_workspace))
+    command = Command(start_argv(path), env=env, readable=readable)
     return await brief_run.run_briefly(command, launcher, seconds=seconds)

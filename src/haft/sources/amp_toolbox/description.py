@@ -1,8 +1,7 @@
-"""What a toolbox executable said when it was asked to describe itself.
+"""Parses the description that a toolbox executable prints.
 
-JSON is tried first, then text; the form decides how it is given its arguments later. Real tools are read as their
-writers meant them: indented lines, lines that are no parameter, types called `bool` and `int`, a parameter that is
-called `name`.
+JSON is tried first, then text; the form decides how the tool gets its arguments later. The parser accepts what real
+tools print: indented lines, lines that are not parameters, types called `bool` and `int`, a parameter called `name`.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ MOST_PARAMETERS: Final = 500
 
 
 NO_DESCRIPTION: Final = "print `description: …`: what it does, and when to use it"
-"""How to mend a tool that describes itself in text, and does not say what it does."""
+"""The hint for a tool whose description, in the text form, does not say what it does."""
 
 
 class Unreadable(Exception):
-    """A description that makes no sense: what is wrong, and how to mend it."""
+    """A description that cannot be used: the problem, and how to fix it."""
 
     def __init__(self, message: str, cure: str) -> None:
         self.message = message
@@ -37,10 +36,10 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A tool in its own words."""
+    """The parsed description of a tool."""
 
     name: str
-    """As it was said: not yet one that a tool may have."""
+    """As printed: it may have characters that no tool name may have."""
     description: str
     input_schema: Mapping[str, Any]
     form: Form
@@ -48,7 +47,7 @@ class Description:
 
 
 def read_description(said: bytes) -> Description:
-    """Read it. `Unreadable` where that cannot be done."""
+    """Parse a description. Raises `Unreadable` if that is not possible."""
     try:
         text = said.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -66,7 +65,7 @@ def read_description(said: bytes) -> Description:
 
 
 def _json(text: str) -> Mapping[str, Any] | None:
-    """The object that the text is; None where it is text of another kind."""
+    """The JSON object in the text; None if the text is not JSON."""
 
     def refuse(constant: str) -> NoReturn:
         raise ValueError(f"{constant} is no JSON")
@@ -78,7 +77,7 @@ def _json(text: str) -> Mapping[str, Any] | None:
     except ValueError as error:
         if text.lstrip().startswith(("{", "[")):
             raise Unreadable(
-                f"its description begins like JSON and is none: {shortened(str(error), 200)}",
+                f"its description begins like JSON and is not JSON: {shortened(str(error), 200)}",
                 "print one JSON object and nothing else to stdout",
             ) from None
         return None
@@ -87,9 +86,9 @@ def _json(text: str) -> Mapping[str, Any] | None:
             raise Unreadable("its description is a JSON array", "print one JSON object: one executable is one tool")
         return None
     if (why := why_not_json(given)) is not None:
-        raise Unreadable(f"its description is no JSON: {why}", "print valid Unicode, and numbers that are finite")
+        raise Unreadable(f"its description is not JSON: {why}", "print valid Unicode, and only finite numbers")
     if (why := excess(given)) is not None:
-        raise Unreadable(f"its description is too much: {why}", "describe its parameters more simply")
+        raise Unreadable(f"its description is too complex: {why}", "describe its parameters more simply")
     return given
 
 
@@ -98,11 +97,11 @@ def _from_json(given: Mapping[str, Any]) -> Description:
     if not isinstance(name, str):
         raise Unreadable("its description has no `name`", 'add `"name": "…"`')
     if not isinstance(description, str):
-        raise Unreadable("its `description` is no text", 'make it `"description": "…"`')
+        raise Unreadable("its `description` is not a text", 'make it `"description": "…"`')
     schema, args, meta = given.get("inputSchema"), given.get("args"), given.get("meta")
     if schema is None and args is not None:
         if not isinstance(args, Mapping):
-            raise Unreadable("its `args` are no object", 'write them as {"name": ["type", "description"]}')
+            raise Unreadable("its `args` are not an object", 'write them as {"name": ["type", "description"]}')
         try:
             schema = from_compact(args)
         except ValueError as error:
@@ -110,7 +109,7 @@ def _from_json(given: Mapping[str, Any]) -> Description:
     if schema is None:
         schema = from_compact({})
     if not isinstance(schema, dict):
-        raise Unreadable("its `inputSchema` is no object", "write a JSON Schema of the type `object`")
+        raise Unreadable("its `inputSchema` is not an object", "write a JSON Schema of the type `object`")
     return Description(name, description.strip(), schema, "json", dict(meta) if isinstance(meta, Mapping) else {})
 
 
@@ -135,21 +134,21 @@ def _from_text(text: str) -> Description:
         first = shortened(text.strip().split("\n", 1)[0], 60)
         raise Unreadable(f"its description has no line `name:`; it begins with `{first}`", "print `name: …` first")
     if not any(about):
-        raise Unreadable("it has no line `description:` that says something", NO_DESCRIPTION)
+        raise Unreadable("it has no line `description:` with a text", NO_DESCRIPTION)
     return Description(name, "\n".join(about), from_words(parameters), "text")
 
 
 def _check_schema(schema: Mapping[str, Any]) -> None:
-    """Whatever else is wrong with it is found before it is listed, not when it is called."""
-    cure = "mend its `inputSchema`"
+    """Check the schema when the tool is listed, not only when it is called."""
+    cure = "fix its `inputSchema`"
     if schema.get("type", "object") != "object":
         raise Unreadable(f"its input schema has the type {shortened(repr(schema['type']), 60)}", "make it `object`")
     if not isinstance(schema.get("properties", {}), Mapping):
-        raise Unreadable("the `properties` of its input schema are no object", cure)
+        raise Unreadable("the `properties` of its input schema are not an object", cure)
     if len(schema.get("properties", {})) > MOST_PARAMETERS:
         raise Unreadable(f"it has more than {MOST_PARAMETERS} parameters", "split it into several tools")
     if (why := excess(schema)) is not None:
-        raise Unreadable(f"its input schema is too much: {why}", cure)
+        raise Unreadable(f"its input schema is too complex: {why}", cure)
     try:
         validator_for(schema)
     except BadConfig as error:

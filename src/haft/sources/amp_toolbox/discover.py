@@ -1,4 +1,4 @@
-"""Where toolbox executables are looked for, and what lies there. Nothing is started and nothing is opened."""
+"""The directories of toolbox executables, and the files in them. Starts nothing and opens no file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from haft.sources.identity import identity_of
 from haft.values import dataclass, replace
 
 MOST_FILES: Final = 2_000
-"""Of one directory. A folder of programs is no toolbox."""
+"""Files in one directory. A directory of many programs is not a toolbox."""
 LARGEST: Final = 256_000_000
 MOST_OWN: Final = 500
 PROJECT: Final = ".agents/tools"
@@ -25,7 +25,7 @@ _DATA: Final = (
 _DATA_NAMES: Final = frozenset(
     ("authors", "changelog", "codeowners", "copying", "license", "licence", "makefile", "notice", "readme", "justfile")
 )
-"""By their names, in small letters: what lies beside tools and is none."""
+"""Names, in lower case, of files that lie beside tools and are not tools."""
 _SORTS: Final = (
     (stat.S_ISFIFO, "a fifo"),
     (stat.S_ISSOCK, "a socket"),
@@ -35,7 +35,7 @@ _SORTS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ToolboxDirectory:
     """A directory of toolbox executables."""
 
     directory: str
@@ -43,13 +43,13 @@ class Place:
     within: str | None = None
     """Links may not lead out of here; None: they may lead anywhere."""
     skill: str | None = None
-    """The skill that brings it."""
+    """The skill that the directory belongs to."""
     folder: str | None = None
-    """Of that skill."""
+    """The folder of that skill."""
     is_active: bool = True
-    """Whether that skill is: only then are its files asked what they are."""
+    """Whether that skill is active: only then are its files described."""
     workspace: str | None = None
-    """Links that lead there make a file the workspace's, wherever they lie."""
+    """A link that leads there makes a file a tool of the workspace, wherever the link is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,11 @@ class Candidate:
     """A file that may be a tool."""
 
     path: str
-    place: Place
+    place: ToolboxDirectory
     identity: str
-    """Another one when the file is another, or was changed."""
+    """A text that changes when the file is replaced or modified."""
     problem: str | None = None
-    """Why it cannot be one, and the cure."""
+    """Why the file cannot be a tool, and what to do."""
 
     @property
     def key(self) -> str:
@@ -73,28 +73,28 @@ class Candidate:
 
     @property
     def group(self) -> str:
-        """What it is kept with: the tools of its directory."""
+        """The cache group: the tools of its directory."""
         return f"amp-toolbox:{self.place.directory}"
 
 
-def standard_places(env: Mapping[str, str], workspace: str, configured: Sequence[str] = ()) -> list[Place]:
-    """Every place, in the order in which names are given: AMP_TOOLBOX or the user's folder, the project's, and the
-    directories that were configured."""
+def standard_places(env: Mapping[str, str], workspace: str, configured: Sequence[str] = ()) -> list[ToolboxDirectory]:
+    """All toolbox directories, in the order of their priority for names: AMP_TOOLBOX or the user's directory, the
+    directory of the project, and the configured directories."""
     root = os.path.realpath(workspace)
-    said = env.get("AMP_TOOLBOX")
-    own = [os.path.join("~", ".config", "amp", "tools")] if said is None else said.split(os.pathsep)
+    variable = env.get("AMP_TOOLBOX")
+    own = [os.path.join("~", ".config", "amp", "tools")] if variable is None else variable.split(os.pathsep)
     directories = [os.path.abspath(os.path.expanduser(entry)) for entry in own if entry]
     directories += [os.path.join(root, PROJECT), *configured]
     return [_place(directory, root) for directory in dict.fromkeys(directories)]
 
 
-def _place(directory: str, root: str) -> Place:
+def _place(directory: str, root: str) -> ToolboxDirectory:
     inside = lies_inside(directory, root)
-    return Place(directory, "workspace" if inside else "user", root if inside else None, workspace=root)
+    return ToolboxDirectory(directory, "workspace" if inside else "user", root if inside else None, workspace=root)
 
 
-def candidates(place: Place) -> list[Candidate]:
-    """What lies in a place, by name: no directories, no hidden files, nothing that is plainly data."""
+def candidates(place: ToolboxDirectory) -> list[Candidate]:
+    """The files in a directory, sorted by name, without directories, hidden files and data files."""
     try:
         with os.scandir(place.directory) as found:
             names = sorted(entry.name for entry in found if _counts(entry))
@@ -121,13 +121,15 @@ def _counts(entry: os.DirEntry[str]) -> bool:
 
 
 def is_data(name: str) -> bool:
-    """Whether a file is no tool by its name, whatever its run bit says: a checkout may set that for every file."""
+    """Whether a file is data by its name. Its run bit does not count, since a checkout may set the run bit of every
+    file."""
     small = name.lower()
     return small.endswith(_DATA) or small in _DATA_NAMES
 
 
-def candidate(path: str, place: Place) -> Candidate:
-    """One file, looked at. It is whose the real file is, and those are its makers who can change it."""
+def candidate(path: str, place: ToolboxDirectory) -> Candidate:
+    """One file as a candidate. A link into the workspace makes it a tool of the workspace: whoever can write there can
+    change it."""
     root = place.workspace
     if place.provenance != "workspace" and root is not None and os.path.islink(path) and leads_inside(path, root):
         place = replace(place, provenance="workspace", within=root)
@@ -141,7 +143,7 @@ def candidate(path: str, place: Place) -> Candidate:
     return Candidate(path, place, identity_of(found), _problem(path, place, found))
 
 
-def _problem(path: str, place: Place, found: os.stat_result) -> str | None:
+def _problem(path: str, place: ToolboxDirectory, found: os.stat_result) -> str | None:
     for is_one, word in _SORTS:
         if is_one(found.st_mode):
             return f"it is {word}, not a file; remove it"
@@ -156,28 +158,28 @@ def _problem(path: str, place: Place, found: os.stat_result) -> str | None:
     if not os.access(path, os.X_OK):
         return f"it may not be executed; chmod +x {path}"
     if found.st_size > LARGEST:
-        return f"it is larger than {LARGEST // 1_000_000} MB; a tool can start a program that lies elsewhere"
+        return f"it is larger than {LARGEST // 1_000_000} MB; make the tool a script that starts the large program"
     if place.folder is not None and len(list(own_files(path, place.folder))) > MOST_OWN:
-        return f"its skill has more than {MOST_OWN} files, and an approval could not hold for all of them"
+        return f"its skill has more than {MOST_OWN} files, more than one approval can cover"
     return None
 
 
-def _leaves(path: str, place: Place) -> str | None:
-    """A workspace brings its own files, and does not make tools of others."""
+def _leaves(path: str, place: ToolboxDirectory) -> str | None:
+    """Why a file of the workspace cannot be a tool: it is a link to a file elsewhere."""
     if place.within is None:
         return None
     real = os.path.realpath(path)
     if f"{real}/".startswith(place.within.rstrip("/") + "/"):
         return None
     return (
-        f"it leads out of the workspace, to {real}; to have it all the same, add its directory to AMP_TOOLBOX or to "
+        f"it leads out of the workspace, to {real}; to use it anyway, add its directory to AMP_TOOLBOX or to "
         "`toolbox.paths` of your own configuration"
     )
 
 
 def own_files(path: str, folder: str | None) -> Iterator[str]:
-    """The files that a tool is made of: itself, and what else its skill brings. Links are not followed: what they lead
-    to is among the files, or not the skill's."""
+    """The files of a tool: itself, and all files of its skill. Links are not followed: a link leads to another of these
+    files, or to a file that does not belong to the skill."""
     yield path
     count = 0
     for top, directories, names in os.walk(folder) if folder is not None else ():

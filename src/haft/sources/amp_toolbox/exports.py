@@ -1,7 +1,7 @@
-"""Executables that stand for a tool of haft: known by a mark, and taken for that tool instead of being started.
+"""Executables that were exported from a haft tool. haft knows them by a mark and calls the tool itself instead.
 
-A host that knows nothing of haft starts them, and they call back into it. Here the tool itself is called: one approval,
-one run, one transaction.
+A host that does not know haft starts the executable, which calls haft. haft calls the tool directly: one approval, one
+run, one transaction.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ _HEAD: Final = 8_000
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """Which tool an executable stands for."""
+    """The tool that an exported executable stands for."""
 
     described: str
-    """What the executable calls itself."""
+    """The name in the executable's own description."""
     name: str
     """The tool's own name."""
     workspace: str | None
-    """Where it is configured; None for one that is there everywhere."""
+    """The workspace that configures the tool; None if the tool exists in every workspace."""
 
     def to_json(self) -> dict[str, Any]:
         return {"described": self.described, "name": self.name, "workspace": self.workspace}
 
 
 Origins = Callable[[Export], Found]
-"""Finds the tool, or says why it cannot be had."""
+"""Returns the tool of an export, or why the tool is not available."""
 
 
 def export_at(path: str) -> Export | None:
-    """What an executable stands for; None for one that is a tool by itself."""
+    """The export at a path; None if the executable is not exported."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             head = file.read(_HEAD)
@@ -49,24 +49,24 @@ def export_at(path: str) -> Export | None:
     for line in head.decode("utf-8", "replace").splitlines()[:5]:
         if line.startswith(MARK):
             try:
-                told = json.loads(line.removeprefix(MARK))
+                facts = json.loads(line.removeprefix(MARK))
             except (ValueError, RecursionError):
                 return None
-            return _export(told)
+            return _export(facts)
     return None
 
 
-def _export(told: Any) -> Export | None:
-    if not isinstance(told, dict):
+def _export(facts: Any) -> Export | None:
+    if not isinstance(facts, dict):
         return None
-    described, name, workspace = (told.get(key) for key in ("described", "name", "workspace"))
+    described, name, workspace = (facts.get(key) for key in ("described", "name", "workspace"))
     if not isinstance(described, str) or not isinstance(name, str) or not isinstance(workspace, str | None):
         return None
     return Export(described, name, workspace)
 
 
-def as_the_tool(each: Candidate, export: Export, origins: Origins) -> Found:
-    """The tool that an executable stands for, under the executable's name."""
+def exported_tool(each: Candidate, export: Export, origins: Origins) -> Found:
+    """The tool of an export, under the name of the executable."""
     found = origins(export)
     meta = {key: value for key, value in found.spec.meta.items() if key not in ("skill", "skillFolder")}
     spec: ToolSpec = replace(
@@ -74,7 +74,7 @@ def as_the_tool(each: Candidate, export: Export, origins: Origins) -> Found:
         name=registered_name(export.described),
         kind="amp-toolbox",
         origin=each.path,
-        # Whoever vouches for the tool does not vouch for the file that names it: what was agreed to is both.
+        # An approval covers both: the files of the tool, and the executable that names it.
         files=tuple(dict.fromkeys((each.path, *found.spec.files))),
         meta={**meta, "toolbox": {"form": "export", "describes": export.described}, "export": export.to_json()},
     )

@@ -1,7 +1,7 @@
-"""Where a script takes text apart at `:` or `=`, and how likely that text is the input that it was handed.
+"""Finds where a script splits text at `:` or `=`, and how likely that text is its input.
 
-A rough reader of many languages: it follows names line by line from the place where stdin is read, and does not know
-scopes. `separator` weighs what is found here.
+A rough parser for many languages: it follows variable names line by line from the place where stdin is read, and knows
+no scopes. `separator` evaluates the result.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Final
 
 INPUT: Final = 3
-"""It comes from stdin."""
-CALLED_SO: Final = 2
-"""Nobody can tell where it comes from, and its name says that it is a line of input."""
+"""The text comes from stdin."""
+NAMED_LIKE_INPUT: Final = 2
+"""The origin of the text is unknown, but its name suggests a line of input."""
 UNKNOWN: Final = 1
-ELSEWHERE: Final = 0
-"""Another program's output, a value, a file: not the input."""
+NOT_INPUT: Final = 0
+"""The output of another program, a value, a file: not the input."""
 
 _LONGEST_LINE: Final = 500
 _MOST_LINES: Final = 5_000
@@ -31,7 +31,7 @@ _STARTED: Final = re.compile(
     r"subprocess|\bexec|spawn|\bfetch\b|\bcurl\b|popen|\bsystem\b|requests\.|urlopen|\bopen\s?\(|readFile(?!Sync\(\s?0)"
     r"|createReadStream|\$\(\s?(?!cat\b|echo\b|printf\b|tr\b|sed\b|grep\b|head\b|tail\b|awk\b|cut\b|<)\w|\benv\b|\bargv\b"
 )
-"""What an expression gets from another program, a file or the command line."""
+"""Expressions that read from another program, a file or the command line."""
 _QUOTED: Final = r"""[rfbu]{0,2}(?:"[^"\n]{0,120}"|'[^'\n]{0,120}'|`[^`\n]{0,120}`)"""
 _REGEX: Final = r"""/(?:[^/\\\n]|\\.){1,120}/"""
 _NOT_A_MARK: Final = re.compile(r"\(\?<?[:=!]|\[:\w+:\]|://|::|[=!<>]=|=[>~]")
@@ -58,7 +58,7 @@ _ARRAY: Final = re.compile(r"\b(?:mapfile|readarray)\b(?:\s+-\w+)*\s+(\w+)\s*(?:
 _RUN: Final = re.compile(
     r"\b(?:eval|export|declare|local)\s+[\"']?\$\{?(\w+)\}?[\"']?\s*(?:;|$)|(?:\bsource|^\.)\s+(/dev/stdin|<\(cat)"
 )
-"""What a shell takes for assignments."""
+"""Text that a shell evaluates as assignments."""
 _SHELL_READ: Final = re.compile(
     r"(?:^|[;|&(]|\b(?:while|until|if|do|then)\b)\s*(?:IFS=(?P<ifs>\$?'[^']*'|\$?\"[^\"]*\"|[^\s;]*)\s+)?"
     r"(?P<read>read)\b(?=\s|$)(?P<rest>[^;|&]*)"
@@ -103,16 +103,16 @@ _NAMES: Final = re.compile(r"[A-Za-z_]\w*|[$]\d|[$]@")
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One place where text is taken apart."""
+    """One place where a script splits text."""
 
     marks: frozenset[str]
-    """Both where either will do."""
-    of: int
-    """How likely it is the input."""
+    """Both characters if the script accepts either."""
+    likelihood: int
+    """How likely the text is the input."""
 
 
 def splits(text: str) -> Iterator[Split]:
-    """Every place that is found, as the script goes on."""
+    """Every split in a script, in order."""
     lines = text.splitlines()[:_MOST_LINES]
     reader = _Reader(lines)
     until = None
@@ -131,7 +131,7 @@ def splits(text: str) -> Iterator[Split]:
 
 
 class _Reader:
-    """Follows which names hold the input."""
+    """Tracks which variables hold the input."""
 
     def __init__(self, lines: list[str]) -> None:
         self._lines = lines
@@ -147,7 +147,7 @@ class _Reader:
         found += self._methods(code)
         yield from (one for one in found if one.marks)
         if any(one.marks for one in found) and (assigned := _ASSIGNED.match(code)) is not None:
-            self._levels[assigned[1]] = ELSEWHERE  # What was taken out of a line is a value.
+            self._levels[assigned[1]] = NOT_INPUT  # A part of a line is a value, no longer input.
 
     # Names.
 
@@ -162,28 +162,28 @@ class _Reader:
             bound.append((found[1], found[2] or "STDIN"))
         if re.search(r"\bwhile\s*\(\s*<", code):
             bound.append(("_", code))
-        # The last first: in a comprehension the loop stands behind what it binds.
+        # In reverse order: in a comprehension, the loop comes after the expression that uses its variable.
         for name, expression in reversed(bound):
             self._levels[name] = self._level(expression)
         for found in _GROWN.finditer(code):
-            self._levels[found[1]] = max(self._levels.get(found[1], ELSEWHERE), self._of(found[2]))
+            self._levels[found[1]] = max(self._levels.get(found[1], NOT_INPUT), self._of(found[2]))
         if (found := _PATTERN.search(code)) is not None:
             self._patterns[found[1]] = _marks(found[2])
         if (found := _IFS.match(code)) is not None:
             self._ifs = _unquoted(found[1])
 
     def _of(self, name: str) -> int:
-        return self._levels.get(name, CALLED_SO if name in _LINES else UNKNOWN)
+        return self._levels.get(name, NAMED_LIKE_INPUT if name in _LINES else UNKNOWN)
 
     def _level(self, expression: str) -> int:
         """How likely an expression is the input."""
         if _SOURCE.search(expression):
             return INPUT
         if _STARTED.search(expression):
-            return ELSEWHERE
+            return NOT_INPUT
         names = _NAMES.findall(re.sub(r"\.\w+", "", _without_words(expression)))
         levels = [self._of(name) for name in names]
-        return max(levels, default=ELSEWHERE)
+        return max(levels, default=NOT_INPUT)
 
     # Shells.
 
@@ -204,12 +204,12 @@ class _Reader:
             marks = frozenset(ifs) & {":", "="}
             is_split = bool(marks) and (len(names) > 1 or "-a" in rest or "-ra" in rest)
             for position, name in enumerate(names):
-                self._levels[name] = level if position == 0 and not is_split else ELSEWHERE
+                self._levels[name] = level if position == 0 and not is_split else NOT_INPUT
             if is_split:
                 yield Split(marks, level)
 
     def _fed(self, number: int) -> int:
-        """Where a loop that reads gets its lines from: what its end says."""
+        """Where a reading loop gets its lines from, by the redirection at its end."""
         if not re.search(r"\b(?:while|until)\b", self._lines[number]):
             return INPUT
         depth = 0
@@ -223,7 +223,7 @@ class _Reader:
         return INPUT
 
     def _head(self, pipeline: str) -> int:
-        """What the beginning of a pipeline hands on."""
+        """How likely the output of the first command in a pipeline is the input."""
         first = _STATEMENT.split(pipeline.split("|")[0])[-1].strip(" ()\"'")
         if re.match(r"(?:echo|printf)\b|[$<]", first):
             return self._level(re.sub(r"^(?:echo|printf)\b", "", first))
@@ -232,8 +232,8 @@ class _Reader:
         if _FILTERS.match(first) and "<" not in first:
             quoted = re.sub(_QUOTED, "Q", first)
             words = [word for word in quoted.split()[1:] if not word.startswith("-") and not word.isdigit()]
-            return INPUT if len(words) <= 1 else ELSEWHERE
-        return ELSEWHERE
+            return INPUT if len(words) <= 1 else NOT_INPUT
+        return NOT_INPUT
 
     def _shell(self, code: str) -> Iterator[Split]:
         for found in _STEPS.finditer(code):
@@ -246,7 +246,7 @@ class _Reader:
             yield Split(_marks(found[2].replace("*", ".")), self._of(found[1]))
         for found in _RUN.finditer(code):
             level = INPUT if found[2] else self._of(found[1])
-            yield Split(frozenset("=") if level >= CALLED_SO else frozenset(), level)
+            yield Split(frozenset("=") if level >= NAMED_LIKE_INPUT else frozenset(), level)
         for found in _TESTED.finditer(code):
             yield Split(_marks(found[2].replace("*", ".")), self._of(found[1]))
         if (case := _CASE.search(code)) is not None:
@@ -287,7 +287,7 @@ def _set(text: str) -> frozenset[str]:
 
 
 def _marks(word: str) -> frozenset[str]:
-    """The mark at which a text or a regular expression splits; both where it takes either."""
+    """The character at which a text or a regular expression splits; both if it accepts either."""
     inner = _NOT_A_MARK.sub("", word)
     if re.search(r"\[[^\]^]*(?::[^\]]*=|=[^\]]*:)", inner):
         return frozenset((":", "="))
@@ -302,7 +302,7 @@ def _unquoted(word: str) -> str:
 
 
 def _without_words(expression: str) -> str:
-    """Without quoted text, but with the shell's variables in it."""
+    """The expression without quoted text, but with the shell variables in it."""
 
     def kept(found: re.Match[str]) -> str:
         return " ".join(re.findall(r"\$\{?\w+", found[0])) if found[0].startswith('"') else " "

@@ -1,4 +1,4 @@
-"""Who runs a script, and whether that program is on this machine."""
+"""The interpreter of a script, and whether it exists on this machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _INTERPRETER: Final = re.compile(rb"#!\s*(\S+)(?:\s+(?:-S\s+)?(\S+))?")
 
 
 def missing_interpreter(path: str) -> str | None:
-    """The program that should run a script, where it is not on this machine."""
+    """The interpreter of a script, if it does not exist on this machine; otherwise None."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             found = _INTERPRETER.match(file.readline(1024).rstrip(b"\n"))

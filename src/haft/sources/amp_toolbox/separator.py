@@ -1,8 +1,9 @@
-"""Which character a script splits its input lines at, where its text shows it.
+"""Detects the character at which a script splits its input lines.
 
-Tools in the text form are given `key: value`. A public page once said `key=value`, and a dozen published scripts read
-only that. What counts is how the input is taken apart: a colon that splits an address or a program's output says
-nothing. Where both are as likely, a script is given the protocol's own, and `haft tools check` says so.
+Tools in the text form get lines of `key: value`. A public page once said `key=value`, and a dozen published scripts
+read only that form. Only splits of the input count: a colon that splits an address or the output of a program says
+nothing. If both characters are equally likely, the script gets `key: value` as the protocol says, and `haft tools
+check` reports it.
 """
 
 from __future__ import annotations
@@ -11,22 +12,22 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from haft.sources.amp_toolbox.input_splits import CALLED_SO, ELSEWHERE, splits
+from haft.sources.amp_toolbox.input_splits import NAMED_LIKE_INPUT, NOT_INPUT, splits
 
 COLON: Final = ": "
 EQUALS: Final = "="
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """What a script shows of how it reads its input."""
+class DetectedSeparator:
+    """How a script seems to read its input."""
 
     separator: str | None = None
-    """`=` or `: `; None where it shows neither."""
+    """`=` or `: `; None if the script shows neither."""
     is_unsure: bool = False
-    """Whether it might as well be the other one."""
+    """Whether the other separator is as likely."""
     assigns: bool = False
-    """Whether it may set a variable of any name that its input says."""
+    """Whether the script may set a variable whose name comes from its input."""
 
 
 _ASSIGNS: Final = re.compile(
@@ -41,25 +42,25 @@ _ASSIGNS: Final = re.compile(
 )
 
 
-def shown_by(text: str) -> Shown:
-    """Weigh every split that a script shows: the one that is most likely of its input decides."""
-    most = {":": ELSEWHERE, "=": ELSEWHERE}
-    either, assigns = ELSEWHERE, _ASSIGNS.search(text) is not None
+def detect_separator(text: str) -> DetectedSeparator:
+    """The separator of the split that most likely applies to the input."""
+    most = {":": NOT_INPUT, "=": NOT_INPUT}
+    either, assigns = NOT_INPUT, _ASSIGNS.search(text) is not None
     for split in splits(text):
         if len(split.marks) > 1:
-            either = max(either, split.of)
+            either = max(either, split.likelihood)
         else:
             (mark,) = split.marks
-            most[mark] = max(most[mark], split.of)
+            most[mark] = max(most[mark], split.likelihood)
     colon, equals = most[":"], most["="]
-    if either > ELSEWHERE and either >= max(colon, equals):
-        return Shown(COLON, assigns=assigns)
+    if either > NOT_INPUT and either >= max(colon, equals):
+        return DetectedSeparator(COLON, assigns=assigns)
     if equals > colon:
-        is_shown = equals >= CALLED_SO
-        return Shown(EQUALS if is_shown else None, is_unsure=not is_shown, assigns=assigns)
-    return Shown(COLON if colon else None, is_unsure=bool(colon) and colon == equals, assigns=assigns)
+        is_shown = equals >= NAMED_LIKE_INPUT
+        return DetectedSeparator(EQUALS if is_shown else None, is_unsure=not is_shown, assigns=assigns)
+    return DetectedSeparator(COLON if colon else None, is_unsure=bool(colon) and colon == equals, assigns=assigns)
 
 
 def separator_of(text: str) -> str | None:
-    """`=` or `: `, where a script shows that it reads that; None where it shows neither."""
-    return shown_by(text).separator
+    """`=` or `: ` if a script shows that it reads that; None if it shows neither."""
+    return detect_separator(text).separator

@@ -1,4 +1,4 @@
-"""The toolboxes of one workspace: their files, what is known of each, and the tools that come of it."""
+"""The source of toolbox tools in one workspace: their files, cache entries and tools."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import NO_GRANTS, AskingLauncher, Definitions, Found, Grants, State, ToolName, ToolSpec
-from haft.sources.amp_toolbox.discover import Candidate, Place, candidates
+from haft.sources.amp_toolbox.discover import Candidate, ToolboxDirectory, candidates
 from haft.sources.amp_toolbox.tool import ToolboxTool, file_name, registered_name, spec_of
-from haft.sources.dependency_state import surroundings
+from haft.sources.dependency_state import dependency_state
 from haft.sources.describing_source import DescribingSource
 from haft.sources.description_cache import CacheEntry, GrantsFor, no_grants
 from haft.values import dataclass, field
@@ -21,22 +21,22 @@ COLON: Final = ": "
 
 @dataclass(frozen=True, slots=True)
 class Separators:
-    """What stands between name and value for tools that take text: what was set for a tool or a directory, what its
-    script shows, what was set for all."""
+    """The separator between name and value for tools that take text. The setting for a tool or directory comes first,
+    then what the script shows, then the setting for all tools."""
 
     default: str = COLON
-    """For all others. What a script shows counts more than the protocol's own, and less than another one."""
+    """For all other tools. The separator that a script shows overrides `: `, but not another default."""
     special: Mapping[str, str] = field(default_factory=dict)
-    """By the name of a tool, or by directory."""
+    """By tool name or by directory."""
     workspaces: Separators | None = None
-    """For the tools of the workspace, where those are others."""
+    """For tools of the workspace, if they have other settings."""
 
     def of(self, name: str, candidate: Candidate, shown: str | None) -> str:
         place = candidate.place
         return self.chosen(name, candidate.path, place.directory, place.provenance) or shown or COLON
 
     def chosen(self, name: str, path: str, directory: str, provenance: str) -> str | None:
-        """What settings say; None where they leave it to the script."""
+        """The separator that the settings give; None if they leave it to the script."""
         if provenance == "workspace" and self.workspaces is not None:
             return self.workspaces.chosen(name, path, directory, "")
         for key in (name, f"tb__{name}", path, directory):
@@ -52,14 +52,14 @@ class Toolboxes(DescribingSource[Candidate]):
 
     def __init__(
         self,
-        directories: Callable[[], Sequence[Place]],
+        directories: Callable[[], Sequence[ToolboxDirectory]],
         definitions: Definitions,
         separators: Separators | None = None,
         origins: Origins | None = None,
         granted: GrantsFor = no_grants,
     ) -> None:
-        """`origins` finds the tools that exported executables stand for; without it they are tools like others.
-        `granted` says what a file may have when it is asked what it is."""
+        """`origins` returns the tool of an exported executable; without it, exported executables are ordinary tools.
+        `granted` returns what a file may access while it is described."""
         super().__init__(self._candidates, definitions, granted=granted)
         self._directories = directories
         self._origins = origins
@@ -70,25 +70,25 @@ class Toolboxes(DescribingSource[Candidate]):
         return [each for place in self._directories() for each in candidates(place)]
 
     def granted_to(self, each: Candidate) -> Grants:
-        """What a file may have when it is asked what it is, by what it said before."""
-        return self._granted_to(each, self._answers.of(each))
+        """What a file may access while it is described, by its last cache entry."""
+        return self._granted_to(each, self._cache.get(each))
 
-    async def described(self, each: Candidate, launcher: AskingLauncher, besides: Grants = NO_GRANTS) -> CacheEntry:
-        """What one file says when it is asked now, with what a rule grants to it, and this."""
+    async def describe_now(self, each: Candidate, launcher: AskingLauncher, extra: Grants = NO_GRANTS) -> CacheEntry:
+        """Describe one file now, with what a rule grants it and with `extra`."""
         from haft.sources.brief_run import DESCRIBE_SECONDS
 
-        return await self._answers.ask_one(each, self.describe, launcher, DESCRIBE_SECONDS, besides)
+        return await self._cache.describe_one(each, self.describe, launcher, DESCRIBE_SECONDS, extra)
 
     async def describe(self, file: Candidate, launcher: AskingLauncher, seconds: float) -> CacheEntry:
         from haft.sources.amp_toolbox.describe import describe
 
         return await describe(file, launcher, seconds)
 
-    def unknown(self) -> list[Candidate]:
-        return [each for each in super().unknown() if self._export(each) is None]
+    def undescribed(self) -> list[Candidate]:
+        return [each for each in super().undescribed() if self._export(each) is None]
 
     def found(self) -> Iterator[Found]:
-        """Every file, as the tool that it is, or why it is none. The first of a name has it."""
+        """Every file as a tool, or why it is not a tool. The first file with a name keeps the name."""
         holders: dict[str, str] = {}
         for one in super().found():
             path = one.spec.origin
@@ -101,23 +101,23 @@ class Toolboxes(DescribingSource[Candidate]):
                 holders[one.spec.name] = path
             yield one
 
-    def found_at(self, each: Candidate, known: Mapping[str, Any]) -> Iterator[Found]:
+    def found_in(self, each: Candidate, known: Mapping[str, Any]) -> Iterator[Found]:
         export = self._export(each)
         if export is None or self._origins is None:
-            yield from super().found_at(each, known)
+            yield from super().found_in(each, known)
             return
-        from haft.sources.amp_toolbox.exports import as_the_tool
+        from haft.sources.amp_toolbox.exports import exported_tool
 
-        yield as_the_tool(each, export, self._origins)
+        yield exported_tool(each, export, self._origins)
 
     def tools_of(self, file: Candidate, known: Mapping[str, Any]) -> Iterator[Found]:
-        yield as_found(known, file, self.separators)
+        yield found_tool(known, file, self.separators)
 
-    def bare(self, file: Candidate, known: Mapping[str, Any]) -> ToolSpec:
+    def undescribed_spec(self, file: Candidate, known: Mapping[str, Any]) -> ToolSpec:
         place = file.place
         meta = {"skill": place.skill, "skillFolder": place.folder} if place.skill is not None else {}
         return ToolSpec(
-            name=self.said(known) or file_name(file.path),
+            name=self.last_name(known) or file_name(file.path),
             kind="amp-toolbox",
             description="",
             input_schema={"type": "object", "properties": {}},
@@ -127,11 +127,11 @@ class Toolboxes(DescribingSource[Candidate]):
             meta=meta,
         )
 
-    def said(self, known: Mapping[str, Any]) -> ToolName | None:
-        said = super().said(known)
-        return None if said is None else registered_name(said)
+    def last_name(self, known: Mapping[str, Any]) -> ToolName | None:
+        name = super().last_name(known)
+        return None if name is None else registered_name(name)
 
-    def told(self, each: Candidate, problem: str) -> str:
+    def shown_problem(self, each: Candidate, problem: str) -> str:
         return problem
 
     def holds_name(self, file: Candidate) -> bool:
@@ -143,12 +143,12 @@ class Toolboxes(DescribingSource[Candidate]):
             return "inactive", f"its skill `{skill}` is not active: `haft skills activate {skill}`"
         return super().why_not(each)
 
-    def surroundings(self, file: Candidate) -> str:
-        return surroundings(file.path, file.place.folder)
+    def dependency_state(self, file: Candidate) -> str:
+        return dependency_state(file.path, file.place.folder)
 
     def _export(self, each: Candidate) -> Export | None:
-        """What a file stands for. A workspace's own stand for nothing: who brings one does not choose among the tools
-        of others."""
+        """The export of a file. A file of the workspace never counts as one: otherwise a workspace could name any tool
+        of the user."""
         if self._origins is None or each.place.provenance == "workspace":
             return None
         key = each.path, each.identity
@@ -159,8 +159,8 @@ class Toolboxes(DescribingSource[Candidate]):
         return self._exports[key]
 
 
-def as_found(known: Mapping[str, Any], each: Candidate, separators: Separators) -> Found:
-    """A tool from what is known of it."""
+def found_tool(known: Mapping[str, Any], each: Candidate, separators: Separators) -> Found:
+    """The tool of a cache entry."""
     separator = separators.of(known["name"], each, known.get("separator"))
     spec = spec_of(known, each, separator)
     tool = ToolboxTool(

@@ -1,4 +1,4 @@
-"""A toolbox executable as a tool: what it said of itself, and how it is run."""
+"""A toolbox executable as a tool: its spec, and how it is run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from haft.contracts import (
     clean_tool_name,
 )
 from haft.sources.amp_toolbox.discover import Candidate, own_files
-from haft.sources.amp_toolbox.start_command import own_places, started_as
+from haft.sources.amp_toolbox.start_command import readable_paths, start_argv
 from haft.sources.identity import identity_at
 from haft.values import dataclass
 
@@ -32,15 +32,16 @@ class ToolboxTool:
     spec: ToolSpec
     path: str
     identity: str
-    """Of the file that described itself so."""
+    """The identity of the file when it was described."""
     form: str
     separator: str
     folder: str | None = None
     assigns: bool = False
-    """Whether its script may set a variable of any name that its input says."""
+    """Whether its script may set a variable whose name comes from its input."""
 
     async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
-        """What could not be handed over is refused before anyone is asked; null is left out of a text."""
+        """Refuse arguments that cannot be passed, before the call needs approval. The text form leaves out null
+        values."""
         if self.form == "text":
             from haft.sources.amp_toolbox.wire import check_text
 
@@ -53,17 +54,17 @@ class ToolboxTool:
         from haft.sources.amp_toolbox.wire import as_json, as_text, execute_environment
 
         if identity_at(self.path) != self.identity:
-            raise ToolFailed(f"{self.path} was changed while the call was on its way", hint="call it again")
+            raise ToolFailed(f"{self.path} has changed since the call started", hint="call it again")
         if self.form == "text":
             stdin = as_text(arguments, self.spec.input_schema.get("properties", ()), self.separator)
         else:
             stdin = as_json(arguments)
         command = Command(
-            started_as(self.path),
+            start_argv(self.path),
             cwd=context.workspace.locate(context.cwd),
             env={**context.env, **execute_environment(context.thread)},
             stdin=stdin,
-            readable=tuple(own_places(self.path, self.folder, is_workspaces=self.spec.provenance == "workspace")),
+            readable=tuple(readable_paths(self.path, self.folder, from_workspace=self.spec.provenance == "workspace")),
         )
         end = await context.launcher.run(command, context)
         failure = None if end.code == 0 else Failure("tool-failed", _how_it_ended(self.spec.name, end))
@@ -71,11 +72,11 @@ class ToolboxTool:
 
 
 def spec_of(known: Mapping[str, Any], candidate: Candidate, separator: str) -> ToolSpec:
-    """The spec of a tool from what is known of it."""
+    """The spec of a tool, from its cache entry."""
     place = candidate.place
     meta: dict[str, Any] = {"toolbox": {"form": known["form"], "describes": known["name"]}}
     if known.get("meta"):
-        meta["said"] = known["meta"]  # What a tool says of itself is not what haft says of it.
+        meta["said"] = known["meta"]  # Kept apart: a tool's own claims must not look like haft's.
     if known["form"] == "text":
         meta["toolbox"]["separator"] = separator
     if place.skill is not None:
@@ -101,7 +102,7 @@ def registered_name(described: str) -> ToolName:
 
 
 def file_name(path: str) -> ToolName:
-    """The name by which a file is listed that has not said its own."""
+    """The name that a file is listed by until it is described."""
     return clean_tool_name(PREFIX + os.path.splitext(os.path.basename(path))[0])
 
 

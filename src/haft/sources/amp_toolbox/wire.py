@@ -1,4 +1,5 @@
-"""What an executable is handed when it runs: its arguments on stdin, in its own form, and the protocol's variables."""
+"""The input of an executable when it runs: arguments on stdin in the form it expects, and the variables of the
+protocol."""
 
 from __future__ import annotations
 
@@ -13,29 +14,29 @@ from haft.schema import shortened
 from haft.sources.amp_toolbox.start_command import ENVIRONMENT
 
 _ENDS_A_LINE: Final = re.compile("[\r\n\0\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-"""Where one reader or another takes a line to end: what follows may be another parameter."""
+"""Characters that some programs treat as the end of a line: the text after one could look like another parameter."""
 _LATER: Final = re.compile(_ENDS_A_LINE.pattern + r"|\\(?:[nrfv]|0{0,2}1[2-5]|x0?[a-dA-D]|u000[a-dA-D])")
-"""The same, and what `echo` of many shells makes a new line of."""
+"""The same, and escapes that `echo` of many shells turns into a new line."""
 _WORD: Final = re.compile(
     r"(?:[\W\d_]*(?:export|declare|local|readonly|typeset|set|setenv|env|let|const|var|my)\s(?:\s*-\w+\s)*)*[\W\d_]*(\w[\w.-]*)"
 )
-"""What a reader may take for the name in a line: the first word, behind bullets, quotes, dashes and the like."""
+"""The part of a line that a program may read as a name: the first word, after bullets, quotes, dashes and similar."""
 _MARKED: Final = re.compile(r"\W*?[:=]")
 _ADDRESS: Final = re.compile(r"\s*https?://[^\s=]+(?:\s|$)")
 _SHORTEST_BEGINNING: Final = 3
-"""Letters that one name has to share with another that it begins: readers match `^target`, or take `--tar` for it."""
+"""Letters of a name that count as an abbreviation of a longer name: programs match `^target`, or accept `--tar`."""
 _THREAD: Final = re.compile(r"T-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _ESCAPES: Final = {ord(letter): f"\\u{ord(letter):04x}" for letter in "\x85\u2028\u2029"}
 _THREADS: Final = uuid.UUID("6b1f1d0e-7f0a-5b64-9d7e-2f4c4b1f9a11")
 
 
 def as_json(arguments: Mapping[str, Any]) -> bytes:
-    """One JSON object."""
+    """The arguments as one JSON object."""
     return json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
 
 
 def as_text(arguments: Mapping[str, Any], order: Iterable[str], separator: str) -> bytes:
-    """One line for each argument, in the order of the parameters. Null is left out."""
+    """One line for each argument, in the order of the parameters. Null values are left out."""
     names = dict.fromkeys((*(name for name in order if name in arguments), *arguments))
     lines = [f"{name}{separator}{_text(value)}\n" for name in names if (value := arguments[name]) is not None]
     return "".join(lines).encode()
@@ -44,9 +45,9 @@ def as_text(arguments: Mapping[str, Any], order: Iterable[str], separator: str) 
 def check_text(
     tool: str, arguments: Mapping[str, Any], separator: str, declared: Iterable[str] = (), *, assigns: bool = False
 ) -> None:
-    """Refuse what a text tool could take for something else than was passed. Nobody can tell how an unknown program
-    reads its lines, so a value of several lines passes only where no later line looks like a parameter. A tool that
-    `assigns` names out of its input takes none."""
+    """Refuse arguments that a text tool could misread. haft does not know how a program parses its lines, so a value of
+    several lines is accepted only if no later line looks like a parameter. A tool that `assigns` variables named in its
+    input accepts no such value at all."""
     problems = list(_forgeries(arguments, separator.strip() or separator, {*declared, *arguments}, assigns))
     if problems:
         raise InvalidArguments(
@@ -55,7 +56,7 @@ def check_text(
 
 
 def forged_name(line: str, declared: Iterable[str]) -> str | None:
-    """The name that a reader may see in a line: a declared one or nearly so, or any that `:` or `=` follows."""
+    """The name that a program may see in a line: a declared name or a similar one, or any name before `:` or `=`."""
     found = _WORD.match(line)
     if found is None:
         return None
@@ -79,15 +80,15 @@ def _forgeries(arguments: Mapping[str, Any], mark: str, names: set[str], assigns
         if not name.strip() or name != name.strip() or mark in name or _ENDS_A_LINE.search(name):
             yield f"`{shown}` cannot be the name of a parameter on a line of text"
         elif isinstance(value, str) and "\0" in value:
-            yield f"`{shown}` holds the character NUL, which no line of text can"
+            yield f"`{shown}` has the character NUL, which a line of text cannot have"
         elif isinstance(value, str):
             for line in _LATER.split(value)[1:]:
                 forged = forged_name(line, names)
                 if forged is not None or (assigns and line.strip()):
                     which = "" if forged is None else f", `{shortened(forged, 80)}`"
                     yield (
-                        f"`{shown}` holds the line `{shortened(line.strip(), 80)}`, and the tool takes its arguments "
-                        f"as lines of text: it could read that as another parameter{which}"
+                        f"`{shown}` has the line `{shortened(line.strip(), 80)}`, and the tool takes its arguments "
+                        f"as lines of text: it could read that line as another parameter{which}"
                     )
                     break
 
@@ -95,7 +96,7 @@ def _forgeries(arguments: Mapping[str, Any], mark: str, names: set[str], assigns
 def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
-    # No `echo` may make lines of it, and whoever reads JSON sees the same.
+    # `echo` cannot turn these escapes into lines, and a JSON parser reads the same value.
     return re.sub(r"\\(.)", _as_code, json.dumps(value, ensure_ascii=False).translate(_ESCAPES))
 
 
@@ -105,7 +106,7 @@ def _as_code(escape: re.Match[str]) -> str:
 
 
 def execute_environment(thread: str) -> dict[str, str]:
-    """The protocol's variables. Published tools read the thread from any of three."""
+    """The variables of the protocol. Published tools read the thread from any of three."""
     shaped = shaped_thread(thread)
     return {
         "TOOLBOX_ACTION": "execute",
@@ -117,5 +118,5 @@ def execute_environment(thread: str) -> dict[str, str]:
 
 
 def shaped_thread(thread: str) -> str:
-    """A thread as tools expect to see it, `T-<uuid>`: another name always becomes the same one."""
+    """A thread in the form that tools expect, `T-<uuid>`. The same name always gives the same id."""
     return thread if _THREAD.fullmatch(thread) else f"T-{uuid.uuid5(_THREADS, thread)}"

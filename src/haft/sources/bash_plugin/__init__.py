@@ -1,7 +1,8 @@
 """Bash tool plugins: one script is one tool, called as `bash FILE schema|preview|run|error`.
 
-`references` reads what a configuration names, `finding` the files that it means, `schema` what they say, `passing` how
-arguments reach them; `tool` runs them, and `source` keeps what is known. Importing this package is cheap.
+`references` parses the entries of a configuration, `discover` finds their files, `schema` parses what these print, and
+`arguments` passes arguments to them. `tool` runs them, and `source` keeps their cache entries. Importing this package
+is cheap.
 """
 
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from haft.sources.bash_plugin.check import check_plugin, files_to_check
     from haft.sources.bash_plugin.discover import DESCRIPTOR, PluginFile, files_of, is_bash_plugin
     from haft.sources.bash_plugin.references import PluginReference, read_reference
-    from haft.sources.bash_plugin.source import BashPlugins, as_found, describe
+    from haft.sources.bash_plugin.source import BashPlugins, describe, found_tool
     from haft.sources.bash_plugin.tool import Policy
 
 __getattr__ = face(
@@ -21,7 +22,7 @@ __getattr__ = face(
         "check": "check_plugin files_to_check",
         "discover": "DESCRIPTOR PluginFile files_of is_bash_plugin",
         "references": "PluginReference read_reference",
-        "source": "BashPlugins as_found describe",
+        "source": "BashPlugins found_tool describe",
         "tool": "Policy",
     },
 )

@@ -1,4 +1,4 @@
-"""How arguments and settings reach a bash tool: as words or on stdin, never through a shell."""
+"""Passes arguments and settings to a bash tool: as words or on stdin, never through a shell."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from haft.contracts import InvalidArguments
 LONGEST_WORD: Final = 128 * 1024 - 1
 """Linux starts no program with a longer argument."""
 MOST_WORDS: Final = 1_000_000
-"""Bytes of all of them together."""
+"""Bytes of all words together."""
 
 
 def with_defaults(arguments: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments with what is not given filled in: the defaults of `positional`, then those of the schema."""
+    """The arguments with defaults filled in: first the defaults of `positional`, then those of the schema."""
     filled = dict(arguments)
     for place in known["positional"]:
         if "default" in place:
@@ -28,7 +28,7 @@ def with_defaults(arguments: Mapping[str, Any], known: Mapping[str, Any]) -> dic
 
 
 def words_of(arguments: Mapping[str, Any], known: Mapping[str, Any]) -> tuple[list[str], bytes]:
-    """The words that follow the subcommand, and what stands on stdin."""
+    """The words after the subcommand, and the content of stdin."""
     match known["mode"]:
         case "json":
             return ["--args-json"], json.dumps(arguments, ensure_ascii=False).encode()
@@ -41,7 +41,7 @@ def words_of(arguments: Mapping[str, Any], known: Mapping[str, Any]) -> tuple[li
 
 
 def check_words(tool: str, arguments: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    """Refuse what cannot be handed over as words. On stdin goes whatever is valid."""
+    """Refuse arguments that cannot be passed as words. On stdin every valid value can be passed."""
     if known["mode"] == "json":
         return
     words, _stdin = words_of(arguments, known)
@@ -50,7 +50,7 @@ def check_words(tool: str, arguments: Mapping[str, Any], known: Mapping[str, Any
         size = len(word.encode("utf-8", "surrogatepass"))
         total += size
         if "\0" in word:
-            raise InvalidArguments(tool, ["a value holds a NUL character, which no argument can"])
+            raise InvalidArguments(tool, ["a value has a NUL character, which an argument cannot have"])
         if size > LONGEST_WORD or total > MOST_WORDS:
             problem = f"a value has {size:_} bytes, more than can be passed as an argument"
             raise InvalidArguments(tool, [problem], hint='a tool with `"args_mode": "json"` takes any length')
@@ -82,7 +82,7 @@ def _word(value: Any) -> str:
 
 
 def settings_of(keys: Sequence[str], config: Mapping[str, Any]) -> dict[str, str]:
-    """The variables for the settings that a tool declares. Only plain values go through."""
+    """The variables for the settings that a tool declares. Only texts, numbers and booleans are passed."""
     variables = {}
     for key in keys:
         value = config.get(key)
@@ -94,6 +94,6 @@ def settings_of(keys: Sequence[str], config: Mapping[str, Any]) -> dict[str, str
 
 
 def upper_snake(key: str) -> str:
-    """`smtpUser` and `smtp-user` as `SMTP_USER`."""
+    """`SMTP_USER` for `smtpUser` and `smtp-user`."""
     parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key)
     return re.sub(r"[^A-Za-z0-9]", "_", parted).upper()

@@ -1,4 +1,4 @@
-"""Checking one bash tool plugin: what `bash FILE schema` prints, held against the file contract."""
+"""Checks one bash tool plugin: whether the output of `bash FILE schema` meets the contract."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from haft.contracts import BadUsage, Command, Launcher
 from haft.schema import shortened
-from haft.sources.amp_toolbox.start_command import own_places
+from haft.sources.amp_toolbox.start_command import readable_paths
 from haft.sources.bash_plugin.discover import DESCRIPTOR
 from haft.sources.brief_run import run_briefly
 from haft.sources.checks.behaviour import check_behaviour
-from haft.sources.checks.definition import check_definition, listed
-from haft.sources.checks.files import check_file, check_first_line, look
+from haft.sources.checks.definition import check_definition, quoted_list
+from haft.sources.checks.files import check_file, check_first_line, inspect_file
 from haft.sources.checks.findings import Finding, Report
 from haft.sources.skills.skill import lies_in
 
@@ -24,16 +24,16 @@ MODES: Final = ("flags", "positional", "json")
 
 
 async def check_plugin(path: str, launcher: Launcher, reserved: Collection[str] = ()) -> Report:
-    """Look at it, have it print its schema, and read that. It needs no run bit: bash is started with it."""
-    looked = look(path)
-    if isinstance(looked, Finding):
-        return Report(path, KIND, None, [looked])
-    found = [*check_file(looked), *check_first_line(looked)]
+    """Inspect the file, run its `schema`, and check the output. It needs no run bit: haft starts bash with it."""
+    inspected = inspect_file(path)
+    if isinstance(inspected, Finding):
+        return Report(path, KIND, None, [inspected])
+    found = [*check_file(inspected), *check_first_line(inspected)]
     if any(finding.code in ("bom-shebang", "crlf-shebang") for finding in found):
         return Report(path, KIND, None, found)
     absolute = os.path.abspath(path)
     env = {"AGENT_TOOL_PYTHON": sys.executable}
-    command = Command(["bash", absolute, "schema"], env=env, readable=tuple(own_places(absolute)))
+    command = Command(["bash", absolute, "schema"], env=env, readable=tuple(readable_paths(absolute)))
     output = await run_briefly(command, launcher)
     found += check_behaviour(output, "schema")
     schema: Any = None
@@ -54,22 +54,24 @@ async def check_plugin(path: str, launcher: Launcher, reserved: Collection[str] 
 
 
 def _no_json(stdout: bytes, error: Exception) -> Finding:
-    what = f"`schema` prints no JSON: {shortened(str(error), 200)}" if stdout.strip() else "`schema` prints nothing"
+    what = (
+        f"`schema` does not print JSON: {shortened(str(error), 200)}" if stdout.strip() else "`schema` prints nothing"
+    )
     return Finding("describe-form", what, "print one JSON object and nothing else to stdout")
 
 
 def check_contract(schema: Any, stem: str, reserved: Collection[str]) -> Iterator[Finding]:
-    """What `schema` printed, against the contract. `stem` is the file's name."""
+    """Check the output of `schema`. `stem` is the file's name without its ending."""
     if not isinstance(schema, Mapping):
-        yield Finding("describe-form", "`schema` prints no JSON object", "print one JSON object")
+        yield Finding("describe-form", "`schema` does not print a JSON object", "print one JSON object")
         return
     for field in ("id", "version"):
         if not isinstance(schema.get(field), str) or not schema[field].strip():
-            yield Finding("plugin-schema", f"`{field}` is missing or no text", f'add `"{field}": "…"`')
+            yield Finding("plugin-schema", f"`{field}` is missing or not a text", f'add `"{field}": "…"`')
     yield from _check_keys(schema)
     tools = schema.get("tools")
     if not isinstance(tools, list):
-        yield Finding("plugin-schema", "`tools` is missing or no list", 'add `"tools": [{…}]`')
+        yield Finding("plugin-schema", "`tools` is missing or not a list", 'add `"tools": [{…}]`')
         return
     if len(tools) != 1:
         yield Finding("plugin-one-tool", f"it has {len(tools)} tools", "one file is one tool: write another file")
@@ -80,26 +82,26 @@ def check_contract(schema: Any, stem: str, reserved: Collection[str]) -> Iterato
 def _check_keys(schema: Mapping[str, Any]) -> Iterator[Finding]:
     mode = schema.get("args_mode")
     if mode not in MODES:
-        said = "is missing" if mode is None else f"is {shortened(repr(mode), 60)}"
-        yield Finding("plugin-args-mode", f"`args_mode` {said}", f"it is one of {', '.join(MODES)}")
+        problem = "is missing" if mode is None else f"is {shortened(repr(mode), 60)}"
+        yield Finding("plugin-args-mode", f"`args_mode` {problem}", f"it is one of {', '.join(MODES)}")
     keys = schema.get("config_keys", [])
     if not isinstance(keys, list) or not all(isinstance(key, str) and key for key in keys):
-        yield Finding("plugin-config-keys", "`config_keys` is no list of names", 'write `"config_keys": ["…"]`')
+        yield Finding("plugin-config-keys", "`config_keys` is not a list of names", 'write `"config_keys": ["…"]`')
 
 
 def _check_tool(schema: Mapping[str, Any], tool: Any, stem: str, reserved: Collection[str]) -> Iterator[Finding]:
     function = tool.get("function") if isinstance(tool, Mapping) and tool.get("type") == "function" else None
     if not isinstance(function, Mapping):
         form = '{"type": "function", "function": {"name": …, "description": …, "parameters": …}}'
-        yield Finding("plugin-schema", "the tool is no function", f"write `{form}`")
+        yield Finding("plugin-schema", "the tool is not a function", f"write `{form}`")
         return
     name, parameters = function.get("name"), function.get("parameters")
     if not isinstance(name, str) or not name:
         yield Finding("no-name", "the function has no `name`", "give it the plugin's `id`")
         return
     if isinstance(schema.get("id"), str) and schema["id"] != name:
-        said = shortened(schema["id"], 60)
-        yield Finding("plugin-id", f"the `id` is `{said}` and the function `{shortened(name, 60)}`", "use one name")
+        own_id = shortened(schema["id"], 60)
+        yield Finding("plugin-id", f"the `id` is `{own_id}` and the function `{shortened(name, 60)}`", "use one name")
     elif name != stem:
         yield Finding(
             "name-differs", f"it is called `{shortened(name, 80)}` and its file `{stem}`", "call both the same"
@@ -117,28 +119,32 @@ def _check_positional(places: Any, properties: Any) -> Iterator[Finding]:
     if not isinstance(places, list) or not all(
         isinstance(place, Mapping) and isinstance(place.get("name"), str) for place in places
     ):
-        yield Finding("plugin-positional", '`positional` is no list of `{"name": …}`', "name the parameters in order")
+        yield Finding(
+            "plugin-positional", '`positional` is not a list of `{"name": …}`', "name the parameters in order"
+        )
         return
     names = [place["name"] for place in places]
     known = list(properties) if isinstance(properties, Mapping) else []
     if strangers := [name for name in names if name not in known]:
-        yield Finding("plugin-positional", f"`positional` names no parameter: {listed(strangers)}", "use their names")
+        yield Finding(
+            "plugin-positional", f"`positional` names no parameter: {quoted_list(strangers)}", "use their names"
+        )
     if missing := [name for name in known if name not in names]:
-        yield Finding("plugin-positional", f"`positional` has no place for: {listed(missing)}", "add them")
+        yield Finding("plugin-positional", f"`positional` has no place for: {quoted_list(missing)}", "add them")
     if len(set(names)) < len(names):
         yield Finding("duplicate-parameter-names", "`positional` names a parameter twice", "name each once")
 
 
 def files_to_check(folder: str) -> Iterator[str]:
-    """The bash tools that a plugin's own file names, as far as they lie in its folder."""
+    """The bash tools that a plugin's descriptor names, if they lie in its folder."""
     descriptor = os.path.join(folder, DESCRIPTOR)
-    looked = look(descriptor)
-    if isinstance(looked, Finding):
-        raise BadUsage(f"`{descriptor}` cannot be read: {looked.message}", hint=looked.hint)
+    inspected = inspect_file(descriptor)
+    if isinstance(inspected, Finding):
+        raise BadUsage(f"`{descriptor}` cannot be read: {inspected.message}", hint=inspected.hint)
     try:
-        said = json.loads(looked.content)
-        inside = os.path.join(folder, str(said.get("subdirectory", "")))
-        files = [os.path.join(inside, each["file"]) for each in said.get("bash_tools", [])]
+        content = json.loads(inspected.content)
+        inside = os.path.join(folder, str(content.get("subdirectory", "")))
+        files = [os.path.join(inside, each["file"]) for each in content.get("bash_tools", [])]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise BadUsage(
             f"`{descriptor}` cannot be read: {error}", hint='write {"bash_tools": [{"file": "my_tool.bash"}]}'

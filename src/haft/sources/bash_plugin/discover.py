@@ -1,4 +1,4 @@
-"""The bash files that a plugin is made of: one file, or those that `agent_plugin.json` names. Nothing is started."""
+"""The bash files of a plugin: one file, or the files that `agent_plugin.json` names. Starts nothing."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ _LABELS: Final = tuple(
     re.compile(rf"""^[ \t]*\(?["']?{word}["']?(?:\s*\|[^)\n]*)?\)""".encode(), re.MULTILINE)
     for word in ("schema", "run")
 )
-"""The cases of a script that takes subcommands."""
+"""The `case` labels of a script with subcommands."""
 
 
 @dataclass(frozen=True, slots=True)
 class PluginFile:
-    """A file that is a tool, or why there is none."""
+    """A file that is a tool, or a problem."""
 
     path: str
     folder: str
-    """What it is part of, and may read."""
+    """The folder of the plugin, which the tool may read."""
     reference: PluginReference
     provenance: Provenance
     identity: str = ""
     problem: str | None = None
     files: tuple[str, ...] = ()
-    """What else belongs to it."""
+    """All files of the plugin."""
     takes_config: bool = True
-    """Whether it may be told settings: not where a workspace brought it that nobody trusts."""
+    """Whether it gets settings. A plugin of an untrusted workspace does not."""
 
     @property
     def key(self) -> str:
@@ -47,28 +47,28 @@ class PluginFile:
 
     @property
     def group(self) -> str:
-        """What it is kept with: the tools of its folder."""
+        """The cache group: the tools of its folder."""
         return f"bash-plugin:{self.folder}"
 
 
 def files_of(reference: PluginReference, place: str, provenance: Provenance, within: str | None) -> list[PluginFile]:
-    """The tools of a plugin that lies at `place`. Links may not lead out of `within`, where that is given."""
-    maker = _Maker(reference, provenance, within)
+    """The tools of a plugin at `place`. Links may not lead out of `within`, if it is given."""
+    finder = _FileFinder(reference, provenance, within)
     if not os.path.lexists(place):
-        return [maker.broken(place, f"there is no {place}; see to the path in {reference.source}")]
+        return [finder.broken(place, f"there is no {place}; fix the path in {reference.source}")]
     if os.path.isdir(place) and not reference.is_file:
-        return list(maker.of_folder(place))
+        return list(finder.of_folder(place))
     if os.path.isdir(place):
-        return [maker.broken(place, f"it is a folder; write `bash:{place}` or {{bash_tool = {{path = …}}}}")]
-    return [maker.of_file(place, os.path.dirname(place))]
+        return [finder.broken(place, f"it is a folder; write `bash:{place}` or {{bash_tool = {{path = …}}}}")]
+    return [finder.of_file(place, os.path.dirname(place))]
 
 
 def is_bash_plugin(script: bytes) -> bool:
-    """Whether a script is one, by its words: it has the subcommands, and knows nothing of the toolbox protocol."""
+    """Whether a script is a bash plugin: it has the subcommands, and does not mention the toolbox protocol."""
     return b"TOOLBOX_ACTION" not in script and all(label.search(script) for label in _LABELS)
 
 
-class _Maker:
+class _FileFinder:
     def __init__(self, reference: PluginReference, provenance: Provenance, within: str | None) -> None:
         self._reference = reference
         self._provenance = provenance
@@ -83,10 +83,10 @@ class _Maker:
         except OSError as error:
             return self.broken(path, f"it cannot be read: {error.strerror}")
         if not stat.S_ISREG(found.st_mode):
-            return self.broken(path, "it is no file")
+            return self.broken(path, "it is not a regular file")
         problem = self._leaves(path)
         if problem is None and not os.access(path, os.R_OK):
-            problem = "it may not be read; see to its permissions"
+            problem = "it may not be read; change its permissions"
         return PluginFile(
             path,
             folder,
@@ -99,39 +99,37 @@ class _Maker:
         )
 
     def of_folder(self, folder: str) -> Iterator[PluginFile]:
-        """Those that its descriptor names."""
-        descriptor = os.path.join(folder, DESCRIPTOR)
+        """The files that the descriptor of a folder names."""
+        path = os.path.join(folder, DESCRIPTOR)
         try:
-            told = descriptor_at(descriptor)
+            descriptor = descriptor_at(path)
         except ValueError as error:
-            yield self.broken(descriptor, str(error))
+            yield self.broken(path, str(error))
             return
-        inner = self._reference.subdirectory or told.get("subdirectory") or "."
-        tools = told.get("bash_tools", [])
+        inner = self._reference.subdirectory or descriptor.get("subdirectory") or "."
+        tools = descriptor.get("bash_tools", [])
         if not isinstance(inner, str) or not is_inside(inner):
-            yield self.broken(descriptor, f"its `subdirectory` is no folder inside of {folder}")
+            yield self.broken(path, f"its `subdirectory` is not a folder inside {folder}")
             return
         if not isinstance(tools, list) or not tools or len(tools) > MOST_TOOLS:
-            yield self.broken(descriptor, 'it names no bash tools; write {"bash_tools": [{"file": "my_tool.bash"}]}')
+            yield self.broken(path, 'it names no bash tools; write {"bash_tools": [{"file": "my_tool.bash"}]}')
             return
-        belonging = tuple(sorted(_belonging(folder)))
-        if len(belonging) > MOST_FILES:
-            yield self.broken(
-                descriptor, f"its folder has more than {MOST_FILES} files, and an approval could not hold for them all"
-            )
+        plugin_files = tuple(sorted(_plugin_files(folder)))
+        if len(plugin_files) > MOST_FILES:
+            yield self.broken(path, f"its folder has more than {MOST_FILES} files, more than one approval can cover")
             return
         for tool in tools:
             file = tool.get("file") if isinstance(tool, dict) else None
             if not isinstance(file, str) or not file or not is_inside(file):
-                yield self.broken(descriptor, f'{tool!r} is no {{"file": …}} with a path inside of the folder'[:300])
+                yield self.broken(path, f'{tool!r} is not {{"file": …}} with a path inside the folder'[:300])
                 continue
-            yield self.of_file(os.path.normpath(os.path.join(folder, inner, file)), folder, belonging)
+            yield self.of_file(os.path.normpath(os.path.join(folder, inner, file)), folder, plugin_files)
 
     def _leaves(self, path: str) -> str | None:
         real = os.path.realpath(path)
         if self._within is None or real.startswith(self._within.rstrip("/") + "/"):
             return None
-        return f"it leads out of the workspace, to {real}; name it in your own configuration to have it all the same"
+        return f"it leads out of the workspace, to {real}; to use it anyway, name it in your own configuration"
 
 
 def descriptor_at(
@@ -139,34 +137,34 @@ def descriptor_at(
     content: str = '{"bash_tools": [{"file": "my_tool.bash"}]}',
     one_file: str = "{bash_tool = {file = …}}",
 ) -> dict[str, Any]:
-    """What a folder says of itself; `ValueError` with a sentence where it says nothing: which `content` it could have,
-    and how `one_file` is named instead."""
+    """The descriptor of a folder. Raises `ValueError` with a message that shows a valid `content`, and how to name
+    `one_file` instead."""
     cure = f"write {content} into it"
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise ValueError(f"it is no file; {cure}")
+                raise ValueError(f"it is not a regular file; {cure}")
             data = file.read(LARGEST_DESCRIPTOR + 1)
     except FileNotFoundError:
         raise ValueError(f"the folder has no {DESCRIPTOR}; {cure}, or name one file: {one_file}") from None
     except OSError as error:
         raise ValueError(f"it cannot be read: {error.strerror}") from None
     try:
-        told = json.loads(data[:LARGEST_DESCRIPTOR])
+        descriptor = json.loads(data[:LARGEST_DESCRIPTOR])
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"it is no JSON: {error}") from None
-    if not isinstance(told, dict):
-        raise ValueError(f"it is no JSON object; {cure}")  # noqa: TRY004  all raise the same
-    return told
+        raise ValueError(f"it is not JSON: {error}") from None
+    if not isinstance(descriptor, dict):
+        raise ValueError(f"it is not a JSON object; {cure}")  # noqa: TRY004  all raise the same
+    return descriptor
 
 
 def is_inside(path: str) -> bool:
-    """Whether a relative path stays in its folder, as far as its words say."""
+    """Whether a relative path stays in its folder, by its text. Links are not resolved."""
     return not os.path.isabs(path) and ".." not in path.split("/") and "\0" not in path
 
 
-def _belonging(folder: str) -> Iterator[str]:
-    """The files of a plugin: an approval holds as long as none of them changes."""
+def _plugin_files(folder: str) -> Iterator[str]:
+    """All files of a plugin. An approval is valid as long as none of them changes."""
     count = 0
     for top, directories, names in os.walk(folder):
         directories[:] = sorted(name for name in directories if name not in (".git", "__pycache__"))

@@ -1,6 +1,6 @@
-"""How plugins are written in a configuration: a text such as `bash:./plugins/mine`, or a table.
+"""Parses the entries of `plugins` in a configuration: a text such as `bash:./plugins/mine`, or a table.
 
-Only the words are read here. What lies at a place is looked at by `finding`, what must be fetched is fetched elsewhere.
+This module parses only the text. `discover` looks at the files, and `toolsets` fetches plugins from git.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from haft.contracts import NO_GRANTS, BadConfig, Grants, grants_from, near_miss
 Family = Literal["bash", "python"]
 
 _WITHIN_URL: Final = re.compile(r"//[^/@\s]*@")
-"""A user and a password."""
+"""A user and a password in an address."""
 _FORMS: Final = ("bash:", "bash+git:", "path:", "python:")
 _ENDINGS: Final = (".git", ".bash", ".sh", ".py")
 _KEYS: Final = ("file", "path", "git", "ref", "subdirectory")
@@ -27,33 +27,34 @@ class PluginReference:
     """One entry of `plugins`."""
 
     written: str
-    """As a person knows it."""
+    """As the configuration has it, without passwords."""
     source: str
-    """The file that says so, or who else does."""
+    """The file, or other origin, of the entry."""
     family: Family
     path: str | None = None
     """A file or a folder, absolute."""
     git: str | None = None
-    """Where it is fetched from."""
+    """The address of the repository."""
     ref: str | None = None
     subdirectory: str | None = None
     is_file: bool = False
-    """Whether it must be a file: the form `bash_tool.file` and `python:`."""
+    """Whether it must be a file, as with `bash_tool.file` and `python:`."""
     dotted: str | None = None
-    """An importable object, where it is no place on disk."""
+    """The dotted name of an importable object, if it is not a path."""
     grant: Grants = NO_GRANTS
-    """What its process may reach, where that outlives calls."""
+    """What its process may access, if one process answers all calls."""
     keeps_state: bool = True
-    """Whether its calls have to come to one process."""
+    """Whether all calls must go to the same process."""
 
     @property
     def keeps_process(self) -> bool:
-        """Whether one process answers all calls: that of a Python plugin which keeps a state."""
+        """Whether one process answers all calls. Only Python plugins that are not files of functions have such a
+        process."""
         return self.family == "python" and not self.is_file
 
     @property
     def name(self) -> str:
-        """By which it can be disabled: the last word of where it lies."""
+        """The name by which it can be disabled: the last part of its path or address."""
         place = self.path or self.git or self.dotted or self.written
         name = os.path.basename(place.rstrip("/"))
         stem, ending = os.path.splitext(name)
@@ -61,15 +62,15 @@ class PluginReference:
 
 
 def read_reference(entry: Any, source: str, base: str) -> PluginReference:
-    """One entry; relative paths begin at `base`. `BadConfig` where it makes no sense, with the form to write."""
+    """Parse one entry; relative paths start at `base`. Raises `BadConfig` with the form to write."""
     if isinstance(entry, str):
         return _from_text(entry, source, base)
     if isinstance(entry, Mapping) and set(entry) == {"bash_tool"} and isinstance(entry["bash_tool"], Mapping):
         return _from_table(entry["bash_tool"], source, base)
     if isinstance(entry, Mapping) and isinstance(entry.get("plugin"), str) and set(entry) <= _TABLE:
         reference = _from_text(entry["plugin"], source, base)
-        grant = _granted(entry.get("grant"), reference, source)
-        return replace(reference, grant=grant, keeps_state=_kept(entry, reference, source))
+        grant = _grant(entry.get("grant"), reference, source)
+        return replace(reference, grant=grant, keeps_state=_keeps_state(entry, reference, source))
     raise BadConfig(
         f"{source}: a plugin is written as a text such as `bash:./plugins/mine`, as {{bash_tool = {{file = …}}}}, or"
         f" as {{plugin = TEXT, grant = {{…}}, keeps_state = false}}, not as {entry!r}"[:400]
@@ -79,25 +80,25 @@ def read_reference(entry: Any, source: str, base: str) -> PluginReference:
 _TABLE: Final = frozenset({"plugin", "grant", "keeps_state"})
 
 
-def _kept(entry: Mapping[str, Any], reference: PluginReference, source: str) -> bool:
+def _keeps_state(entry: Mapping[str, Any], reference: PluginReference, source: str) -> bool:
     given = entry.get("keeps_state", True)
     if not isinstance(given, bool) or ("keeps_state" in entry and not reference.keeps_process):
         raise BadConfig(
-            f"{source}: `keeps_state` of the plugin `{reference.written}` must be true or false, and only plugins that"
-            " one process answers for have it"
+            f"{source}: `keeps_state` of the plugin `{reference.written}` must be true or false, and only plugins"
+            " with one process for all calls have it"
         )
     return given
 
 
-def _granted(given: Any, reference: PluginReference, source: str) -> Grants:
+def _grant(given: Any, reference: PluginReference, source: str) -> Grants:
     try:
         grant = grants_from(given)
     except ValueError as error:
         raise BadConfig(f"{source}: the `grant` of the plugin `{reference.written}`: {error}") from None
     if grant != NO_GRANTS and not reference.keeps_process:
         raise BadConfig(
-            f"{source}: the plugin `{reference.written}` cannot have a `grant`: each call has a process of its own",
-            hint="write the grant on a rule in `permissions`, which says for which calls it holds",
+            f"{source}: the plugin `{reference.written}` cannot have a `grant`: each call has its own process",
+            hint="write the grant on a rule in `permissions`, which says for which calls it applies",
         )
     return grant
 
@@ -109,7 +110,7 @@ def _from_text(text: str, source: str, base: str) -> PluginReference:
         return PluginReference(shown, source, "bash", git=_required(url, shown, source), ref=ref or None)
     for form, family in (("bash:", "bash"), ("path:", "python"), ("python:", "python")):
         if text.startswith(form):
-            path = _placed(_required(text.removeprefix(form), text, source), base)
+            path = _absolute(_required(text.removeprefix(form), text, source), base)
             return PluginReference(text, source, family, path=path, is_file=form == "python:")  # type: ignore[arg-type]
     if ":" not in text.split("/")[0] or all(part.isidentifier() for part in text.replace(":", ".").split(".")):
         if all(part.isidentifier() for part in text.replace(":", ".").split(".")):
@@ -139,7 +140,7 @@ def _from_table(table: Mapping[str, Any], source: str, base: str) -> PluginRefer
         written,
         source,
         "bash",
-        path=None if places[0] == "git" else _placed(place, base),
+        path=None if places[0] == "git" else _absolute(place, base),
         git=place if places[0] == "git" else None,
         ref=table.get("ref"),
         subdirectory=table.get("subdirectory"),
@@ -147,11 +148,11 @@ def _from_table(table: Mapping[str, Any], source: str, base: str) -> PluginRefer
     )
 
 
-def _placed(path: str, base: str) -> str:
+def _absolute(path: str, base: str) -> str:
     return os.path.normpath(os.path.join(base, os.path.expanduser(path)))
 
 
 def _required(place: str, text: str, source: str) -> str:
     if not place or "\0" in place:
-        raise BadConfig(f"{source}: the plugin `{text}` names no place")
+        raise BadConfig(f"{source}: the plugin `{text}` has no path or address")
     return place

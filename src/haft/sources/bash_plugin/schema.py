@@ -1,4 +1,4 @@
-"""What `bash FILE schema` prints: one tool, its parameters, and the way in which it wants its arguments."""
+"""Parses the output of `bash FILE schema`: one tool, its parameters, and how it takes its arguments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MODES: Final = ("flags", "positional", "json")
 
 
 class BadSchema(Exception):
-    """A schema that breaks the contract: what is wrong, and how to mend it."""
+    """A schema that breaks the contract: the problem, and how to fix it."""
 
     def __init__(self, message: str, cure: str) -> None:
         self.message = message
@@ -22,9 +22,9 @@ class BadSchema(Exception):
         super().__init__(f"{message}; {cure}")
 
 
-def read_schema(said: bytes) -> dict[str, Any]:
-    """The schema in the form in which it is kept. `BadSchema` where it breaks the contract."""
-    schema = _object(said)
+def read_schema(output: bytes) -> dict[str, Any]:
+    """The cache entry of a schema. Raises `BadSchema` if it breaks the contract."""
+    schema = _object(output)
     identity, mode, tools = schema.get("id"), schema.get("args_mode"), schema.get("tools")
     if not isinstance(identity, str) or not identity:
         raise BadSchema("its schema has no `id`", 'add `"id": "…"`, the name of its tool')
@@ -37,11 +37,12 @@ def read_schema(said: bytes) -> dict[str, Any]:
         raise BadSchema(f"its schema has {count} tools", "one file is one tool: put each into a file of its own")
     function = tools[0].get("function") if isinstance(tools[0], dict) else None
     if not isinstance(function, dict) or tools[0].get("type", "function") != "function":
-        raise BadSchema("its tool is no function", 'write {"type": "function", "function": {"name": …}}')
+        raise BadSchema("its tool is not a function", 'write {"type": "function", "function": {"name": …}}')
     if function.get("name") != identity:
-        said_name = shortened(json.dumps(function.get("name")), 80)
+        function_name = shortened(json.dumps(function.get("name")), 80)
         raise BadSchema(
-            f"its `id` is `{shortened(identity, 80)}` and its function is called {said_name}", "give both the same name"
+            f"its `id` is `{shortened(identity, 80)}` and its function is called {function_name}",
+            "give both the same name",
         )
     if not is_tool_name(identity):
         raise BadSchema(
@@ -50,7 +51,7 @@ def read_schema(said: bytes) -> dict[str, Any]:
     description = function.get("description", "")
     parameters = function.get("parameters", {"type": "object", "properties": {}})
     if not isinstance(description, str):
-        raise BadSchema("its description is no text", 'make it `"description": "…"`')
+        raise BadSchema("its description is not a text", 'make it `"description": "…"`')
     known = {
         "name": identity,
         "version": schema["version"],
@@ -63,32 +64,33 @@ def read_schema(said: bytes) -> dict[str, Any]:
     return {**known, "digest": hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()}
 
 
-def _object(said: bytes) -> dict[str, Any]:
+def _object(output: bytes) -> dict[str, Any]:
     cure = "print one JSON object to stdout and nothing else"
     try:
-        schema = json.loads(said.decode("utf-8"))
+        schema = json.loads(output.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise BadSchema(f"its schema is not UTF-8 (byte {error.start})", "print UTF-8") from None
     except (ValueError, RecursionError) as error:
-        what = f"`schema` prints no JSON: {shortened(str(error), 200)}" if said.strip() else "`schema` prints nothing"
+        reason = shortened(str(error), 200)
+        what = f"`schema` does not print JSON: {reason}" if output.strip() else "`schema` prints nothing"
         raise BadSchema(what, cure) from None
     if not isinstance(schema, dict):
-        raise BadSchema("`schema` prints no JSON object", cure)
+        raise BadSchema("`schema` does not print a JSON object", cure)
     if (why := why_not_json(schema)) is not None:
-        raise BadSchema(f"its schema is no JSON: {why}", "print valid Unicode, and numbers that are finite")
+        raise BadSchema(f"its schema is not JSON: {why}", "print valid Unicode, and only finite numbers")
     if (why := excess(schema)) is not None:
-        raise BadSchema(f"its schema is too much: {why}", "describe its parameters more simply")
+        raise BadSchema(f"its schema is too complex: {why}", "describe its parameters more simply")
     return schema
 
 
 def _checked(parameters: Any) -> dict[str, Any]:
-    cure = "mend its `parameters`"
+    cure = "fix its `parameters`"
     if not isinstance(parameters, dict) or parameters.get("type", "object") != "object":
-        raise BadSchema("its `parameters` are no JSON Schema of the type `object`", cure)
+        raise BadSchema("its `parameters` are not a JSON Schema of the type `object`", cure)
     if not isinstance(parameters.get("properties", {}), Mapping):
-        raise BadSchema("the `properties` of its parameters are no object", cure)
+        raise BadSchema("the `properties` of its parameters are not an object", cure)
     if (why := excess(parameters)) is not None:
-        raise BadSchema(f"its `parameters` are too much: {why}", cure)
+        raise BadSchema(f"its `parameters` are too complex: {why}", cure)
     try:
         validator_for(parameters)
     except BadConfig as error:
@@ -103,7 +105,7 @@ def _positional(places: Any, mode: str, parameters: Mapping[str, Any]) -> list[d
         isinstance(place, dict) and isinstance(place.get("name"), str) for place in places
     ):
         raise BadSchema(
-            "its arguments are positional, and `positional` is no list of names", 'write [{"name": "path"}, …]'
+            "its arguments are positional, and `positional` is not a list of names", 'write [{"name": "path"}, …]'
         )
     names = [place["name"] for place in places]
     if len(set(names)) < len(names):
@@ -116,5 +118,5 @@ def _positional(places: Any, mode: str, parameters: Mapping[str, Any]) -> list[d
 
 def _config_keys(keys: Any) -> list[str]:
     if not isinstance(keys, list) or not all(isinstance(key, str) and key for key in keys):
-        raise BadSchema("its `config_keys` are no list of names", 'write `"config_keys": ["my_key"]`')
+        raise BadSchema("its `config_keys` are not a list of names", 'write `"config_keys": ["my_key"]`')
     return keys

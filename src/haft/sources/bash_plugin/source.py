@@ -1,4 +1,4 @@
-"""The bash plugins of one workspace: their files, what is known of each, and the tools that come of it."""
+"""The source of bash plugins in one workspace: their files, cache entries and tools."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from haft.contracts import AskingLauncher, Command, Definitions, Found, Launcher, State, ToolSpec, clean_tool_name
-from haft.sources.amp_toolbox.start_command import own_places
+from haft.sources.amp_toolbox.start_command import readable_paths
 from haft.sources.bash_plugin.discover import PluginFile
 from haft.sources.bash_plugin.tool import BashPluginTool, Policy, spec_of
 from haft.sources.describing_source import DescribingSource
@@ -37,9 +37,9 @@ class BashPlugins(DescribingSource[PluginFile]):
         return await describe(file, launcher, seconds)
 
     def tools_of(self, file: PluginFile, known: Mapping[str, Any]) -> Iterator[Found]:
-        yield as_found(known, file, self.policy)
+        yield found_tool(known, file, self.policy)
 
-    def bare(self, file: PluginFile, known: Mapping[str, Any]) -> ToolSpec:
+    def undescribed_spec(self, file: PluginFile, known: Mapping[str, Any]) -> ToolSpec:
         stem = os.path.splitext(os.path.basename(file.path))[0]
         return ToolSpec(
             name=clean_tool_name(stem),
@@ -58,8 +58,8 @@ class BashPlugins(DescribingSource[PluginFile]):
         return super().why_not(each)
 
 
-def as_found(known: Mapping[str, Any], each: PluginFile, policy: Policy) -> Found:
-    """A tool from what is known of it."""
+def found_tool(known: Mapping[str, Any], each: PluginFile, policy: Policy) -> Found:
+    """The tool of a cache entry."""
     spec = spec_of(known, each, policy)
     unset = [policy.unset[key] for key in known["configKeys"] if key in policy.unset and each.takes_config]
     if unset:
@@ -68,23 +68,23 @@ def as_found(known: Mapping[str, Any], each: PluginFile, policy: Policy) -> Foun
 
 
 async def describe(file: PluginFile, launcher: Launcher, seconds: float) -> CacheEntry:
-    """What a file says of itself."""
+    """Run `schema` of a file and return its cache entry."""
     from haft.sources.bash_plugin.schema import BadSchema, read_schema
     from haft.sources.brief_run import run_briefly, stderr_summary
 
     command = Command(
         ["bash", file.path, "schema"],
         env={"AGENT_TOOL_PYTHON": sys.executable},
-        readable=tuple(own_places(file.path, file.folder, is_workspaces=file.provenance == "workspace")),
+        readable=tuple(readable_paths(file.path, file.folder, from_workspace=file.provenance == "workspace")),
     )
     output = await run_briefly(command, launcher, seconds=seconds)
     known: CacheEntry = {"identity": file.identity}
-    again = f"`haft tools check {file.path}` asks it again"
+    again = f"`haft tools check {file.path}` describes it again"
     try:
         if output.start_failure is not None:
-            raise BadSchema(f"it could not be asked for its schema: {output.start_failure}", again)
+            raise BadSchema(f"its `schema` could not be run: {output.start_failure}", again)
         if output.is_too_long:
-            raise BadSchema("it said more than anyone reads when asked for its schema", "print one JSON object")
+            raise BadSchema("its `schema` printed too much", "print one JSON object")
         if output.timed_out:
             raise BadSchema(f"it did not print its schema within {seconds:.2g} s", again)
         if output.exit_code != 0:

@@ -1,4 +1,4 @@
-"""A bash tool plugin as a tool: `schema` said what it is; `preview`, `run` and `error` are called here."""
+"""A bash tool plugin as a tool. Runs its subcommands `preview`, `run` and `error`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from haft.contracts import (
     ToolName,
     ToolSpec,
 )
-from haft.sources.amp_toolbox.start_command import own_places
+from haft.sources.amp_toolbox.start_command import readable_paths
 from haft.sources.bash_plugin.arguments import check_words, settings_of, with_defaults, words_of
 from haft.sources.bash_plugin.discover import PluginFile
 from haft.sources.identity import identity_at
@@ -32,17 +32,17 @@ MAX_STDERR_TAIL: Final = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What configuration says about all bash tools."""
+    """The settings for all bash tools."""
 
     is_allowed: bool = False
     seconds: float = 60.0
     stream_stderr: bool = False
     config: Mapping[str, Any] = field(default_factory=dict)
-    """Values that tools may declare to want."""
+    """The values that tools may request by `config_keys`."""
     secrets: Secrets = NO_SECRETS
-    """Which of them are secret."""
+    """The secrets among these values."""
     unset: Mapping[str, str] = field(default_factory=dict)
-    """Names of values that there would be if a variable were set, and why there are none."""
+    """Names without a value because a variable is not set, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,13 @@ class BashPluginTool:
         return self.policy.secrets
 
     async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
-        """Defaults are filled in before anything is checked; what cannot be passed is refused at once."""
+        """Fill in defaults before anything is checked, and refuse arguments that cannot be passed."""
         filled = with_defaults(arguments, self.known)
         check_words(self.spec.name, filled, self.known)
         return filled
 
     async def preview(self, arguments: dict[str, Any], context: ToolContext) -> str:
-        """Its own line; nothing where it fails."""
+        """The output of its `preview`; empty if that fails."""
         from haft.sources.brief_run import run_briefly
 
         words, stdin = words_of(arguments, self.known)
@@ -74,7 +74,7 @@ class BashPluginTool:
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         if identity_at(self.file.path) != self.file.identity:
-            raise ToolFailed(f"{self.file.path} was changed while the call was on its way", hint="call it again")
+            raise ToolFailed(f"{self.file.path} has changed since the call started", hint="call it again")
         words, stdin = words_of(arguments, self.known)
         sink = _OutputSink(context, stream_stderr=self.policy.stream_stderr)
         end = await context.launcher.run(self._command(["run", *words], stdin, context), sink)
@@ -84,17 +84,19 @@ class BashPluginTool:
     async def explain(
         self, arguments: dict[str, Any], context: ToolContext, exit_code: int | None, timed_out: float | None
     ) -> str | None:
-        """What its `error` says, if it exits 0 and says anything."""
+        """The output of its `error`, if it exits 0 and prints anything."""
         from haft.sources.brief_run import run_briefly
 
         code = TIMED_OUT if timed_out is not None else exit_code
         if code is None:
             return None
         words, stdin = words_of(arguments, self.known)
-        late = {} if timed_out is None else {
+        timeout = {} if timed_out is None else {
             "AGENT_TOOL_TIMED_OUT": "1", "AGENT_TOOL_TIMEOUT_SECONDS": f"{timed_out:g}"
         }  # fmt: skip
-        output = await run_briefly(self._command(["error", str(code), *words], stdin, context, late), context.launcher)
+        output = await run_briefly(
+            self._command(["error", str(code), *words], stdin, context, timeout), context.launcher
+        )
         text = output.stdout.decode("utf-8", "replace")
         return text if output.exit_code == 0 and text.strip() else None
 
@@ -113,7 +115,7 @@ class BashPluginTool:
             },
             stdin=stdin,
             readable=tuple(
-                own_places(self.file.path, self.file.folder, is_workspaces=self.file.provenance == "workspace")
+                readable_paths(self.file.path, self.file.folder, from_workspace=self.file.provenance == "workspace")
             ),
         )
 
@@ -123,7 +125,7 @@ class BashPluginTool:
 
 
 class _OutputSink:
-    """Stdout goes on as it comes; stderr where policy says so, and is kept in any case."""
+    """Passes stdout on at once. stderr is always kept, and passed on if the policy says so."""
 
     def __init__(self, context: ToolContext, *, stream_stderr: bool) -> None:
         self._context = context
@@ -152,7 +154,7 @@ class _OutputSink:
 
 
 def spec_of(known: Mapping[str, Any], file: PluginFile, policy: Policy) -> ToolSpec:
-    """The spec of a tool from what is known of it."""
+    """The spec of a tool, from its cache entry."""
     return ToolSpec(
         name=ToolName(known["name"]),
         kind="bash-plugin",

@@ -1,6 +1,5 @@
-"""What checking a tool of any format shares: findings and their table of codes, and looks at files, definitions,
-descriptions and behaviour. Each format's own check lies in the folder of the format, as `checking`.
-"""
+"""The parts of checking that all formats share: findings and their codes, and checks of files, definitions,
+descriptions and behaviour. The check of one format is the module `check` in the folder of that format."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ if TYPE_CHECKING:
     from haft.sources.checks.codes import CODES, code_of
     from haft.sources.checks.codes.model import Code, Level
     from haft.sources.checks.definition import check_listing
-    from haft.sources.checks.files import BOM, MOST_READ, is_all_text, look
+    from haft.sources.checks.files import BOM, MOST_READ, inspect_file, is_all_text
     from haft.sources.checks.findings import Finding, Report
 
 __getattr__ = face(
@@ -19,7 +18,7 @@ __getattr__ = face(
         "codes": "CODES code_of",
         "codes.model": "Code Level",
         "definition": "check_listing",
-        "files": "BOM MOST_READ is_all_text look",
+        "files": "BOM MOST_READ inspect_file is_all_text",
         "findings": "Finding Report",
     },
 )

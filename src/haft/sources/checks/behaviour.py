@@ -1,8 +1,8 @@
-"""What is to be learnt from how a program behaved when it was asked what it is, whatever it said.
+"""Checks how a program behaved while it was described, whatever it printed.
 
-It ran where nothing can be written and nobody reached. The kernel tells only the program of a refusal, so an attempt is
-seen where the program says so on stderr, and not where it keeps silent. Its home and /tmp are a throw-away copy: what
-it writes there is gone, and not seen either.
+The program ran without the network, in a sandbox where it could write nothing. The kernel reports a denied access only
+to the program, so haft sees an attempt only if the program mentions it on stderr. The home directory and /tmp of the
+program are temporary copies: haft does not see what it writes there.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _REACHED: Final = re.compile(
 def check_behaviour(
     output: ProgramOutput, action: str = "describe", *, fetching: str | None = None
 ) -> Iterator[Finding]:
-    """Time, noise, and what it tried. `action` is what it was asked by, `fetching` what to do where the program that
-    runs it may have failed to fetch packages."""
+    """Check the time, stderr and attempted accesses. `action` is the action it was run with. `fetching` is a hint that
+    is used if the program's runner may have failed to fetch packages."""
     noise = output.stderr.decode("utf-8", "replace")
     if output.start_failure is not None:
         yield Finding("describe-not-started", f"it could not be started: {output.start_failure}", None)
@@ -38,8 +38,8 @@ def check_behaviour(
     if output.timed_out:
         yield Finding(
             "describe-timeout",
-            f"it had not answered `{action}` after {DESCRIBE_SECONDS:g} s",
-            fetching or f"look at what is asked before anything is read or loaded, and answer `{action}` at once",
+            f"it did not answer `{action}` within {DESCRIBE_SECONDS:g} s",
+            fetching or f"check for `{action}` before you read input or load anything, and answer at once",
         )
     elif output.is_too_long:
         yield Finding(
@@ -65,7 +65,7 @@ def check_behaviour(
         )
     elif noise.strip() and not attempts:
         first = shortened(noise.strip().splitlines()[0].strip(), 200)
-        yield Finding("describe-noise", f"`{action}` wrote to stderr: {first}", "say nothing there")
+        yield Finding("describe-noise", f"`{action}` wrote to stderr: {first}", "print nothing to stderr")
 
 
 def _attempts(noise: str, fetching: str | None) -> Iterator[Finding]:
@@ -73,7 +73,7 @@ def _attempts(noise: str, fetching: str | None) -> Iterator[Finding]:
         if _WROTE.search(line):
             yield Finding(
                 "writes-on-describe",
-                f"it tried to write while it was asked: {shortened(line.strip(), 200)}",
+                f"it tried to write a file during describe: {shortened(line.strip(), 200)}",
                 "write when the tool is called, never when it is described",
             )
             break
@@ -81,7 +81,7 @@ def _attempts(noise: str, fetching: str | None) -> Iterator[Finding]:
         if _REACHED.search(line):
             yield Finding(
                 "network-on-describe",
-                f"it tried to reach the network while it was asked: {shortened(line.strip(), 200)}",
-                fetching or "ask when the tool is called, never when it is described",
+                f"it tried to reach the network during describe: {shortened(line.strip(), 200)}",
+                fetching or "use the network when the tool is called, never when it is described",
             )
             break

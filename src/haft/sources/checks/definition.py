@@ -1,4 +1,4 @@
-"""What every tool has, whatever its format: a name, a description, parameters. Nothing here starts or reads a file."""
+"""Checks what every tool has, whatever its format: name, description, parameters. Starts nothing and reads no file."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _TYPED: Final = frozenset(
     ("type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref", "not", "if", "properties", "items", "$dynamicRef")
 )
 LONGEST_NAME: Final = 64
-MOST_NAMED: Final = 8
+MAX_LISTED: Final = 8
 
 
 def check_definition(
     name: str, description: str, schema: Mapping[str, Any], reserved: Collection[str], *, longest: int = LONGEST_NAME
 ) -> Iterator[Finding]:
-    """Everything about a definition. `reserved` are names that haft's own options have."""
+    """Check a whole definition. `reserved` are the names of haft's own options."""
     yield from check_name(name, longest)
     yield from check_description(description)
     yield from check_parameters(schema, reserved)
@@ -30,26 +30,26 @@ def check_definition(
 
 
 def check_name(name: str, longest: int = LONGEST_NAME) -> Iterator[Finding]:
-    """Whether a name can stand as it is."""
+    """Check whether a name can be used unchanged."""
     cleaned = clean_tool_name(name)[:longest]
     if cleaned == name:
         return
     why = f"has more than {longest} characters" if len(name) > longest else "has characters that a name may not have"
     shown = shortened(name, 80)
-    yield Finding("bad-name", f"the name `{shown}` {why}", f"it would be called `{cleaned}`: say that, or another one")
+    yield Finding("bad-name", f"the name `{shown}` {why}", f"haft would call it `{cleaned}`: use that name, or another")
 
 
 def check_parameters(schema: Mapping[str, Any], reserved: Collection[str]) -> Iterator[Finding]:
-    """Descriptions, types and names of the parameters."""
+    """Check the descriptions, types and names of the parameters."""
     properties = schema.get("properties", {})
     if not isinstance(properties, Mapping):
         return
-    silent = [name for name, one in properties.items() if isinstance(one, Mapping) and not described(one)]
-    if silent:
+    undescribed = [name for name, one in properties.items() if isinstance(one, Mapping) and not has_description(one)]
+    if undescribed:
         yield Finding(
             "parameter-undescribed",
-            f"no description: {listed(silent)}",
-            "say what each is, and what happens without it",
+            f"no description: {quoted_list(undescribed)}",
+            "say what each parameter is, and what happens without it",
         )
     untyped = [name for name, one in properties.items() if isinstance(one, Mapping) and not _TYPED & one.keys()]
     if untyped:
@@ -58,35 +58,35 @@ def check_parameters(schema: Mapping[str, Any], reserved: Collection[str]) -> It
 
 
 def check_reserved(names: Collection[str], reserved: Collection[str]) -> Iterator[Finding]:
-    """Names that haft's own options hide on a command line."""
+    """Find parameters that haft's own options hide on a command line."""
     hidden = [name for name in names if name in reserved]
     if hidden:
         yield Finding(
             "parameter-hidden",
-            f"options of `haft tools use` hide: {listed(hidden)}",
+            f"options of `haft tools use` hide: {quoted_list(hidden)}",
             f"rename it, or pass it after a bare `--`: haft tools use NAME -- --{shortened(hidden[0], 40)} …",
         )
 
 
 def no_type(names: Collection[str]) -> Finding:
-    """That these parameters say no type."""
-    return Finding("no-type", f"no type: {listed(names)}", "say string, boolean, number, integer, array or object")
+    """The finding that these parameters have no type."""
+    return Finding("no-type", f"no type: {quoted_list(names)}", "say string, boolean, number, integer, array or object")
 
 
-def described(one: Mapping[str, Any]) -> bool:
-    """Whether a property says what it is; a title is enough, an empty text is not."""
+def has_description(one: Mapping[str, Any]) -> bool:
+    """Whether a property has a description. A title is enough, an empty text is not."""
     return any(isinstance(text := one.get(key), str) and text.strip() for key in ("description", "title"))
 
 
-def listed(names: Collection[str]) -> str:
-    """Names, the first few."""
-    shown = [f"`{shortened(str(name), 60)}`" for name in list(names)[:MOST_NAMED]]
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+def quoted_list(names: Collection[str]) -> str:
+    """The first names of a list, in backquotes."""
+    shown = [f"`{shortened(str(name), 60)}`" for name in list(names)[:MAX_LISTED]]
+    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
     return ", ".join(shown) + more
 
 
 def check_schema(schema: Mapping[str, Any]) -> Iterator[Finding]:
-    """Whether calls can be checked by it."""
+    """Check whether arguments can be validated by a schema."""
     if (why := excess(schema)) is not None:
         yield Finding("schema-excess", f"the input schema is too much: {why}", "describe the parameters more simply")
         return
@@ -103,7 +103,7 @@ def check_schema(schema: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def check_listing(listing: Listing, reserved: Collection[str]) -> Report:
-    """A tool that is loaded, of any format: what it is said to be, or why it is not there."""
+    """Check a listed tool of any format: its definition, or why it could not be loaded."""
     spec = listing.spec
     if listing.state == "broken":
         found = [Finding("not-loaded", f"it could not be loaded: {listing.reason}", None)]

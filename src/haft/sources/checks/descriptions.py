@@ -1,8 +1,8 @@
-"""Whether a description says what an agent has to know: what the tool does, when to use it, what must be minded.
+"""Checks whether a description tells an agent what it needs: what the tool does, when to use it, its constraints.
 
-A heuristic over English words, and an honest one: it finds descriptions that are too short, that only name a thing,
-or that hide behind filler words. It does not judge whether a long sentence is true or good. What is written in another
-script than Latin is only looked at for its length.
+This is a heuristic over English words. It finds descriptions that are too short, that only name a thing, or that use
+filler words. It does not judge whether a long sentence is true or good. For scripts other than Latin it checks only the
+length.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Final
 from haft.sources.checks.findings import Finding
 
 FEWEST_WORDS: Final = 4
-"""Fewer say nothing."""
+"""A description with fewer words is too vague."""
 FEW_WORDS: Final = 6
-"""With fewer, a lone sentence must name something particular, or say when to use the tool."""
+"""With fewer words, a single sentence must name something particular, or say when to use the tool."""
 
 MANY_WORDS: Final = 20
-"""A description with more is not vague for one loose word."""
+"""A longer description is not vague because of one filler word."""
 MOST_READ: Final = 5_000
-"""Characters that are looked at."""
+"""Characters that are checked."""
 
 _WORD: Final = re.compile(r"[^\W_]+(?:['’./_-][^\W_]+)*")
 _FILLER: Final = re.compile(
@@ -65,36 +65,36 @@ _USE: Final = re.compile(
 )
 
 
-def vague(description: str) -> str | None:
-    """Why a description says too little; None where it does not."""
+def why_vague(description: str) -> str | None:
+    """Why a description says too little; None if it says enough."""
     text = description.strip()[:MOST_READ]
     words = _WORD.findall(text)
     if len(words) <= MANY_WORDS and _PLACEHOLDER.search(text):
         return "it is a placeholder"
     if (thing := _THING.match(text)) and not _PURPOSE.search(thing["rest"]):
-        return "it only names a thing and says nothing of what that does"
+        return "it only names a thing and does not say what the thing does"
     if _BARE.fullmatch(text):
-        return "it only names a thing and says nothing of what that does"
+        return "it only names a thing and does not say what the thing does"
     filler = _FILLER.search(_ALLOWED_FILLER.sub(" ", text)) if len(words) <= MANY_WORDS else None
     if filler is not None:
-        return f"`{filler[0]}` is a word for not saying what"
+        return f"`{filler[0]}` does not say what it means"
     if not _is_latin(text):
         return "it is too short to choose by" if len(text) < FEWEST_WORDS else None
     if len(words) < FEWEST_WORDS:
         return f"it has {len(words)} word{'s' * (len(words) != 1)}: too vague to choose by"
     if len(words) < FEW_WORDS and not _PARTICULAR.search(text) and not _says_more(text):
-        return "it is short and says neither when to use it nor what must be minded"
+        return "it is short and gives neither the use nor a constraint"
     return None
 
 
 def lacks_use(description: str) -> bool:
-    """Whether a description that is clear says nothing of when to use the tool, nor of constraints."""
+    """Whether a clear description neither says when to use the tool nor names a constraint."""
     text = description.strip()[:MOST_READ]
     return _is_latin(text) and not _says_more(text)
 
 
 def _says_more(text: str) -> bool:
-    """A second sentence, or words of use and constraint."""
+    """Whether there is a second sentence, or words about use and constraints."""
     sentences = [part for part in re.split(r"[.!?;:](?:\s|$)|\n", text.strip()) if len(_WORD.findall(part)) > 1]
     return len(sentences) > 1 or _USE.search(text) is not None
 
@@ -108,25 +108,25 @@ _FRESH_TOOL: Final = (
     "Print the first lines of a text file. Use this tool instead of reading a whole file when only its beginning "
     "matters, as in a long log or table. It reads one file and changes nothing; it prints at most 1000 lines."
 )
-"""What a tool says that `haft tools make` wrote, whatever its kind."""
+"""The description of every tool that `haft tools make` writes."""
 _FRESH_SKILL: Final = "Say what this skill teaches. Use when: say which work it is for."
 FRESH: Final = {_FRESH_TOOL: "haft tools make", _FRESH_SKILL: "haft skills make"}
-"""Texts of templates, and what writes them."""
+"""The descriptions in templates, and the command that writes each."""
 
-_GOOD: Final = "say what it does, when to use it rather than something else, and what must be minded"
+_GOOD: Final = "say what it does, when to use it rather than something else, and which constraints it has"
 
 
 def check_description(description: str) -> Iterator[Finding]:
-    """What is wrong with a description."""
+    """Check a description."""
     if not description.strip():
         yield Finding("no-description", "it has no description", _GOOD)
     elif (maker := FRESH.get(" ".join(description.split()))) is not None:
         yield Finding("unchanged-template", f"the description is still the one that `{maker}` wrote", _GOOD)
-    elif (why := vague(description)) is not None:
+    elif (why := why_vague(description)) is not None:
         yield Finding("vague-description", f"the description is vague: {why}", _GOOD)
     elif lacks_use(description):
         yield Finding(
             "description-without-use",
-            "the description does not say when to use the tool, nor what must be minded",
+            "the description gives neither the use of the tool nor a constraint",
             "add a sentence such as `Use this instead of … when …`",
         )

@@ -1,4 +1,4 @@
-"""What can be seen of a file without starting it: what it is, who may run and change it, how it begins."""
+"""Checks a file without starting it: its type, who may run and change it, its first line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from haft.sources.checks.findings import Finding
 from haft.sources.checks.hidden import hidden_in_source
 
 MOST_READ: Final = 2_000_000
-"""Bytes of a source that are looked at."""
+"""Bytes of a source that are read."""
 BOM: Final = b"\xef\xbb\xbf"
 _COMPILED: Final = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -22,8 +22,8 @@ _SORTS: Final = ((stat.S_ISFIFO, "a fifo"), (stat.S_ISSOCK, "a socket"), (stat.S
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """A file that was looked at."""
+class InspectedFile:
+    """A file that was read for a check."""
 
     path: str
     mode: int
@@ -39,12 +39,12 @@ class Looked:
 
     @property
     def is_program(self) -> bool:
-        """Whether it begins as something that is meant to be started."""
+        """Whether it begins like a script or a compiled program."""
         return self.content.removeprefix(BOM).startswith(b"#!") or self.content.startswith(_COMPILED)
 
 
-def look(path: str) -> Looked | Finding:
-    """Look at a file; what is in the way where that cannot be done. Anything but a file is not opened."""
+def inspect_file(path: str) -> InspectedFile | Finding:
+    """Read a file; a finding if that is not possible. Only regular files are opened."""
     if any("\ud800" <= letter <= "\udfff" for letter in path):
         return Finding("file-name", "the name of the file is not UTF-8", "rename it")
     try:
@@ -59,13 +59,13 @@ def look(path: str) -> Looked | Finding:
         return Finding("not-a-file", f"it is {sort}, not a file", "remove it")
     try:
         with open(os.open(path, _READ), "rb") as file:
-            return Looked(path, mode, file.read(MOST_READ))
+            return InspectedFile(path, mode, file.read(MOST_READ))
     except OSError as error:
         return Finding("unreadable", f"it cannot be read: {error.strerror}", f"chmod u+r {shown(path)}")
 
 
 def is_all_text(content: bytes) -> bool:
-    """Whether what was read of a file is all of it, and nothing but text: a script may carry an archive at its end."""
+    """Whether `content` is the whole file, and all text. A script may have an archive at its end."""
     if len(content) >= MOST_READ or b"\0" in content:
         return False
     try:
@@ -76,7 +76,7 @@ def is_all_text(content: bytes) -> bool:
 
 
 def check_inside(path: str, within: str | None) -> Iterator[Finding]:
-    """Whether a file of a workspace really lies there."""
+    """Check whether a file of a workspace really lies in it."""
     real = os.path.realpath(path)
     if within is not None and not real.startswith(os.path.realpath(within).rstrip("/") + "/"):
         yield Finding(
@@ -84,14 +84,14 @@ def check_inside(path: str, within: str | None) -> Iterator[Finding]:
         )
 
 
-def check_file(looked: Looked) -> Iterator[Finding]:
-    """Whoever may change it, and what of its source nobody sees."""
-    yield from check_rights(looked.path, looked.mode)
-    yield from hidden_in_source(looked.text)
+def check_file(inspected: InspectedFile) -> Iterator[Finding]:
+    """Check who may change a file, and whether its source has hidden characters."""
+    yield from check_rights(inspected.path, inspected.mode)
+    yield from hidden_in_source(inspected.text)
 
 
 def check_rights(path: str, mode: int) -> Iterator[Finding]:
-    """Whether others may change a file, or replace it."""
+    """Check whether others may change or replace a file."""
     if mode & stat.S_IWOTH:
         yield Finding(
             "world-writable", "everybody may change the file", f"chmod o-w {shown(path)}", path=path, fixable=True
@@ -111,27 +111,27 @@ def check_rights(path: str, mode: int) -> Iterator[Finding]:
         )
 
 
-def check_start(looked: Looked) -> Iterator[Finding]:
-    """Whether the kernel can start it."""
-    path, content = shown(looked.path), looked.content
-    if not os.access(looked.path, os.X_OK):
+def check_start(inspected: InspectedFile) -> Iterator[Finding]:
+    """Check whether the kernel can start a file."""
+    path, content = shown(inspected.path), inspected.content
+    if not os.access(inspected.path, os.X_OK):
         why = (
             "it may not be executed"
-            if looked.is_program
+            if inspected.is_program
             else "it may not be executed, and does not begin like a program"
         )
-        cure = f"chmod +x {path}" if looked.is_program else "a file that is no tool does not belong into a toolbox"
-        yield Finding("not-executable", why, cure, path=looked.path, fixable=looked.is_program)
-    marked = list(check_first_line(looked))
+        cure = f"chmod +x {path}" if inspected.is_program else "move it elsewhere: a toolbox holds only tools"
+        yield Finding("not-executable", why, cure, path=inspected.path, fixable=inspected.is_program)
+    marked = list(check_first_line(inspected))
     yield from marked
     first = content.removeprefix(BOM).split(b"\n", 1)[0]
     if any(finding.code == "crlf-shebang" for finding in marked):
         return
     if first.startswith(b"#!"):
-        yield from _interpreter(looked.path)
+        yield from _interpreter(inspected.path)
     elif not content:
         yield Finding("describe-form", "it is empty", "write it, or remove it")
-    elif not looked.is_program and looked.is_text:
+    elif not inspected.is_program and inspected.is_text:
         yield Finding(
             "no-shebang",
             "it does not say which interpreter runs it",
@@ -140,16 +140,16 @@ def check_start(looked: Looked) -> Iterator[Finding]:
         )
 
 
-def check_first_line(looked: Looked) -> Iterator[Finding]:
-    """What nobody sees before and after the first line of a script."""
-    content = looked.content
+def check_first_line(inspected: InspectedFile) -> Iterator[Finding]:
+    """Check for invisible bytes before and after the first line of a script."""
+    content = inspected.content
     if content.startswith(BOM + b"#!"):
         yield Finding(
             "bom-shebang",
             "a byte order mark stands before `#!`",
             "save it without one",
             1,
-            looked.path,
+            inspected.path,
             fixable=is_all_text(content),
         )
     first = content.removeprefix(BOM).split(b"\n", 1)[0]
@@ -159,7 +159,7 @@ def check_first_line(looked: Looked) -> Iterator[Finding]:
             "the first line ends with a carriage return",
             "save it with line ends of Unix",
             1,
-            looked.path,
+            inspected.path,
             fixable=is_all_text(content),
         )
 

@@ -1,4 +1,4 @@
-"""What a check hands back: findings, gathered in one report for each thing that was checked."""
+"""The result of a check: findings, in one report for each thing that was checked."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from haft.sources.checks.codes import CODES, Code, Level
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong, or good to know."""
+    """One problem or remark."""
 
     code: str
     message: str
     hint: str | None = None
     line: int | None = None
-    """Of the file, counted from 1."""
+    """The line in the file, counted from 1."""
     path: str | None = None
-    """The file or directory that it is about, where that is not the target itself."""
+    """The file or directory that it is about; None: the target itself."""
     fixable: bool = False
     explained: Code | None = None
-    """The code itself, where only one format has it and the table has not."""
+    """The code, if only one format has it and the common table does not."""
 
     @property
     def level(self) -> Level:
@@ -41,17 +41,17 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything that was found about one tool, skill or file."""
+    """All findings about one tool, skill or file."""
 
     target: str
     """The path, or the name of a loaded tool."""
     kind: str
     """The format: a kind of tool, or `skill`."""
     name: str | None = None
-    """What it is called by, where that is known."""
+    """The name of the tool, if it is known."""
     findings: Sequence[Finding] = ()
     fixed: tuple[str, ...] = ()
-    """The codes that were mended."""
+    """The codes of findings that `--fix` fixed."""
 
     @property
     def ok(self) -> bool:

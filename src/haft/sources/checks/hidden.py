@@ -1,7 +1,7 @@
-"""Characters that nobody sees: in what agents are told, and in source that people approve.
+"""Finds characters that people do not see, in texts for agents and in source that people approve.
 
-What scripts need is let through: joiners between letters or pictures of scripts other than Latin, and the selector that
-makes a picture colourful. Look-alike letters are not searched for.
+Characters that some scripts need are allowed: joiners between letters or pictures of scripts other than Latin, and the
+selector that makes a picture colourful. Look-alike letters are not searched for.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _HIDDEN: Final = re.compile("[" + "".join(characters for _kind, characters in _K
 _JOINERS: Final = "\u200c\u200d"
 _SELECTORS: Final = "\ufe0e\ufe0f"
 _FIRST_FOREIGN: Final = "\u0300"
-"""Where letters begin that are joined."""
+"""Letters from here on may be joined."""
 MOST_DEPTH: Final = 40
 MOST_LINES: Final = 10
 
 
 def hidden_in(text: str) -> Iterator[tuple[int, str]]:
-    """Where a text holds such characters, and what they are."""
+    """The positions of hidden characters in a text, and what each is."""
     for match in _HIDDEN.finditer(text):
         at = match.start()
         if not _is_needed(text, at):
@@ -58,7 +58,7 @@ def _kind(character: str) -> str:
 
 
 def hidden_in_source(source: str) -> Iterator[Finding]:
-    """One finding for each line at fault, the first few."""
+    """One finding for each line with a hidden character, up to `MOST_LINES`."""
     found = 0
     for number, line in enumerate(source.removeprefix("\ufeff").split("\n"), 1):
         for _at, what in islice(hidden_in(line), 1):
@@ -71,7 +71,7 @@ def hidden_in_source(source: str) -> Iterator[Finding]:
 
 
 def hidden_in_definition(name: str, description: str, schema: Mapping[str, Any]) -> Iterator[Finding]:
-    """One finding for each text of a definition."""
+    """One finding for each text of a definition with a hidden character."""
     texts = [("the name", name), ("the description", description), *_texts("the parameters", schema, 0)]
     found: dict[str, str] = {}
     for where, text in texts:

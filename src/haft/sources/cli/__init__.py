@@ -7,7 +7,7 @@ from haft.lazy import face
 if TYPE_CHECKING:
     from haft.sources.cli.introspect import Form, introspect_commands
     from haft.sources.cli.schema import with_help
-    from haft.sources.cli.source import CommandLines, Line
+    from haft.sources.cli.source import CommandLine, CommandLines
     from haft.sources.cli.spec import Command
     from haft.sources.cli.spec_file import read_spec_file
 
@@ -16,7 +16,7 @@ __getattr__ = face(
     {
         "introspect": "Form introspect_commands",
         "schema": "with_help",
-        "source": "CommandLines Line",
+        "source": "CommandLines CommandLine",
         "spec": "Command",
         "spec_file": "read_spec_file",
     },

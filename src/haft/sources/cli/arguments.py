@@ -97,7 +97,7 @@ def _placed(placed: list[tuple[dict[str, Any], list[str]]], end: str) -> list[st
 def _option(one: dict[str, Any], value: Any, known: list[str]) -> list[str]:
     option = one["option"]
     if one["by"] == "flag":
-        is_on = _truth(one, value)
+        is_on = _as_bool(one, value)
         if is_on:
             return [option] if option else []
         return [one["off"]] if one.get("off") else []
@@ -181,9 +181,9 @@ def _number(name: str, kind: str, value: Any) -> str:
     return str(int(number)) if kind == "integer" else word
 
 
-def _truth(one: dict[str, Any], value: Any) -> bool:
+def _as_bool(one: dict[str, Any], value: Any) -> bool:
     words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False, "": False}
-    said = words.get(str(value).lower())
-    if said is None:
+    answer = words.get(str(value).lower())
+    if answer is None:
         raise Refused(f"`{one['name']}` must be true or false, not `{value}`")
-    return said
+    return answer

@@ -96,7 +96,7 @@ def click_commands(command: Any, words: list[str]) -> Iterator[dict[str, Any]]:
             "name": " ".join(words) or command.name or "run",
             "words": words,
             "description": paragraphs(command.help or command.short_help or ""),
-            "parameters": told_apart([one for each in command.params for one in click_parameter(each)]),
+            "parameters": with_unique_names([one for each in command.params for one in click_parameter(each)]),
         }
         return
     if len(words) >= DEEPEST:
@@ -114,7 +114,7 @@ def click_parameter(one: Any) -> Iterator[dict[str, Any]]:
     if getattr(one, "hidden", False) or not (one.expose_value or asks) or (one.is_eager and is_flag(one)):
         return
     kind, choices = click_type(one)
-    found: dict[str, Any] = {"name": named(one.name), "help": plain(getattr(one, "help", "") or "")}
+    found: dict[str, Any] = {"name": json_name(one.name), "help": plain(getattr(one, "help", "") or "")}
     default = one.default if isinstance(one.default, (str, int, float)) and not isinstance(one.default, bool) else None
     if one.param_type_name == "argument":
         many = "repeat" if one.nargs != 1 else ""
@@ -122,16 +122,16 @@ def click_parameter(one: Any) -> Iterator[dict[str, Any]]:
         if getattr(one, "or_stdin", False) is True and not many:
             found["or_stdin"] = True
     else:
-        found["option"] = longest(one.opts)
+        found["option"] = longest_option(one.opts)
         found["required"] = asks or (bool(one.required) and default is None)
         if getattr(one, "count", False):
             found |= {"by": "count", "type": "integer"}
         elif is_flag(one):
-            off = longest(one.secondary_opts)
+            off = longest_option(one.secondary_opts)
             found |= {"by": "flag", "type": "boolean", "off": off}
             value = getattr(one, "flag_value", True)
             if off is None and isinstance(value, (str, int, float)) and value is not True:
-                found["name"] = named_by(found)
+                found["name"] = name_from_option(found)
             choices = []
         else:
             many = "exactly" if one.nargs != 1 else "repeat" if one.multiple else ""
@@ -217,7 +217,7 @@ def parser_commands(parser: Any, words: list[str], about: str) -> Iterator[dict[
     shown = [each for each in parser._actions if each.help != argparse.SUPPRESS]
     exclusive = {
         id(action): [
-            longest(other.option_strings) or other.dest for other in group._group_actions if other is not action
+            longest_option(other.option_strings) or other.dest for other in group._group_actions if other is not action
         ]
         for group in parser._mutually_exclusive_groups
         for action in group._group_actions
@@ -227,7 +227,7 @@ def parser_commands(parser: Any, words: list[str], about: str) -> Iterator[dict[
         "words": words,
         "refused": ["--", *(parser.fromfile_prefix_chars or "")],
         "description": paragraphs((parser.description or about).replace("%(prog)s", parser.prog)),
-        "parameters": told_apart(
+        "parameters": with_unique_names(
             [one for each in shown for one in argparse_parameter(each, exclusive.get(id(each), []), parser.prog)]
         ),
         **({"end_of_options": ""} if any(each.nargs == argparse.REMAINDER for each in shown) else {}),
@@ -244,9 +244,9 @@ def argparse_parameter(action: Any, others: list[str], prog: str) -> Iterator[di
     if others:
         text = f"{text.rstrip('.')}. Not together with {', '.join(others)}.".removeprefix(". ")
     kind = {int: "integer", float: "number"}.get(action.type, "string")
-    found: dict[str, Any] = {"name": named(action.dest), "help": text}
+    found: dict[str, Any] = {"name": json_name(action.dest), "help": text}
     is_many = action.nargs not in (None, 0, 1, "?")
-    option = longest(action.option_strings)
+    option = longest_option(action.option_strings)
     if not action.option_strings:
         optional = action.nargs in ("?", "*") or (isinstance(action.nargs, str) and action.nargs == "...")
         found |= {"by": "position", "type": kind, "many": "repeat" if is_many else "", "required": not optional}
@@ -258,7 +258,7 @@ def argparse_parameter(action: Any, others: list[str], prog: str) -> Iterator[di
     elif action.nargs == 0:
         found |= {"by": "flag", "option": option, "type": "boolean"}
         if action.const is not True:
-            found["name"] = named_by(found)
+            found["name"] = name_from_option(found)
     else:
         repeated = isinstance(action, argparse._AppendAction)
         gathers = isinstance(action, argparse._ExtendAction) and isinstance(action.nargs, str)
@@ -287,26 +287,26 @@ def choice_of(each: Any, kind: str) -> Any:
     return each if kind != "string" and isinstance(each, (int, float)) else str(each)
 
 
-def named(name: str) -> str:
+def json_name(name: str) -> str:
     """A parameter's name in JSON."""
     return "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in name)
 
 
-def named_by(one: dict[str, Any]) -> str:
+def name_from_option(one: dict[str, Any]) -> str:
     """A name that says what the option does, where the program's own name for the value does not."""
-    return named(one["option"].lstrip("-").replace("-", "_"))
+    return json_name(one["option"].lstrip("-").replace("-", "_"))
 
 
-def told_apart(parameters: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def with_unique_names(parameters: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Several options may set one value: each then has the name of its option."""
     names = [one["name"] for one in parameters]
     return [
-        {**one, "name": named_by(one)} if names.count(one["name"]) > 1 and "option" in one else one
+        {**one, "name": name_from_option(one)} if names.count(one["name"]) > 1 and "option" in one else one
         for one in parameters
     ]
 
 
-def longest(options: list[str]) -> str | None:
+def longest_option(options: list[str]) -> str | None:
     """The option that takes its value by `=`, if there is one."""
     return max(options, key=len) if options else None
 

@@ -30,7 +30,7 @@ GROUP: Final = "cli:"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CommandLine:
     """One command line that is configured."""
 
     name: str
@@ -62,7 +62,7 @@ class CommandLines(ToolSource):
 
     name = "cli"
 
-    def __init__(self, lines: Sequence[Line], definitions: Definitions, workspace: str) -> None:
+    def __init__(self, lines: Sequence[CommandLine], definitions: Definitions, workspace: str) -> None:
         self._lines = list(lines)
         self._definitions = definitions
         self._group = f"{GROUP}{workspace}"
@@ -79,13 +79,13 @@ class CommandLines(ToolSource):
         return bool(self._unknown())
 
     async def refresh(
-        self, launcher: AskingLauncher, told: ProgressCallback, *, doubted: str | None = None
+        self, launcher: AskingLauncher, progress: ProgressCallback, *, retry_name: str | None = None
     ) -> Iterable[Found] | None:
-        is_other = self._look()
+        has_changed = self._look()
         if self._unknown():
             await self._ask(launcher)
-            is_other = True
-        return list(self.found()) if is_other else None
+            has_changed = True
+        return list(self.found()) if has_changed else None
 
     def places(self) -> Iterable[str]:
         for line in self._lines:
@@ -107,7 +107,7 @@ class CommandLines(ToolSource):
         line = next((one for one in self._lines if one.name == name), None)
         return line is None or self._seen.get(line.name) == self._identity(line)
 
-    def _unknown(self) -> list[Line]:
+    def _unknown(self) -> list[CommandLine]:
         """Those whose program has to be asked."""
         asked = [line for line in self._lines if line.form is not None and line.problem is None]
         return [line for line in asked if self._kept(line) is None and self._why_not(line) is None]
@@ -151,7 +151,7 @@ class CommandLines(ToolSource):
                 spec.meta["cli"]["line"] = line.name
                 yield Found(spec, CommandTool(spec, command))
 
-    def _commands(self, line: Line) -> list[Command] | str:
+    def _commands(self, line: CommandLine) -> list[Command] | str:
         if line.problem is not None:
             return line.problem
         if line.spec is not None:
@@ -165,12 +165,12 @@ class CommandLines(ToolSource):
         found: list[Command] = known["commands"]
         return found
 
-    def _why_not(self, line: Line) -> str | None:
+    def _why_not(self, line: CommandLine) -> str | None:
         """Why a program that was asked could not say what its commands are."""
         identity, problem = self._problems.get(line.name, ("", ""))
         return problem if identity == line.identity else None
 
-    def _kept(self, line: Line) -> dict[str, Any] | None:
+    def _kept(self, line: CommandLine) -> dict[str, Any] | None:
         if self._known is None:
             self._known = self._definitions.load(self._group)
         known = self._known.get(line.name)
@@ -179,18 +179,18 @@ class CommandLines(ToolSource):
         is_same = all(identity_at(path) == identity for path, identity in known.get("files", {}).items())
         return known if known.get("identity") == line.identity and is_same else None
 
-    def _identity(self, line: Line) -> str:
+    def _identity(self, line: CommandLine) -> str:
         """Another one when what is known of it does not hold any more."""
         return line.identity if line.form is None or self._kept(line) is not None else f"{line.identity} unknown"
 
-    def _keep(self, line: Line, known: dict[str, Any]) -> None:
+    def _keep(self, line: CommandLine, known: dict[str, Any]) -> None:
         names = {one.name for one in self._lines}
         kept = {name: one for name, one in (self._known or {}).items() if name in names}
         self._known = {**kept, line.name: {"identity": line.identity, **known}}
         self._definitions.save(self._group, self._known)
 
 
-def _bare(line: Line) -> ToolSpec:
+def _bare(line: CommandLine) -> ToolSpec:
     return ToolSpec(
         name=clean_tool_name(line.name),
         kind="cli",

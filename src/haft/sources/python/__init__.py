@@ -1,7 +1,8 @@
-"""Python functions as tools: decorated and handed over as objects, or found among installed packages.
+"""Python functions as tools: decorated and passed as objects, or found among installed packages.
 
-They run in this process, without a sandbox, unless they ask to be isolated. Nothing here imports pydantic before a tool
-is described or called."""
+They run in this process, without a sandbox, unless they are `isolated`. Nothing here imports pydantic before a tool is
+described or called.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,8 +1,8 @@
-"""What a function in a worker thread tells its call: marshalled to the event loop, in order, and never too much.
+"""Carries messages from a function in a worker thread to the event loop, in order and with limited memory.
 
-`invoke` opens one channel for each call in a thread. The thread that runs ahead of the loop waits, so that an endless
-generator fills no memory; once the call is over the channel is closed, and whatever still comes is dropped.
-`ThreadContext` is the tool's context seen through the channel.
+`invoke` opens one channel for each call in a thread. A thread that is faster than the loop has to wait, so an endless
+generator does not fill the memory. When the call ends, the channel is closed and drops all further messages.
+`ThreadContext` is the tool's context as the thread sees it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any, Final
 from haft.contracts import EndedChild, Launcher, Limits, RunId, Stream, ThreadId, ToolContext, ToolFailed, Workspace
 
 MOST_WAITING: Final = 256 * 1024
-"""Bytes that may wait for the loop; the one that goes over it is let in, the next one waits."""
+"""Bytes that may wait for the loop. The message that exceeds this limit is accepted, the next one waits."""
 
 _WEIGHT_OF_ONE: Final = 1024
-"""What each message counts beside its bytes: many small ones fill memory too."""
+"""Added to the size of each message, because many small messages fill memory too."""
 
 
 class Channel:
-    """From one worker thread, or several, to the loop."""
+    """From one or more worker threads to the loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -32,10 +32,10 @@ class Channel:
         self._woken = False
         self.closed = False
         self.error: BaseException | None = None
-        """What went wrong on the loop's side; raised in the thread at its next word."""
+        """An error on the loop's side. It is raised in the thread at its next message."""
 
     def post(self, action: Callable[..., None], *args: Any, size: int = 0, **facts: Any) -> None:
-        """From the thread: have `action` called on the loop. Waits while too much is waiting."""
+        """Called in the thread: let the loop call `action`. Waits while too many messages are waiting."""
         with self._room:
             while self._weight >= MOST_WAITING and not self.closed:
                 self._room.wait()
@@ -53,7 +53,7 @@ class Channel:
                 self.close()
 
     def close(self) -> None:
-        """The call is over: let waiting threads go, and drop what comes."""
+        """End the call: release waiting threads and drop further messages."""
         with self._room:
             self.closed = True
             self._waiting = []
@@ -73,7 +73,7 @@ class Channel:
             self.error = error
             self.close()
         with self._room:
-            # Only now: what is being delivered still is in memory.
+            # Only now: messages use memory until they are delivered.
             self._weight -= weight
             self._room.notify_all()
 
@@ -117,8 +117,8 @@ class ThreadContext:
         return self._channel.closed or self._context.cancelled
 
     def output(self, stream: Stream, data: bytes) -> None:
-        # Copied: the caller may fill its buffer anew before the loop comes to this. What is no bytes fails here,
-        # in the tool's own frame, and not later on the loop.
+        # Copied, because the caller may reuse its buffer before the loop reads it. A value that is not bytes fails
+        # here, in the tool's own frame, and not later on the loop.
         data = bytes(memoryview(data))
         self._channel.post(self._context.output, stream, data, size=len(data))
 
@@ -130,8 +130,8 @@ class ThreadContext:
         return self._context.chain
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = None) -> Any:
-        """Call another tool, and wait for its outcome. A function whose own call was cancelled meanwhile goes no
-        further: a thread cannot be stopped in any other way."""
+        """Call another tool and wait for its outcome. Raises if the calling tool was cancelled meanwhile: a thread
+        cannot be stopped in any other way."""
 
         async def outcome() -> Any:
             return await self._context.call(name, arguments, timeout=timeout)

@@ -1,4 +1,4 @@
-"""Checking functions that are made tools with `@tool`, by their source: it is never imported."""
+"""Checks functions with `@tool` by their source. Nothing is imported."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from haft.schema import read_docstring
-from haft.sources.checks.definition import check_name, check_reserved, listed, no_type
+from haft.sources.checks.definition import check_name, check_reserved, no_type, quoted_list
 from haft.sources.checks.descriptions import check_description
-from haft.sources.checks.files import Looked, check_file, look
+from haft.sources.checks.files import InspectedFile, check_file, inspect_file
 from haft.sources.checks.findings import Finding, Report
 from haft.sources.checks.hidden import hidden_in_definition
-from haft.sources.python.parsed_source import Function, aliases, dotted, functions, mentions, parse, said_in
+from haft.sources.python.parsed_source import Function, aliases, dotted, functions, has_description_in, mentions, parse
 
 KIND: Final = "python"
 _CONTEXT: Final = "ToolContext"
 
 
 def tools_in(module: ast.Module) -> list[tuple[Function, dict[str, Any]]]:
-    """The decorated functions, and what the decorator says in plain values."""
+    """The decorated functions, and the constant arguments of each decorator."""
     names = aliases(module, "haft", "tool")
     found = []
     for function in functions(module):
@@ -36,12 +36,12 @@ def _plain(call: ast.Call | None) -> dict[str, Any]:
 
 
 def check_python(path: str, reserved: Collection[str] = ()) -> list[Report]:
-    """One report for each tool of a file; one for the file where nothing can be said of its tools."""
-    looked = look(path)
-    if isinstance(looked, Finding):
-        return [Report(path, KIND, None, [looked])]
-    of_file = list(check_file(looked))
-    module = parse(looked)
+    """One report for each tool of a file, or one for the file if its tools cannot be read."""
+    inspected = inspect_file(path)
+    if isinstance(inspected, Finding):
+        return [Report(path, KIND, None, [inspected])]
+    of_file = list(check_file(inspected))
+    module = parse(inspected)
     if isinstance(module, Finding):
         return [Report(path, KIND, None, [*of_file, module])]
     reports = []
@@ -63,10 +63,14 @@ def _check_function(function: Function, name: str, claimed: Any, reserved: Colle
         taken = arguments.vararg.arg
         yield _at(function, Finding("variable-arguments", f"it takes `*{taken}`", f"take one list: `{taken}: list[…]`"))
     taken_names = [each for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs) if _counts(each)]
-    silent = [each.arg for each in taken_names if not docstring.parameters.get(each.arg) and not _said(each, arguments)]
+    silent = [
+        each.arg
+        for each in taken_names
+        if not docstring.parameters.get(each.arg) and not _is_described(each, arguments)
+    ]
     if silent:
         hint = "add an `Args:` section to the docstring, or `Annotated[…, Field(description=…)]`"
-        yield _at(function, Finding("parameter-undescribed", f"no description: {listed(silent)}", hint))
+        yield _at(function, Finding("parameter-undescribed", f"no description: {quoted_list(silent)}", hint))
     if untyped := [each.arg for each in taken_names if each.annotation is None]:
         yield _at(function, no_type(untyped))
     for finding in check_reserved([each.arg for each in taken_names], reserved):
@@ -76,12 +80,12 @@ def _check_function(function: Function, name: str, claimed: Any, reserved: Colle
 
 
 def _counts(argument: ast.arg) -> bool:
-    """Whether a caller passes it: not the context, nor what a method is bound to."""
+    """Whether a caller passes this argument: not the context, and not `self` or `cls`."""
     return argument.arg not in ("self", "cls") and not mentions(argument.annotation, _CONTEXT)
 
 
-def _said(argument: ast.arg, arguments: ast.arguments) -> bool:
-    return said_in(argument.annotation) or said_in(_default(argument, arguments))
+def _is_described(argument: ast.arg, arguments: ast.arguments) -> bool:
+    return has_description_in(argument.annotation) or has_description_in(_default(argument, arguments))
 
 
 def _default(argument: ast.arg, arguments: ast.arguments) -> ast.expr | None:
@@ -96,11 +100,11 @@ def _at(function: Function, finding: Finding) -> Finding:
     return Finding(finding.code, finding.message, finding.hint, function.lineno, finding.path, finding.fixable)
 
 
-def is_python_tools(looked: Looked) -> bool:
-    """Whether a file has such functions, or would if it could be parsed."""
-    if b"haft" not in looked.content or b"tool" not in looked.content:
+def is_python_tools(inspected: InspectedFile) -> bool:
+    """Whether a file has functions with `@tool`, or seems to but cannot be parsed."""
+    if b"haft" not in inspected.content or b"tool" not in inspected.content:
         return False
-    module = parse(looked)
+    module = parse(inspected)
     if isinstance(module, Finding):
-        return b"@tool" in looked.content and b"TOOLBOX_ACTION" not in looked.content
+        return b"@tool" in inspected.content and b"TOOLBOX_ACTION" not in inspected.content
     return bool(tools_in(module))

@@ -1,7 +1,7 @@
-"""`@tool`: the one line between a Python function and a tool.
+"""`@tool` makes a tool of a Python function.
 
-What users import. It only wraps: nothing is read from the function until its spec is asked for, so decorating costs
-nothing at import. The decorated function stays what it was for Python code that calls it.
+Users import it. It only wraps the function: the function is inspected when its spec is first needed, so decorating
+costs nothing at import. Python code can still call the decorated function as before.
 """
 
 from __future__ import annotations
@@ -53,10 +53,11 @@ def tool(
     """Make a tool of a function: `@tool`, or `@tool(readonly=True, …)`.
 
     Parameters, their types and descriptions come from the signature and the docstring. A parameter annotated
-    `ToolContext` receives the call's context and is not part of the schema. What is not claimed (`readonly`,
-    `cacheable`, `idempotent`) is assumed not to hold; `network` says that the tool needs it. `timeout` is in seconds.
-    `preprocess` gets the arguments before anything is decided and returns those that count. An `isolated` function runs
-    in a process of its own, confined and limited as commands are; it must stand in a module under its own name.
+    `ToolContext` receives the call's context and is not part of the schema. `readonly`, `cacheable` and `idempotent`
+    are false unless you say otherwise; `network` says that the tool needs the network. `timeout` is in seconds.
+    `preprocess` gets the arguments before the call is decided, and returns the arguments to use. An `isolated`
+    function runs in its own process, with the sandbox and limits of a command; it must be defined in a module under
+    its own name.
     """
     effects = Effects(readonly=readonly, cacheable=cacheable, network=network, idempotent=idempotent)
     claims = Claims(

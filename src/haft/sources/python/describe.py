@@ -1,7 +1,7 @@
-"""From a function and what its decorator claims to the spec that the rest of haft sees.
+"""Builds the spec of a tool from its function and the arguments of its decorator.
 
-`invoke` asks for it once for each tool, at the first use of its spec. The digest covers what a person who approves the
-tool would want to read again when it changes: its words, its schemas, its claims and its source code.
+`invoke` does this once for each tool, when the spec is first used. The digest covers everything that a person who
+approves the tool would want to read again after a change: texts, schemas, effects and source code.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from haft.schema import Signature
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What the tool's writer says beside the function itself. None: read it from the function."""
+    """What the author of a tool states besides the function itself. None: read it from the function."""
 
     name: str | None = None
     description: str | None = None
@@ -34,14 +34,14 @@ NO_CLAIMS = Claims()
 
 
 def function_name(function: Callable[..., Any]) -> str:
-    """What the function is called, through partials and callable objects."""
+    """The name of a function, also for partials and callable objects."""
     while hasattr(function, "func") and hasattr(function, "keywords"):
         function = function.func
     return str(getattr(function, "__name__", None) or type(function).__name__)
 
 
 def describe(function: Callable[..., Any], claims: Claims, signature: Signature) -> ToolSpec:
-    """The spec of a function. A name that no tool can have is a `BadConfig`."""
+    """The spec of a function. Raises `BadConfig` if its name cannot be a tool name."""
     import hashlib
 
     name = claims.name if claims.name is not None else function_name(function)
@@ -78,7 +78,7 @@ def describe(function: Callable[..., Any], claims: Claims, signature: Signature)
 
 
 def refuse_unbound_method(function: Callable[..., Any]) -> None:
-    """A method without its object cannot be called: say so before `self` becomes a parameter of the tool."""
+    """Refuse a method without its object, before `self` becomes a parameter of the tool."""
     qualified = str(getattr(function, "__qualname__", "")).rpartition("<locals>.")[2]
     if not inspect.isfunction(function) or "." not in qualified:
         return
@@ -87,7 +87,7 @@ def refuse_unbound_method(function: Callable[..., Any]) -> None:
         owner, _, method = qualified.rpartition(".")
         raise BadConfig(
             f"`{qualified}` is a method and has no object to be called on",
-            hint=f"hand over the method of an object: `{owner}(…).{method}`",
+            hint=f"pass the method of an object: `{owner}(…).{method}`",
         )
 
 
@@ -99,7 +99,7 @@ def _origin(function: Callable[..., Any]) -> str:
 
 
 def _files(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The file that the function stands in, where it stands in one."""
+    """The file that defines the function, if there is one."""
     try:
         found = inspect.getsourcefile(function)
     except TypeError:

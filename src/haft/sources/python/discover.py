@@ -1,8 +1,8 @@
-"""Finds the tools that installed packages offer under the entry point group `haft.tools`.
+"""Finds the tools of installed packages, by the entry point group `haft.tools`.
 
-`service` calls it when it assembles the catalogue. Installing a package is vouching for its code, so it is imported
-into this process. An entry names a tool, a function, or a list of these; one that fails is reported as broken and
-never disturbs the others.
+`service` calls it when it builds the catalogue. A person who installs a package trusts its code, so the package is
+imported into this process. An entry names a tool, a function, or a list of these. A failing entry is listed as broken
+and does not affect the others.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ GROUP: Final = "haft.tools"
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """An entry that gave no tool, in the shape in which the catalogue lists it."""
+    """An entry without a tool, as the catalogue lists it."""
 
     spec: ToolSpec
     reason: str
 
 
 def installed_tools() -> tuple[list[PythonTool[..., Any]], list[Broken]]:
-    """Every tool of every installed package, and what could not be had. Imports the packages' modules."""
+    """Every tool of every installed package, and the entries that failed. Imports the packages' modules."""
     tools: list[PythonTool[..., Any]] = []
     broken: list[Broken] = []
     for entry in sorted(metadata.entry_points(group=GROUP), key=lambda entry: (_package(entry), entry.name)):
@@ -43,8 +43,8 @@ def installed_tools() -> tuple[list[PythonTool[..., Any]], list[Broken]]:
             continue
         for number, candidate in enumerate(offered, start=1):
             try:
-                found = _as_tool(candidate).vouched_by("installed", origin)
-                # Described at once: a signature that cannot be a tool is this entry's fault, and is told as such.
+                found = _as_tool(candidate).with_provenance("installed", origin)
+                # Read now, so that a bad signature is reported for this entry.
                 _ = found.spec
             except (Exception, SystemExit) as error:
                 broken.append(_broken(_label(entry.name, candidate, number, len(offered)), origin, error))

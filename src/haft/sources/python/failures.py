@@ -1,8 +1,8 @@
-"""What becomes of an exception that a tool's function raised.
+"""Turns an exception of a tool's function into an answer.
 
-`invoke` hands every exception here. haft's own errors and real cancellation go on as they are; anything else is the
-tool's failure: a sentence in the answer, and the traceback, from the tool's own first frame on, to its stderr. Nothing
-that a tool raises may end the event loop.
+`invoke` passes every exception to this module. haft's own errors and real cancellation are raised again. Any other
+exception is a failure of the tool: the answer has one sentence, and stderr has the traceback from the tool's own first
+frame on. No exception of a tool may end the event loop.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OURS: Final = "haft.sources.python."
 
 
 def answer_of(error: BaseException, context: ToolContext) -> Answer:
-    """The answer that tells of the failure, or the error itself, raised again, where it is not the tool's own."""
+    """The answer for a failure of the tool. Raises the error again if it is not the tool's own."""
     if isinstance(error, HaftError | KeyboardInterrupt) or _is_stop(error):
         raise error
     context.output("stderr", traceback_of(error).encode("utf-8", "replace"))
@@ -28,7 +28,7 @@ def answer_of(error: BaseException, context: ToolContext) -> Answer:
 
 
 def sentence_of(error: BaseException) -> str:
-    """`ZeroDivisionError: division by zero`."""
+    """One sentence such as `ZeroDivisionError: division by zero`."""
     try:
         message = str(error)
     except Exception:  # the tool's own exception class may be broken too
@@ -39,7 +39,7 @@ def sentence_of(error: BaseException) -> str:
 
 
 def traceback_of(error: BaseException) -> str:
-    """The traceback without the frames of haft that lead to the tool."""
+    """The traceback without the frames of haft before the tool's own."""
     import traceback
 
     frames = error.__traceback__
@@ -56,7 +56,7 @@ def _is_ours(frames: types.TracebackType) -> bool:
 
 
 def _is_stop(error: BaseException) -> bool:
-    """Whether the call is being stopped. A cancellation nobody asked for is the tool's own exception."""
+    """Whether the call is being stopped. A cancellation that nobody requested is the tool's own exception."""
     import asyncio
 
     if isinstance(error, GeneratorExit):

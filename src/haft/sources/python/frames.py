@@ -1,9 +1,9 @@
-"""What a worker process says to its host, on the same pipe as the function's prints.
+"""The messages of a worker process to its host, on the same pipe as the function's prints.
 
-A message is cut into pieces. Each piece is a marker that nobody else knows, a kind, a length and so many bytes, and is
-written in one step that no other writer of the pipe can come between. `Voice` writes them in the worker, `Frames`
-tells them from ordinary output in the host. The marker keeps prints and messages apart; it does not keep a function
-from lying about its own result.
+A message is cut into pieces. Each piece is a random marker, a kind, a length and that many bytes. It is written in one
+step, so no other writer of the pipe can interrupt it. In the worker `FrameWriter` writes the pieces; in the host
+`FrameReader` separates them from ordinary output. The marker separates prints from messages; it does not prevent a
+function from lying about its own result.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from collections.abc import Callable
 from typing import Any, Final
 
 PART: Final = b"+"
-"""A message goes on."""
+"""More pieces of the message follow."""
 END: Final = b"."
-"""A message ends."""
+"""The last piece of a message."""
 STDERR: Final = b"e"
-"""Bytes for stderr that must keep their place among messages and prints."""
+"""Bytes for stderr that must stay in order with messages and prints."""
 
 _HEADER: Final = 3
 
 
 def new_marker() -> bytes:
-    """A marker for one call. Begins with a byte that text does not hold, so that prints are seldom held back."""
+    """A marker for one call. It begins with a byte that text does not contain, so prints are rarely delayed."""
     return b"\x1e" + os.urandom(16)
 
 
-class Frames:
-    """Tells pieces from ordinary output, however the bytes are split.
+class FrameReader:
+    """Separates pieces from ordinary output, however the bytes are split.
 
-    Only what may be the beginning of a piece is held back, until the next bytes or the end show what it is.
-    """
+    It delays only bytes that may be the beginning of a piece, until the next bytes or the end of the input show what
+    they are."""
 
     __slots__ = ("_held", "_marker", "_output", "_piece")
 
@@ -61,7 +61,7 @@ class Frames:
         self._held = buffer[until:]
 
     def close(self) -> None:
-        """Nothing more comes: what was held back is output, unless it is a piece that was broken off."""
+        """Handle the end of the input: delayed bytes are output, unless they are an incomplete piece."""
         held, self._held = self._held, b""
         if not held.startswith(self._marker):
             self._let_out(held)
@@ -78,8 +78,8 @@ class Frames:
             self._output(data)
 
 
-class Voice:
-    """Writes messages. Safe to use from any thread."""
+class FrameWriter:
+    """Writes messages. Can be used from any thread."""
 
     def __init__(self, marker: bytes, descriptor: int) -> None:
         import select
@@ -90,11 +90,11 @@ class Voice:
         self._most = min(select.PIPE_BUF, 4096) - len(marker) - _HEADER
 
     def message(self, value: Any) -> None:
-        """Say a JSON value."""
+        """Write a JSON value."""
         self._say(json.dumps(value, separators=(",", ":")).encode("ascii"), PART, END)
 
     def stderr(self, data: bytes) -> None:
-        """Say bytes of stderr."""
+        """Write bytes of stderr."""
         if data:
             self._say(data, STDERR, STDERR)
 
@@ -107,7 +107,7 @@ class Voice:
 
 
 def write_all(descriptor: int, data: bytes | memoryview) -> None:
-    """Write everything, also where the pipe was made not to block by someone who shares it."""
+    """Write all bytes, even if another user of the pipe made it non-blocking."""
     rest = memoryview(data)
     while rest:
         try:

@@ -1,8 +1,8 @@
-"""Where a function stands, so that a worker process finds it: a module and a qualified name.
+"""The location of a function, by which a worker process finds it: a module and a qualified name.
 
-The host asks `home_of` when an isolated tool is described, and the worker loads that home. The program itself,
-`__main__`, is loaded under another name, so that what stands under `if __name__ == "__main__":` does not run again.
-Nothing is sent but names: a function that has none of its own cannot be isolated.
+The host calls `locate_function` when an isolated tool is described, and the worker loads that location. The main
+program, `__main__`, is loaded under another name, so that code under `if __name__ == "__main__":` does not run again.
+Only names are sent: a function without a name of its own cannot be isolated.
 """
 
 from __future__ import annotations
@@ -21,55 +21,55 @@ from typing import Any, Final, Literal
 from haft.contracts import BadConfig
 
 MAIN: Final = "__haft_main__"
-"""What a program is called while it is loaded to find a function in it."""
+"""The module name of a program that is loaded only to find a function in it."""
 
-GUARD: Final = 'put what the program does under `if __name__ == "__main__":`, and its tools outside of it'
+GUARD: Final = 'put the code that runs the program under `if __name__ == "__main__":`, and its tools outside of it'
 
-How = Literal["module", "program", "file", "entry"]
-"""An ordinary module; or a program, as `python -m` names it, as a file, or as a directory or archive."""
+LocationKind = Literal["module", "program", "file", "entry"]
+"""An ordinary module; or a program, given as for `python -m`, as a file, or as a directory or archive."""
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
-    """The place of a function."""
+class FunctionLocation:
+    """Where a function is defined."""
 
     name: str
     """Its qualified name."""
     module: str
-    how: How
+    how: LocationKind
     place: str
-    """The name or the path of what is loaded."""
+    """The module name or the path to load."""
 
 
-def home_of(function: Callable[..., Any]) -> Home:
-    """Where a function stands. `BadConfig` where that cannot be said in names."""
+def locate_function(function: Callable[..., Any]) -> FunctionLocation:
+    """The location of a function. Raises `BadConfig` if names cannot express it."""
     name, module = getattr(function, "__qualname__", None), getattr(function, "__module__", None)
     if isinstance(function, functools.partial):
-        raise _homeless(repr(function.func), "is wrapped in a partial")
+        raise _no_location(repr(function.func), "is wrapped in a partial")
     if isinstance(function, types.MethodType):
-        raise _homeless(f"`{name}`", "is bound to an object")
+        raise _no_location(f"`{name}`", "is bound to an object")
     if not isinstance(name, str) or not isinstance(module, str):
-        raise _homeless(f"a `{type(function).__name__}`", "has no name in a module")
+        raise _no_location(f"a `{type(function).__name__}`", "has no name in a module")
     if "<lambda>" in name:
-        raise _homeless(f"`{name}`", "is a lambda")
+        raise _no_location(f"`{name}`", "is a lambda")
     if "<locals>" in name:
-        raise _homeless(f"`{name}`", "is defined inside of a function")
+        raise _no_location(f"`{name}`", "is defined inside a function")
     if module not in sys.modules:
-        raise _homeless(f"`{name}`", f"is said to stand in `{module}`, which is no module")
-    return Home(name, module, *_program(name) if module == "__main__" else ("module", module))
+        raise _no_location(f"`{name}`", f"claims to be in `{module}`, which is not a module")
+    return FunctionLocation(name, module, *_program(name) if module == "__main__" else ("module", module))
 
 
 def attribute(module: types.ModuleType, name: str) -> Any:
-    """What stands in a module under a qualified name. `AttributeError` where nothing does."""
+    """The object with a qualified name in a module. Raises `AttributeError` if there is none."""
     return functools.reduce(getattr, name.split("."), module)
 
 
-def load(home: Home) -> types.ModuleType:
-    """Import the module, or load the program under another name. Raises whatever its code does."""
+def load(location: FunctionLocation) -> types.ModuleType:
+    """Import the module, or load the program under another name. Raises whatever its code raises."""
     global _is_loading
     _is_loading = True
     try:
-        module = _loaded(home)
+        module = _loaded(location)
     finally:
         _is_loading = False
     if _refusal is not None:
@@ -78,7 +78,8 @@ def load(home: Home) -> types.ModuleType:
 
 
 def refuse_while_loading() -> None:
-    """A program that calls its tools while it is loaded would start workers without end."""
+    """Refuse calls while a program is being loaded: otherwise a program that calls its tools on import would start
+    workers without end."""
     global _refusal
     if _is_loading:
         _refusal = BadConfig("the program called an isolated tool while a worker process was loading it", hint=GUARD)
@@ -89,14 +90,14 @@ _is_loading = False
 _refusal: BadConfig | None = None
 
 
-def _homeless(what: str, why: str) -> BadConfig:
+def _no_location(what: str, why: str) -> BadConfig:
     return BadConfig(
-        f"{what} cannot be an isolated tool: it {why}, so that a worker process could not find it",
-        hint="isolate a function that is defined with `def` at the top of a module",
+        f"{what} cannot be an isolated tool: it {why}, so a worker process could not find it",
+        hint="isolate a function that is defined with `def` at the top level of a module",
     )
 
 
-def _program(name: str) -> tuple[How, str]:
+def _program(name: str) -> tuple[LocationKind, str]:
     main = sys.modules["__main__"]
     spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
     if spec is not None and spec.name != "__main__":
@@ -111,10 +112,10 @@ def _program(name: str) -> tuple[How, str]:
     )
 
 
-def _loaded(home: Home) -> types.ModuleType:
-    if home.how == "module":
-        return importlib.import_module(home.place)
-    module, code = _from_file(home.place) if home.how == "file" else _from_spec(home)
+def _loaded(location: FunctionLocation) -> types.ModuleType:
+    if location.how == "module":
+        return importlib.import_module(location.place)
+    module, code = _from_file(location.place) if location.how == "file" else _from_spec(location)
     sys.modules[MAIN] = sys.modules["__main__"] = module
     exec(code, module.__dict__)  # noqa: S102  the program's own code
     return module
@@ -127,17 +128,17 @@ def _from_file(path: str) -> tuple[types.ModuleType, types.CodeType]:
         return module, compile(file.read(), path, "exec", dont_inherit=True)
 
 
-def _from_spec(home: Home) -> tuple[types.ModuleType, types.CodeType]:
+def _from_spec(location: FunctionLocation) -> tuple[types.ModuleType, types.CodeType]:
     import importlib.util
 
-    if home.how == "program":
-        spec = importlib.util.find_spec(home.place)
+    if location.how == "program":
+        spec = importlib.util.find_spec(location.place)
     else:
-        spec = PathFinder.find_spec("__main__", [home.place])
+        spec = PathFinder.find_spec("__main__", [location.place])
     loader: Any = None if spec is None else spec.loader
     code = None if spec is None or loader is None else loader.get_code(spec.name)
     if spec is None or code is None:
-        raise ModuleNotFoundError(f"there is no program `{home.place}`")
+        raise ModuleNotFoundError(f"there is no program `{location.place}`")
     module = importlib.util.module_from_spec(spec)
     module.__name__ = MAIN
     return module, code

@@ -1,8 +1,9 @@
-"""In a worker process: the calls that its function makes, which its host carries out.
+"""In a worker process: the tool calls that its function makes. The host carries them out.
 
-A call goes to the host as a message on the worker's own pipe, and its outcome comes back as a line of input. `Input` is
-that input: until the first call is made, whoever wants the next line reads it; from then on a thread tells outcomes
-from requests, since a function that waits for an outcome may hold the main thread. `worker_calls` is the host's side.
+A call goes to the host as a message on the worker's own pipe, and its outcome comes back as a line of input.
+`HostInput` is that input. Before the first call, the code that needs the next line reads it. After the first call, a
+thread separates outcomes from requests, because a function that waits for an outcome may block the main thread.
+`worker_calls` is the host's side.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from haft.contracts import BadUsage, Outcome, ToolFailed, outcome_from
-from haft.sources.python.frames import Voice
+from haft.sources.python.frames import FrameWriter
 from haft.sources.python.results import to_json
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def own_input() -> BinaryIO:
-    """The host's words, from a descriptor that the tool does not know: for it, standard input is empty."""
+    """The input from the host, on a descriptor that the tool does not know: for the tool, stdin is empty."""
     own = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -31,8 +32,8 @@ def own_input() -> BinaryIO:
     return open(own, "rb")
 
 
-class Input:
-    """What the host says, line by line."""
+class HostInput:
+    """The lines that the host sends."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -42,11 +43,11 @@ class Input:
         self._last = 0
 
     def next_request(self) -> bytes:
-        """The next line that is no outcome; empty at the end."""
+        """The next line that is not an outcome; empty at the end."""
         return self._file.readline() if self._requests is None else self._requests.get()
 
     def expect(self) -> tuple[int, Future[Outcome]]:
-        """A number for a call, and its outcome."""
+        """A number for a new call, and the future of its outcome."""
         from concurrent.futures import Future
         from queue import SimpleQueue
 
@@ -62,39 +63,39 @@ class Input:
     def _read(self) -> None:
         assert self._requests is not None
         while line := self._file.readline():
-            said = json.loads(line)
-            if "outcome" not in said:
+            message = json.loads(line)
+            if "outcome" not in message:
                 self._requests.put(line)
                 continue
             with self._lock:
-                future = self._waiting.pop(said["id"], None)
+                future = self._waiting.pop(message["id"], None)
             if future is None:
                 continue
-            if said["failure"] is not None:
-                future.set_exception(ToolFailed(said["failure"]))
+            if message["failure"] is not None:
+                future.set_exception(ToolFailed(message["failure"]))
             else:
-                future.set_result(outcome_from(said["outcome"]))
+                future.set_result(outcome_from(message["outcome"]))
         self._requests.put(b"")
         with self._lock:
             waiting = [*self._waiting.values()]
         for future in waiting:
-            future.set_exception(ToolFailed("the host has gone away"))
+            future.set_exception(ToolFailed("the host process ended"))
 
 
 def call_through_host(
-    voice: Voice, answers: Input, name: str, arguments: Mapping[str, Any] | None, timeout: float | None
+    writer: FrameWriter, answers: HostInput, name: str, arguments: Mapping[str, Any] | None, timeout: float | None
 ) -> Any:
-    """Have the host call a tool. To be awaited where an event loop runs; else it waits, and gives the outcome."""
+    """Let the host call a tool. Returns an awaitable if an event loop runs; otherwise waits and returns the outcome."""
     import asyncio
 
-    # As `service.call` does: a wrong value is the caller's mistake, wherever the function runs.
+    # The same errors as `service.call`, wherever the function runs.
     if not isinstance(name, str):
         raise BadUsage(f"a tool is called by its name, not by {name!r}")
     if arguments is not None and not isinstance(arguments, Mapping):
         raise BadUsage(f"arguments are a dict of names and values, not a `{type(arguments).__name__}`")
     given = to_json(dict(arguments or {}))
     number, future = answers.expect()
-    voice.message({"call": {"id": number, "tool": name, "arguments": given, "timeout": timeout}})
+    writer.message({"call": {"id": number, "tool": name, "arguments": given, "timeout": timeout}})
     try:
         asyncio.get_running_loop()
     except RuntimeError:

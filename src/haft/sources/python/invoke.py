@@ -1,10 +1,10 @@
-"""A Python function behind the `Tool` port: how each kind of function is run.
+"""A Python function as a `Tool`: how each kind of function is run.
 
-`decorate` makes these, the pipeline invokes them. Coroutines run on the loop; everything else runs in a thread of
-`workers` and speaks through a `channel`. What a function yields is output at once, what it returns is the result. All
-reflection is done at the first use and kept, so that a call pays for binding its arguments and little more. There are
-no sandbox around it: whoever hands over a function vouches for it. Functions that are to be isolated are handed on to
-`isolated`, and come back here in its worker process.
+`decorate` makes these tools, the pipeline invokes them. Coroutines run on the event loop; all other functions run in a
+thread of `thread_pool` and send messages through a `channel`. Values that a function yields are output at once; its
+return value is the result. Reflection is done at the first use and kept, so a call costs little more than binding its
+arguments. There is no sandbox: a person who passes a function to haft trusts it. `isolated` runs the functions that are
+marked so; its worker process uses this module again.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from haft.contracts import (
 from haft.schema import Signature, problems_of, read_signature
 from haft.sources.python.describe import NO_CLAIMS, Claims, describe, refuse_unbound_method
 from haft.sources.python.failures import answer_of, sentence_of
-from haft.sources.python.function_location import Home, attribute, home_of
+from haft.sources.python.function_location import FunctionLocation, attribute, locate_function
 from haft.sources.python.results import to_bytes, to_json, to_text
-from haft.sources.python.thread_pool import Pace, run_in_thread
+from haft.sources.python.thread_pool import SpeedEstimate, run_in_thread
 
 if TYPE_CHECKING:
     from haft.sources.python.channel import ThreadContext
@@ -44,13 +44,13 @@ Returned = TypeVar("Returned")
 Preprocess = Callable[[dict[str, Any]], "dict[str, Any] | Awaitable[dict[str, Any]]"]
 
 _STEPS_AT_ONCE: Final = 32
-"""How many values an asynchronous generator may yield before others on the loop get their turn."""
+"""How many values an asynchronous generator may yield before other tasks on the loop get their turn."""
 
 _TO_BE_FINISHED: Final = (types.GeneratorType, types.AsyncGeneratorType)
 
 
 class PythonTool(Generic[Parameters, Returned]):
-    """A function that is a tool. Called like a function, it is that function."""
+    """A function that is a tool. Calling it calls the function."""
 
     def __init__(
         self,
@@ -66,9 +66,9 @@ class PythonTool(Generic[Parameters, Returned]):
         self._function: Callable[..., Any] = function.__func__ if isinstance(function, staticmethod) else function
         self._claims = claims
         self._preprocess = preprocess
-        self._pace = Pace()
+        self._speed = SpeedEstimate()
         self._signature = signature
-        self._home: Home | None = None
+        self._location: FunctionLocation | None = None
         if not callable(self._function):
             raise BadConfig(f"a tool is made of a function, not of a `{type(function).__name__}`")
         functools.update_wrapper(self, self._function, updated=())
@@ -89,18 +89,18 @@ class PythonTool(Generic[Parameters, Returned]):
     def __repr__(self) -> str:
         return f"<tool {getattr(self._function, '__qualname__', self._function)}>"
 
-    def vouched_by(self, provenance: Provenance, origin: str) -> PythonTool[Parameters, Returned]:
-        """The same tool, said to come from somewhere else than the embedding program."""
+    def with_provenance(self, provenance: Provenance, origin: str) -> PythonTool[Parameters, Returned]:
+        """The same tool with another provenance and origin than the embedding program."""
         return PythonTool(self._function, replace(self._claims, provenance=provenance, origin=origin), self._preprocess)
 
     @property
     def function(self) -> Callable[..., Any]:
-        """What was decorated."""
+        """The decorated function."""
         return self._function
 
     @property
-    def can_be_told(self) -> bool:
-        """Whether the function can notice its cancellation."""
+    def can_notice_cancellation(self) -> bool:
+        """Whether the function can notice that its call is cancelled."""
         return self._on_loop or self._yields or self._read().takes_context
 
     @functools.cached_property
@@ -121,8 +121,8 @@ class PythonTool(Generic[Parameters, Returned]):
         except HaftError:
             raise
         except (Exception, SystemExit) as error:
-            said = str(error) if isinstance(error, ValueError) and str(error) else sentence_of(error)
-            raise InvalidArguments(self.spec.name, [said]) from error
+            problem = str(error) if isinstance(error, ValueError) and str(error) else sentence_of(error)
+            raise InvalidArguments(self.spec.name, [problem]) from error
         if not isinstance(prepared, dict):
             raise ToolFailed(
                 f"the preprocess of `{self.spec.name}` must return the arguments as a dict, "
@@ -132,10 +132,10 @@ class PythonTool(Generic[Parameters, Returned]):
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         signature = self._signature or self._read()
-        if self._home is not None:
+        if self._location is not None:
             from haft.sources.python.isolated import invoke_isolated
 
-            return await invoke_isolated(self.spec.name, self._function, self._home, signature, arguments, context)
+            return await invoke_isolated(self.spec.name, self._function, self._location, signature, arguments, context)
         try:
             if self._on_loop:
                 positional, named = self._bind(signature, arguments, context)
@@ -147,10 +147,10 @@ class PythonTool(Generic[Parameters, Returned]):
                 if signature.takes_context or self._yields:
                     returned = await _with_channel(context, functools.partial(self._work, signature, arguments))
                 else:
-                    returned = await run_in_thread(self._work, signature, arguments, None, pace=self._pace)
+                    returned = await run_in_thread(self._work, signature, arguments, None, speed=self._speed)
                 if isinstance(returned, Answer):
                     return returned
-                # Else the function is a plain wrapper around one that yields or has to be awaited.
+                # Otherwise the function is a plain wrapper around a generator or coroutine function.
                 if isinstance(returned, types.GeneratorType):
                     result = await _with_channel(context, functools.partial(_drain, returned))
                     return Answer(result=_result(signature, result))
@@ -159,8 +159,8 @@ class PythonTool(Generic[Parameters, Returned]):
             return answer_of(error, context)
 
     def start(self, arguments: dict[str, Any], context: ToolContext) -> Answer | Awaitable[Answer]:
-        """The same, for a process that has nothing else to do: a plain function runs here and now, on this thread.
-        What has to be awaited is returned, for a loop that is to be made for it."""
+        """Like `invoke`, for a process that has nothing else to do: a plain function runs at once, on this thread. For
+        other functions it returns an awaitable, which the caller runs on a new loop."""
         signature = self._read()
         if self._on_loop:
             return self.invoke(arguments, context)
@@ -174,23 +174,24 @@ class PythonTool(Generic[Parameters, Returned]):
         if self._signature is None:
             refuse_unbound_method(self._function)
             if self._claims.hosting == "per-call":
-                self._home = self._found()
+                self._location = self._found()
             self._signature = read_signature(self._function)
         return self._signature
 
-    def _found(self) -> Home:
-        """Where a worker process finds the function; refused where it would find something else."""
-        home = home_of(self._function)
+    def _found(self) -> FunctionLocation:
+        """The location of the function. Refused if a worker process would find another object there."""
+        location = locate_function(self._function)
         try:
-            found = attribute(sys.modules[home.module], home.name)
+            found = attribute(sys.modules[location.module], location.name)
         except AttributeError:
             found = None
         if (found.function if isinstance(found, PythonTool) else found) is not self._function:
             raise BadConfig(
-                f"`{home.name}` cannot be an isolated tool: another thing, or none, has that name in `{home.module}`",
+                f"`{location.name}` cannot be an isolated tool: `{location.module}` has another object, or none, of"
+                " that name",
                 hint="isolate a function that keeps its name, with `@tool` as its outermost decorator",
             )
-        return home
+        return location
 
     def _bind(self, signature: Signature, arguments: dict[str, Any], context: Any) -> tuple[list[Any], dict[str, Any]]:
         try:
@@ -199,20 +200,20 @@ class PythonTool(Generic[Parameters, Returned]):
             raise InvalidArguments(self.spec.name, problems_of(error)) from error
 
     def _work(self, signature: Signature, arguments: dict[str, Any], context: ToolContext | None) -> Any:
-        """In a worker thread: the answer, or what can only be finished elsewhere."""
+        """In a worker thread: the answer, or a value that must be awaited or iterated elsewhere."""
         positional, named = self._bind(signature, arguments, context)
         returned = self._function(*positional, **named)
         if isinstance(returned, types.GeneratorType) and context is not None:
             return Answer(result=_result(signature, _drain(returned, context)))
         if isinstance(returned, _TO_BE_FINISHED) or hasattr(type(returned), "__await__"):
             return returned
-        # Also here: a large result is written without holding up the loop.
+        # In this thread, because writing a large result would block the loop.
         result = _result(signature, returned)
         return Answer(text=to_text(result), result=result)
 
 
 async def _with_channel(context: ToolContext, work: Callable[[ThreadContext], Any]) -> Any:
-    """Have `work` done in a thread with a context that is safe to use there."""
+    """Run `work` in a thread, with a context that is safe to use there."""
     import asyncio
 
     from haft.sources.python.channel import Channel, ThreadContext
@@ -237,13 +238,13 @@ def _result(signature: Signature, returned: Any) -> Any:
     if signature.dump is not None:
         try:
             returned = signature.dump(returned)
-        except Exception:  # it is not what the annotation promised: written for what it is
+        except Exception:  # the value does not match its annotation: write it by its own type
             return to_json(returned)
     return to_json(returned)
 
 
 def _drain(generator: Generator[Any, Any, Any], context: ToolContext) -> Any:
-    """Put out what a generator yields, in its thread. It ends early, and cleanly, when its call is over."""
+    """Output the values of a generator, in its thread. Closes the generator early when its call ends."""
     while not context.cancelled:
         try:
             item = next(generator)
@@ -255,7 +256,7 @@ def _drain(generator: Generator[Any, Any, Any], context: ToolContext) -> Any:
 
 
 async def _finished(signature: Signature, returned: Any, context: ToolContext) -> Answer:
-    """The answer of what a function returned to be awaited or iterated."""
+    """The answer for a returned awaitable or asynchronous generator."""
     if isinstance(returned, types.AsyncGeneratorType):
         return await _stream(returned, context)
     result = _result(signature, await returned)
@@ -277,7 +278,7 @@ async def _stream(generator: AsyncGenerator[Any, Any], context: ToolContext) -> 
         async for item in generator:
             context.output("stdout", to_bytes(item))
             count += 1
-            # A generator that never really waits would keep everyone else, and its own cancellation, from the loop.
+            # A generator that never waits would block the loop for all others, and for its own cancellation.
             if count % _STEPS_AT_ONCE == 0:
                 await asyncio.sleep(0)
     return Answer()

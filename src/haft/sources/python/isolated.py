@@ -1,8 +1,8 @@
-"""The host's side of an isolated tool: its function is run in a worker process, behind whatever confines commands.
+"""The host's side of an isolated tool: its function runs in a worker process, in the sandbox of a command.
 
-`invoke` comes here for tools that say `isolated`. The request goes to the worker on its stdin; what comes back is
-output, told apart from messages by `frames`. The function's code is not run here. Its `preprocess` is, before, in the
-host's process like everyone's.
+`invoke` uses this module for tools that are `isolated`. The worker gets the request on stdin; `frames` separates its
+messages from its output. The function's code does not run here. Its `preprocess` runs earlier, in the host's process,
+as for all tools.
 """
 
 from __future__ import annotations
@@ -29,45 +29,44 @@ from haft.contracts import (
 )
 from haft.files import steps_of
 from haft.schema import Signature, problems_of
-from haft.sources.python.frames import END, PART, STDERR, Frames, new_marker
-from haft.sources.python.function_location import Home, refuse_while_loading
+from haft.sources.python.frames import END, PART, STDERR, FrameReader, new_marker
+from haft.sources.python.function_location import FunctionLocation, refuse_while_loading
 from haft.sources.python.plain_types import is_plain_function, is_plain_value
 from haft.sources.python.results import to_json, to_text, valid_text
 from haft.sources.python.worker_calls import WorkerCalls
 
-SAID_BY_TOOLS: Final = ("tool-failed", "invalid-arguments", "conflict")
+TOOL_ERROR_CODES: Final = ("tool-failed", "invalid-arguments", "conflict")
 LARGEST_MESSAGE: Final = 4_000_000
-"""Bytes: it is taken apart on the loop, and while that lasts nothing else is done."""
-"""Bytes of JSON that a worker may say at once: its result, mostly."""
+"""Bytes of JSON in one message of a worker, such as its result. Parsing it blocks the loop."""
 
 PROGRAM: Final = (
     "import json, sys; request = json.loads(sys.stdin.buffer.readline()); sys.path[:] = request['path']; "
     "from haft.sources.python.worker import main; main(request)"
 )
-"""Nothing but Python's own modules is imported before the host's path stands."""
+"""Imports only modules of the standard library before it sets the host's search path."""
 
 
 async def invoke_isolated(
     name: str,
     function: Callable[..., Any],
-    home: Home,
+    location: FunctionLocation,
     signature: Signature,
     arguments: dict[str, Any],
     context: ToolContext,
 ) -> Answer:
-    """Run a function in a worker process and answer for it. The launcher's own errors go through as they are."""
-    return await run_in_worker(name, home, _call(name, function, signature, arguments), context)
+    """Run a function in a worker process and return its answer. Errors of the launcher are raised unchanged."""
+    return await run_in_worker(name, location, _call(name, function, signature, arguments), context)
 
 
-async def run_in_worker(name: str, home: Home, call: Mapping[str, Any], context: ToolContext) -> Answer:
-    """The same, for a function that the host itself has not loaded: its arguments are bound in the worker."""
+async def run_in_worker(name: str, location: FunctionLocation, call: Mapping[str, Any], context: ToolContext) -> Answer:
+    """The same, for a function that the host has not loaded: the worker binds its arguments."""
     refuse_while_loading()
     marker = new_marker()
     request = {
         "marker": marker.hex(),
         "path": search_path(),
         "tool": name,
-        "home": asdict(home),
+        "home": asdict(location),
         "call": dict(call),
         "context": {
             "run": context.run,
@@ -91,7 +90,7 @@ async def run_in_worker(name: str, home: Home, call: Mapping[str, Any], context:
         cwd=context.workspace.locate(context.cwd),
         env=context.env,
         stdin=written,
-        readable=tuple(dict.fromkeys(_readable(home))),
+        readable=tuple(dict.fromkeys(_readable(location))),
         begun=listener.calls.begun,
     )
     try:
@@ -105,16 +104,16 @@ async def run_in_worker(name: str, home: Home, call: Mapping[str, Any], context:
 
 
 class Listener:
-    """The sink of a worker's output: hands on what is output, and keeps the answer."""
+    """Receives a worker's output: passes output on and keeps the answer."""
 
     def __init__(self, context: ToolContext, marker: bytes) -> None:
         self.answer: Answer | None = None
-        """The first one counts."""
+        """The first answer; later ones are ignored."""
         self.problem: str | None = None
-        """Why there is none although the worker spoke."""
+        """Why there is no answer although the worker sent a message."""
         self.calls = WorkerCalls()
         self._context = context
-        self._frames = Frames(marker, self._print, self._piece)
+        self._frames = FrameReader(marker, self._print, self._piece)
         self._message = bytearray()
 
     def output(self, stream: Stream, data: bytes) -> None:
@@ -146,19 +145,19 @@ class Listener:
                 self._hear(message)
 
     def _hear(self, message: bytes) -> None:
-        # What a function does to its own process it can also do to these messages: nothing is taken on trust.
+        # A function can forge these messages, so every field is checked.
         try:
-            said = json.loads(message)
-            if "progress" in said:
-                self._progress(**said["progress"])
-            elif "call" in said:
-                self.calls.make(said["call"], self._context)
+            fields = json.loads(message)
+            if "progress" in fields:
+                self._progress(**fields["progress"])
+            elif "call" in fields:
+                self.calls.make(fields["call"], self._context)
             elif self.answer is None:
-                self.answer = _answer(**said["answer"])
+                self.answer = _answer(**fields["answer"])
         except HaftError:
             raise
         except (TypeError, ValueError, LookupError, RecursionError):
-            self.problem = "the worker process said something that cannot be understood"
+            self.problem = "the worker process sent a message that cannot be understood"
 
     def _progress(self, message: Any, fraction: Any, facts: Mapping[str, Any]) -> None:
         known = fraction if isinstance(fraction, int | float) else None
@@ -166,16 +165,16 @@ class Listener:
 
 
 def search_path() -> list[str]:
-    """Where this process looks for modules, as it looks from here: a worker stands in another directory."""
+    """This process's module search path, as absolute paths: a worker starts in another directory."""
     entries: list[Any] = sys.path
     return [os.path.abspath(entry) for entry in entries if isinstance(entry, str)]
 
 
 def worker_argv() -> list[str]:
-    """This interpreter, in this one's mode. `-P`: the directory that it starts in, the workspace, is nowhere it looks
-    for modules; `-E`: neither are places that variables of the call name; `-B`: it leaves no files behind."""
+    """This interpreter with this process's modes. `-P`: the start directory, which is the workspace, is not on the
+    search path. `-E`: variables of the call add nothing to the search path. `-B`: no bytecode files are written."""
     if not sys.executable:
-        raise StartFailed("an isolated tool needs a Python to run in, and this program does not know of one")
+        raise StartFailed("an isolated tool needs a Python interpreter, and `sys.executable` names none")
     modes = ["-E", "-P", "-B", "-X", f"utf8={sys.flags.utf8_mode}", *["-O"] * sys.flags.optimize]
     if sys.flags.no_user_site:
         modes.append("-s")
@@ -183,7 +182,7 @@ def worker_argv() -> list[str]:
 
 
 def _call(name: str, function: Callable[..., Any], signature: Signature, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments, bound already where that is all that is to be done with them."""
+    """The arguments, already bound if binding needs no code of the tool's author."""
     if is_plain_function(function, signature):
         slot = object()
         try:
@@ -208,8 +207,8 @@ def _answer(result: Any, has_text: bool, failure: Mapping[str, Any] | None) -> A
     hint = failure["hint"]
     return Answer(
         failure=Failure(
-            # What the sandbox and the limits did is for the host to say: a tool could make people open the sandbox.
-            code if (code := str(failure["code"])) in SAID_BY_TOOLS else "tool-failed",
+            # Only the host reports what the sandbox and limits did: else a tool could make people open the sandbox.
+            code if (code := str(failure["code"])) in TOOL_ERROR_CODES else "tool-failed",
             str(failure["message"]),
             None if hint is None else str(hint),
             bool(failure["retryable"]),
@@ -217,12 +216,12 @@ def _answer(result: Any, has_text: bool, failure: Mapping[str, Any] | None) -> A
     )
 
 
-def _readable(home: Home) -> Iterator[str]:
-    """What the worker must be able to read: Python, haft, and the modules that the host finds."""
+def _readable(location: FunctionLocation) -> Iterator[str]:
+    """The paths that the worker must be able to read: Python, haft, and the modules that the host finds."""
     prefixes = (sys.prefix, sys.base_prefix)
     yield from prefixes
     yield from (os.path.dirname(step) for step in steps_of(sys.executable))
-    for place in (*_own_places(home), *search_path()):
+    for place in (*_own_places(location), *search_path()):
         real = os.path.realpath(place)
         if not os.path.exists(real) or _holds_the_home(real):
             continue
@@ -231,12 +230,12 @@ def _readable(home: Home) -> Iterator[str]:
                 yield path
 
 
-def _own_places(home: Home) -> Iterator[str]:
-    # Named besides the search path: an editable install is found by other ways than that.
+def _own_places(location: FunctionLocation) -> Iterator[str]:
+    # In addition to the search path: an editable install is not found through it.
     yield from sys.modules[__name__.partition(".")[0]].__path__
-    if home.how in ("file", "entry"):
-        yield home.place
-    for name in (home.module, home.module.partition(".")[0]):
+    if location.how in ("file", "entry"):
+        yield location.place
+    for name in (location.module, location.module.partition(".")[0]):
         module = sys.modules.get(name)
         for place in (getattr(module, "__file__", None), *getattr(module, "__path__", ())):
             if isinstance(place, str):
@@ -244,7 +243,8 @@ def _own_places(home: Home) -> Iterator[str]:
 
 
 def _holds_the_home(path: str) -> bool:
-    """A program in the home directory has all of it on its search path. That is no reason to show all of it."""
+    """Whether a path contains the home directory. A program in the home directory has all of it on its search path, but
+    the worker must not see all of it."""
     return _is_beneath(os.path.realpath(os.path.expanduser("~")), path)
 
 

@@ -1,4 +1,4 @@
-"""Reading Python source without running it: what the checks of Python tools and of templates share."""
+"""Reads Python source without running it. The checks of Python tools use it."""
 
 from __future__ import annotations
 
@@ -8,54 +8,54 @@ import warnings
 from collections.abc import Iterator
 from typing import Final
 
-from haft.sources.checks.files import Looked
+from haft.sources.checks.files import InspectedFile
 from haft.sources.checks.findings import Finding
 
 MOST_PARSED: Final = 200_000
 LONGEST_LINE: Final = 20_000
-"""Bytes. Python reads a line of many `{…}` in a time that grows with the square of its length."""
+"""Bytes. Python needs quadratic time for a line with many `{…}`."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def parse(looked: Looked) -> ast.Module | Finding:
-    """The module, or why it cannot be read."""
-    if len(looked.content) > MOST_PARSED:
-        return Finding("python-parse", f"it has more than {MOST_PARSED:_} bytes", "split it", path=looked.path)
-    if max(map(len, looked.content.splitlines()), default=0) > LONGEST_LINE:
+def parse(inspected: InspectedFile) -> ast.Module | Finding:
+    """The parsed module, or a finding if it cannot be parsed."""
+    if len(inspected.content) > MOST_PARSED:
+        return Finding("python-parse", f"it has more than {MOST_PARSED:_} bytes", "split it", path=inspected.path)
+    if max(map(len, inspected.content.splitlines()), default=0) > LONGEST_LINE:
         what = f"it has a line of more than {LONGEST_LINE:_} bytes"
-        return Finding("python-parse", what, "break it", path=looked.path)
+        return Finding("python-parse", what, "break it", path=inspected.path)
     try:
-        return _module(looked.content)
+        return _module(inspected.content)
     except SyntaxError as error:
-        return Finding("python-parse", f"it is not valid Python: {error.msg}", None, error.lineno, looked.path)
+        return Finding("python-parse", f"it is not valid Python: {error.msg}", None, error.lineno, inspected.path)
     except (ValueError, RecursionError, MemoryError) as error:
-        return Finding("python-parse", f"it cannot be parsed: {error}", None, None, looked.path)
+        return Finding("python-parse", f"it cannot be parsed: {error}", None, None, inspected.path)
 
 
 @functools.lru_cache(maxsize=4)
 def _module(source: bytes) -> ast.Module:
-    """What a file is, and what is in it, is asked one after the other."""
+    """Cached, because the format of a file and its content are read one after the other."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(source)
 
 
-def aliases(module: ast.Module, room: str, name: str) -> set[str]:
-    """What `room.name` is called in a module: `from room import name as x` and `import room as y`. Imports inside
-    functions are not looked at."""
+def aliases(module: ast.Module, package: str, name: str) -> set[str]:
+    """The local names of `package.name` in a module, from `from package import name as x` and `import package as y`.
+    Imports inside functions are not read."""
     found = set()
     for node in module.body:
-        if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == room:
+        if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == package:
             found |= {each.asname or each.name for each in node.names if each.name == name}
             if any(each.name == "*" for each in node.names):
                 found.add(name)
         elif isinstance(node, ast.Import):
-            found |= {f"{each.asname or room}.{name}" for each in node.names if each.name.split(".")[0] == room}
+            found |= {f"{each.asname or package}.{name}" for each in node.names if each.name.split(".")[0] == package}
     return found
 
 
 def dotted(node: ast.expr) -> str | None:
-    """`a.b.c`, where that is what a node says."""
+    """`a.b.c`, if a node is such an expression."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -63,8 +63,8 @@ def dotted(node: ast.expr) -> str | None:
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
 
 
-def said_in(node: ast.AST | None) -> bool:
-    """Whether an annotation or default describes what it is for: `Field(description=…)`, or a text in `Annotated`."""
+def has_description_in(node: ast.AST | None) -> bool:
+    """Whether an annotation or default has a description: `Field(description=…)`, or a text in `Annotated`."""
     for inner in ast.walk(node) if node is not None else ():
         if isinstance(inner, ast.Call) and any(word.arg in ("description", "title") for word in inner.keywords):
             return True
@@ -76,7 +76,7 @@ def said_in(node: ast.AST | None) -> bool:
 
 
 def mentions(node: ast.AST | None, word: str) -> bool:
-    """Whether a name stands somewhere in a node, also in an annotation that is written as text."""
+    """Whether a name occurs in a node, also in an annotation written as text."""
     for inner in ast.walk(node) if node is not None else ():
         match inner:
             case ast.Name(id=name) | ast.Attribute(attr=name) if name == word:
@@ -89,7 +89,7 @@ def mentions(node: ast.AST | None, word: str) -> bool:
 
 
 def functions(module: ast.Module) -> Iterator[Function]:
-    """The functions of a module and of its classes, not those inside functions."""
+    """The functions of a module and of its classes, without functions inside functions."""
     waiting: list[ast.stmt] = module.body[::-1]
     while waiting:
         node = waiting.pop()

@@ -1,7 +1,7 @@
-"""Whether a call can reach its function without pydantic: a worker process that need not import it starts much sooner.
+"""Decides whether a call can reach its function without pydantic: a worker process without pydantic starts much faster.
 
-`isolated` asks. Such a function's annotations are made of JSON's own types alone; its arguments are bound in the host,
-and no code of the tool's writer takes part in that.
+`isolated` uses it. The annotations of such a function are only types that JSON has. The host binds its arguments, and
+no code of the tool's author runs for that.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SCALARS: Final = (str, int, float, bool, types.NoneType, None, Any)
 
 
 def is_plain_function(function: Callable[..., Any], signature: Signature) -> bool:
-    """Whether every parameter but the context, and what is returned, is annotated with JSON's own types."""
+    """Whether all parameters except the context, and the result, are annotated with types that JSON has."""
     try:
         found = inspect.signature(function)
         parameters = [each for each in found.parameters.values() if not _is_context(each, signature)]
@@ -33,7 +33,7 @@ def is_plain_function(function: Callable[..., Any], signature: Signature) -> boo
 
 
 def is_plain_value(value: Any) -> bool:
-    """Whether a value comes back from JSON as exactly what it was."""
+    """Whether a value is unchanged after encoding and decoding it as JSON."""
     kind = type(value)
     if kind is list:
         return all(is_plain_value(item) for item in value)

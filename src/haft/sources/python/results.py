@@ -1,7 +1,7 @@
-"""What a Python function hands back, as JSON values and as text.
+"""Converts the values that a Python function returns and yields to JSON and to text.
 
-`invoke` passes every returned and yielded value through here. The result is always JSON that any reader takes: NaN and
-the infinities become null, text that is not Unicode is repaired. Plain values never meet pydantic.
+`invoke` converts every returned and yielded value here. The result is always valid JSON: NaN and the infinities become
+null, text that is not Unicode is repaired. Plain values need no pydantic.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def to_json(value: Any) -> Any:
-    """Any Python value as a JSON value. `ToolFailed` where it contains itself or will not be written."""
+    """Any Python value as a JSON value. Raises `ToolFailed` if the value contains itself or cannot be written."""
     kind = type(value)
     if kind is int or kind is bool or value is None:
         return value
@@ -30,7 +30,7 @@ def to_json(value: Any) -> Any:
 
 
 def to_text(value: Any) -> str:
-    """A JSON value as the text that a person or a model reads."""
+    """A JSON value as text for a person or a model."""
     if isinstance(value, str):
         return value
     if type(value) is int:
@@ -39,7 +39,7 @@ def to_text(value: Any) -> str:
 
 
 def to_bytes(value: Any) -> bytes:
-    """A yielded value as output: text and bytes as they are, anything else as one line of JSON."""
+    """A yielded value as output: text and bytes unchanged, any other value as one line of JSON."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace")
     if isinstance(value, bytes | bytearray | memoryview):
@@ -48,7 +48,7 @@ def to_bytes(value: Any) -> bytes:
 
 
 def valid_text(text: str) -> str:
-    """`text` without lone surrogates, which no UTF-8 can hold: file names that are not Unicode bring them."""
+    """`text` without lone surrogates, which UTF-8 cannot encode. File names that are not Unicode contain them."""
     if text.isascii():
         return text
     try:
@@ -76,7 +76,7 @@ def _plain(value: Any) -> Any:
 
 
 def _by_pydantic(value: Any) -> Any:
-    """Through JSON text and back: what comes out is plain for certain, whatever subclasses and models went in."""
+    """Convert to JSON text and back: the result is plain for certain, whatever subclasses and models it came from."""
     import pydantic_core
 
     try:

@@ -1,9 +1,9 @@
-"""Threads for functions that block, so that the event loop never does.
+"""Threads for functions that block, so that they do not block the event loop.
 
-`invoke` runs every synchronous tool here. There is one thread for each call in progress, kept for a while when idle;
-how many calls run at once is the pipeline's business. A thread cannot be stopped: when its call is cancelled it is
-abandoned, counted, and its late result dropped. All are daemons, so that none keeps the interpreter from ending;
-`concurrent.futures` joins its threads at exit and costs twice as much for each hand-over.
+`invoke` runs every synchronous tool here. Each call in progress has its own thread; idle threads are kept for a while.
+The pipeline limits how many calls run at once. A thread cannot be stopped: when its call is cancelled, the thread is
+abandoned and counted, and its result is dropped. All threads are daemons, so that none keeps the interpreter from
+ending. `concurrent.futures` is not used: it joins its threads at exit, and handing over a job costs twice as much.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 
 IDLE_SECONDS: Final = 30.0
 MOMENT_SECONDS: Final = 0.000_15
-"""How long a quick function is waited for on the spot."""
+"""How long the caller blocks to wait for a quick function."""
 LOOK_EVERY: Final = 64
-"""How many calls of a slow function pass before it is given the chance again."""
+"""After this many calls of a slow function, the caller tries again whether it is quick."""
 
 Value = TypeVar("Value")
 
-# Lists and sets change in one step in CPython, so these need no lock; where two steps could interleave, the order
-# of the steps is chosen so that either way ends right, and a comment says so.
+# Lists and sets change in one step in CPython, so these need no lock. Where two steps could interleave, their order
+# makes both results correct, and a comment says so.
 _idle: list[_Worker] = []
 _abandoned: set[_Job] = set()
 _watches_forks = False
 
 
 def abandoned() -> int:
-    """How many functions still run although nobody waits for them any more."""
+    """How many functions still run although nobody waits for their result."""
     return len(_abandoned)
 
 
-class Pace:
-    """Whether a function's calls are over in a moment, learned from the last ones."""
+class SpeedEstimate:
+    """Whether a function is quick, learned from its last calls."""
 
     __slots__ = ("_until_next_look",)
 
@@ -51,7 +51,7 @@ class Pace:
 
     @property
     def is_quick(self) -> bool:
-        """Quick until shown otherwise; then it is looked at again now and then."""
+        """A function counts as quick until a call is slow; after that it is tested again now and then."""
         if self._until_next_look:
             self._until_next_look -= 1
         return not self._until_next_look
@@ -60,28 +60,27 @@ class Pace:
         self._until_next_look = LOOK_EVERY
 
 
-async def run_in_thread(function: Callable[..., Value], /, *args: Any, pace: Pace | None = None) -> Value:
-    """Call a function in a thread of its own, with a copy of this task's context variables.
+async def run_in_thread(function: Callable[..., Value], /, *args: Any, speed: SpeedEstimate | None = None) -> Value:
+    """Call a function in its own thread, with a copy of this task's context variables.
 
-    A function that is quick by its `pace` is waited for on the spot, for a moment no longer than the loop's own
-    housekeeping: coming back through the loop would cost more than most such functions do.
-    """
+    If `speed` says that the function is quick, the caller blocks for at most `MOMENT_SECONDS` to wait for it: returning
+    through the event loop would cost more than most such functions take."""
     import asyncio
 
     job = _Job(asyncio.get_running_loop(), function, args)
     _worker().jobs.put(job)
-    if pace is not None and pace.is_quick:
+    if speed is not None and speed.is_quick:
         if job.over.acquire(timeout=MOMENT_SECONDS):
             return cast("Value", _unpacked(job))
-        pace.was_slow()
-    # From here on the thread sends its result through the loop. It may just have finished without: then it is here.
+        speed.was_slow()
+    # From here on the thread sends its result through the loop. It may have finished just before: then take the result.
     job.is_awaited = True
     if job.finished:
         return cast("Value", _unpacked(job))
     try:
         await job.future
     except BaseException:
-        # Added before looking: the thread marks itself finished before it discards, so one of the two removes it.
+        # Add first, then check: the thread marks itself finished before it discards, so one of the two removes the job.
         _abandoned.add(job)
         if job.has_finished():
             _abandoned.discard(job)
@@ -101,7 +100,7 @@ def _unpacked(job: _Job) -> Any:
 
 
 class _Job:
-    """One function on its way through a thread and back."""
+    """One function call in a thread, and its result."""
 
     __slots__ = ("args", "context", "error", "finished", "function", "future", "is_awaited", "loop", "over", "value")
 
@@ -128,22 +127,22 @@ class _Job:
             self.error = raised
         self.finished = True
         _abandoned.discard(self)
-        # Idle before the result is out: the next call may come with the very next step of the loop.
+        # Idle before the result is delivered: the next call may come in the next step of the loop.
         _idle.append(worker)
         self.over.release()
-        # Looked at after `finished` was set, while the other side sets it before it looks there: one of them sees.
+        # Read after `finished` is set; the other side sets it before it reads `finished`: so one of them sees it.
         if self.is_awaited:
             with suppress(RuntimeError):  # the loop is closed: nobody waits
                 self.loop.call_soon_threadsafe(self._settle)
 
     def _settle(self) -> None:
-        # The result lies in the job: a future refuses StopIteration and logs exceptions that nobody fetched.
+        # The result is kept in the job: a future refuses StopIteration and logs exceptions that nobody fetched.
         if not self.future.done():
             self.future.set_result(None)
 
 
 class _Worker:
-    """One thread and the queue it is fed by."""
+    """One thread and its queue of jobs."""
 
     __slots__ = ("jobs",)
 
@@ -167,10 +166,10 @@ class _Worker:
                 try:
                     _idle.remove(self)
                 except ValueError:
-                    continue  # someone has just taken this worker: the job is on its way
+                    continue  # another thread has just taken this worker and will put a job into its queue
                 return
             job.run(self)
-            del job  # what it held must not live until the next one
+            del job  # release its objects before the next job
 
 
 def _worker() -> _Worker:
@@ -181,7 +180,7 @@ def _worker() -> _Worker:
         pass
     if not _watches_forks:
         _watches_forks = True
-        # Threads do not survive a fork: the child must not hand work to those it believes idle.
+        # Threads do not survive a fork: the child must not use the workers listed as idle.
         os.register_at_fork(after_in_child=_forget)
     return _Worker()
 

@@ -1,8 +1,8 @@
-"""The program of a worker process: runs one function of an isolated tool, and ends.
+"""The program of a worker process: runs one function of an isolated tool, then ends.
 
-`isolated` starts it and hands it a request on stdin. The function runs on the main thread, its prints go out as they
-come, and its answer is the one that `invoke` would give in the host's process. Nothing here confines it: that is done
-to the process, from outside.
+`isolated` starts it with a request on stdin. The function runs on the main thread, its prints are sent at once, and its
+answer is the same as `invoke` would return in the host's process. This program confines nothing: the host confines the
+process from outside.
 """
 
 from __future__ import annotations
@@ -31,45 +31,45 @@ from haft.contracts import (
 from haft.schema import Signature
 from haft.sources.python.describe import Claims
 from haft.sources.python.failures import sentence_of, traceback_of
-from haft.sources.python.frames import Voice, write_all
-from haft.sources.python.function_location import GUARD, Home, attribute, load
-from haft.sources.python.host_calls import Input, call_through_host, own_input
+from haft.sources.python.frames import FrameWriter, write_all
+from haft.sources.python.function_location import GUARD, FunctionLocation, attribute, load
+from haft.sources.python.host_calls import HostInput, call_through_host, own_input
 from haft.sources.python.invoke import PythonTool
 from haft.sources.python.results import to_json
 
 
 def main(request: Mapping[str, Any]) -> NoReturn:
-    """Do what the request says, answer, and end the process."""
-    # A descriptor of its own: a function may point the standard one elsewhere.
-    voice = Voice(bytes.fromhex(request["marker"]), os.dup(1))
-    answers = Input(own_input())
+    """Carry out the request, send the answer, and end the process."""
+    # A duplicate, because a function may redirect the standard descriptor.
+    writer = FrameWriter(bytes.fromhex(request["marker"]), os.dup(1))
+    answers = HostInput(own_input())
     sys.stdout = sys.__stdout__ = _prints(1, "replace")  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = _prints(2, "backslashreplace")  # type: ignore[misc]
-    context = WorkerContext(request["context"], voice, answers)
+    context = WorkerContext(request["context"], writer, answers)
     try:
         answer = _answer(request, context)
-        said = {
+        fields = {
             "result": answer.result,
             "has_text": answer.text is not None,
             "failure": None if answer.failure is None else answer.failure.to_json(),
         }
-        voice.message({"answer": said})
+        writer.message({"answer": fields})
     except BaseException as error:
         if context.cancelled:
             os._exit(128 + signal.SIGTERM)
         failure = error.failure() if isinstance(error, HaftError) else Failure("tool-failed", sentence_of(error))
-        voice.message({"answer": {"result": None, "has_text": False, "failure": failure.to_json()}})
+        writer.message({"answer": {"result": None, "has_text": False, "failure": failure.to_json()}})
     import atexit
 
-    # Threads that the function left behind are not waited for: nobody would hear them.
+    # Threads that the function left running are not awaited: nobody would read their output.
     atexit._run_exitfuncs()
     os._exit(0)
 
 
 class WorkerContext:
-    """A tool's context in a worker process: what it is told goes to the host, in order, from any thread."""
+    """A tool's context in a worker process. It sends everything to the host, in order, from any thread."""
 
-    def __init__(self, facts: Mapping[str, Any], voice: Voice, answers: Input) -> None:
+    def __init__(self, facts: Mapping[str, Any], writer: FrameWriter, answers: HostInput) -> None:
         self._answers = answers
         self.chain = tuple(RunId(run) for run in facts["chain"])
         self.run = RunId(facts["run"])
@@ -83,7 +83,7 @@ class WorkerContext:
         self.cancelled = False
         self._root: str = facts["root"]
         self._workspace: Workspace | None = None
-        self._voice = voice
+        self._writer = writer
 
     @property
     def workspace(self) -> Workspace:
@@ -103,25 +103,25 @@ class WorkerContext:
     def output(self, stream: Stream, data: bytes) -> None:
         data = bytes(memoryview(data))
         if stream == "stderr":
-            self._voice.stderr(data)
+            self._writer.stderr(data)
         else:
             write_all(1, data)
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = None) -> Any:
-        return call_through_host(self._voice, self._answers, name, arguments, timeout)
+        return call_through_host(self._writer, self._answers, name, arguments, timeout)
 
     def stderr_only(self, data: bytes, stream: Stream = "stderr") -> None:
         self.output("stderr", data)
 
     def ended(self, children: Sequence[EndedChild]) -> None:
-        """Nothing: the host sees by itself what was left of this process."""
+        """Do nothing: the host sees by itself which processes this one left running."""
 
     def progress(self, message: str = "", *, fraction: float | None = None, **facts: Any) -> None:
-        self._voice.message({"progress": {"message": message, "fraction": fraction, "facts": to_json(facts)}})
+        self._writer.message({"progress": {"message": message, "fraction": fraction, "facts": to_json(facts)}})
 
 
 class _Prints(io.RawIOBase):
-    """A standard stream without any buffer: what is printed is there."""
+    """A standard stream without a buffer: prints are written at once."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -139,28 +139,28 @@ class _Prints(io.RawIOBase):
 
 
 def _prints(descriptor: int, errors: str) -> io.TextIOWrapper:
-    # Without a buffer in between, as `python -u` has it; only the type wants one.
+    # Unbuffered, like `python -u`; only the type annotation requires a buffer.
     return io.TextIOWrapper(cast("io.BufferedWriter", _Prints(descriptor)), "utf-8", errors, write_through=True)
 
 
 def _answer(request: Mapping[str, Any], context: WorkerContext) -> Answer:
-    home = Home(**request["home"])
+    location = FunctionLocation(**request["home"])
     try:
-        function = _function(home)
+        function = _function(location)
     except BaseException as error:
         if not isinstance(error, HaftError):
             context.output("stderr", traceback_of(error).encode("utf-8", "replace"))
-        said = error.message if isinstance(error, HaftError) else sentence_of(error)
+        problem = error.message if isinstance(error, HaftError) else sentence_of(error)
         raise ToolFailed(
-            f"`{request['tool']}` cannot be loaded in its worker process: {said}",
-            hint="a worker process imports the tool's module by its name" if home.how == "module" else GUARD,
+            f"`{request['tool']}` cannot be loaded in its worker process: {problem}",
+            hint="a worker process imports the tool's module by its name" if location.how == "module" else GUARD,
         ) from error
     call = request["call"]
     claims = Claims(name=request["tool"])
     tool = PythonTool(function, claims, signature=None if "arguments" in call else _bound(call))
     task = _Task()
-    if tool.can_be_told:
-        # Else the default: a function that cannot look is ended at once.
+    if tool.can_notice_cancellation:
+        # Otherwise SIGTERM keeps its default, and ends a function that cannot notice its cancellation at once.
         signal.signal(signal.SIGTERM, lambda *_: _cancel(context, task))
     started = tool.start(call.get("arguments", {}), context)
     if isinstance(started, Answer):
@@ -170,14 +170,14 @@ def _answer(request: Mapping[str, Any], context: WorkerContext) -> Answer:
     return asyncio.run(task.until(started))
 
 
-def _function(home: Home) -> Callable[..., Any]:
-    found = attribute(load(home), home.name)
+def _function(location: FunctionLocation) -> Callable[..., Any]:
+    found = attribute(load(location), location.name)
     function: Callable[..., Any] = found.function if isinstance(found, PythonTool) else found
     return function
 
 
 def _bound(call: Mapping[str, Any]) -> Signature:
-    """A signature whose arguments the host has bound already."""
+    """A signature whose arguments the host has already bound."""
     positional, named, place = call["positional"], call["named"], call["context"]
 
     def bind(arguments: Mapping[str, Any], context: Any) -> tuple[list[Any], dict[str, Any]]:
@@ -191,7 +191,7 @@ def _bound(call: Mapping[str, Any]) -> Signature:
 
 
 class _Task:
-    """The task that a coroutine runs in, as far as there is one."""
+    """The task of a coroutine, once there is one."""
 
     def __init__(self) -> None:
         self.cancel: Callable[[], object] = lambda: None

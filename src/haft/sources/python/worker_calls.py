@@ -1,7 +1,7 @@
-"""In the host: carries out the calls that a worker process makes, and tells it how they ended.
+"""In the host: carries out the calls that a worker process makes, and sends it the outcomes.
 
-A worker can say whatever it likes: what it asks for is a call like any other, decided, recorded and bounded as the
-calls of its own run. `host_calls` is the worker's side.
+A worker is not trusted: each of its calls is decided, recorded and limited like any other call of its run. `host_calls`
+is the worker's side.
 """
 
 from __future__ import annotations
@@ -17,23 +17,25 @@ from haft.sources.python.results import to_json
 MOST_AT_ONCE: Final = 100
 """Calls of one worker that have not ended, or whose outcome it has not read."""
 MOST_REFUSALS: Final = 1_000
-"""So many words that a call is refused may wait for a worker that does not read them."""
+"""Refusals that may wait for a worker that does not read them."""
 
 
 class WorkerCalls:
-    """The calls of one worker's call."""
+    """The calls that one worker makes during one call."""
 
     def __init__(self) -> None:
         self._send: Callable[[bytes], Awaitable[None]] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begun(self, send: Callable[[bytes], Awaitable[None]]) -> None:
-        """The worker runs; `send` gives it more input."""
+        """Called when the worker runs; `send` writes to its input."""
         self._send = send
 
-    def make(self, said: Any, context: ToolContext) -> None:
-        """Do what a worker asks for. `LookupError` and its like where it asks for nothing that can be understood."""
-        number, name, arguments, timeout = said["id"], str(said["tool"]), said["arguments"], said["timeout"]
+    def make(self, request: Any, context: ToolContext) -> None:
+        """Carry out a worker's request. Raises `LookupError`, `TypeError` or `ValueError` if the request cannot be
+        understood."""
+        number, name = request["id"], str(request["tool"])
+        arguments, timeout = request["arguments"], request["timeout"]
         if not isinstance(number, int) or not isinstance(arguments, Mapping):
             raise TypeError
         if not isinstance(timeout, int | float | None):
@@ -44,7 +46,7 @@ class WorkerCalls:
             why = f"{MOST_AT_ONCE} calls of this tool have not ended, or it has not read their outcomes"
             doing = self._tell(number, None, f"`{name}` was not called: {why}")
         else:
-            return  # It does not read what it is told.
+            return  # The worker does not read its input.
         task = asyncio.get_running_loop().create_task(doing)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -56,13 +58,13 @@ class WorkerCalls:
             outcome = await context.call(name, arguments, timeout=seconds)
         except HaftError as error:
             await self._tell(number, None, error.message)
-        except Exception as error:  # Whatever it is, the worker waits for an answer.
+        except Exception as error:  # The worker waits for an answer in any case.
             await self._tell(number, None, f"`{name}` was not called: {error!r}")
         else:
             await self._tell(number, outcome.to_json(), None)
 
     async def _tell(self, number: int, outcome: Mapping[str, Any] | None, failure: str | None) -> None:
-        """Over when the worker has read it."""
+        """Send an outcome or a failure. Returns when the worker has read it."""
         if self._send is not None:
-            said = {"id": number, "outcome": to_json(outcome), "failure": failure}
-            await self._send(json.dumps(said).encode("ascii") + b"\n")
+            message = {"id": number, "outcome": to_json(outcome), "failure": failure}
+            await self._send(json.dumps(message).encode("ascii") + b"\n")

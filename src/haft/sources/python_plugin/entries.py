@@ -1,6 +1,6 @@
-"""What a Python plugin is made of: a class in a file or in an installed package, or a file of functions.
+"""The Python plugins of a configuration entry: classes in a file or an installed package, or a file of functions.
 
-Nothing is imported here: this is read in the host, and the plugin runs elsewhere.
+This module runs in the host and imports nothing of the plugin.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ MOST_FILES: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class PluginEntry:
-    """One plugin, or why there is none."""
+    """One plugin, or a problem."""
 
     path: str
-    """The file that it is loaded from; the dotted name where it is installed."""
+    """The file that it is loaded from; the dotted module name if it is installed."""
     folder: str | None
-    """What it is part of: it may read it, and import from it."""
+    """The folder of the plugin: it may read it, and import from it."""
     reference: PluginReference
     provenance: Provenance
     class_name: str | None = None
-    """None: the one that there is."""
+    """None: the only plugin class in the file."""
     is_functions: bool = False
     """Whether it is a file of `@tool` functions."""
     identity: str = ""
@@ -45,28 +45,30 @@ class PluginEntry:
 
     @property
     def group(self) -> str:
-        """What it is kept with."""
+        """The cache group."""
         return f"python-plugin:{self.folder or self.path}"
 
 
 def entries_of(
     reference: PluginReference, place: str | None, provenance: Provenance, config: Mapping[str, Any]
 ) -> list[PluginEntry]:
-    """The plugins that a reference means. `config` is part of what they are: they may describe themselves by it."""
-    told = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()[:12]
+    """The plugins that a reference names. `config` is part of their identity: their descriptions may depend on it."""
+    config_digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()[:12]
     if reference.dotted is not None or place is None:
         name, _colon, inner = (reference.dotted or "").replace(":", ".").rpartition(".")
-        return [PluginEntry(name, None, reference, provenance, inner, identity=f"{_version()}:{told}")]
+        return [PluginEntry(name, None, reference, provenance, inner, identity=f"{_version()}:{config_digest}")]
     if not os.path.lexists(place):
-        return [_broken(place, reference, provenance, f"there is no {place}; see to the path in {reference.source}")]
+        return [_broken(place, reference, provenance, f"there is no {place}; fix the path in {reference.source}")]
     if not os.path.isdir(place):
-        return [_at(place, os.path.dirname(place), None, reference, provenance, told)]
+        return [_at(place, os.path.dirname(place), None, reference, provenance, config_digest)]
     if reference.is_file:
         return [_broken(place, reference, provenance, "it is a folder; `python:` names a file")]
-    return list(_of_folder(place, reference, provenance, told))
+    return list(_of_folder(place, reference, provenance, config_digest))
 
 
-def _of_folder(folder: str, reference: PluginReference, provenance: Provenance, told: str) -> Iterator[PluginEntry]:
+def _of_folder(
+    folder: str, reference: PluginReference, provenance: Provenance, config_digest: str
+) -> Iterator[PluginEntry]:
     path = os.path.join(folder, DESCRIPTOR)
     try:
         file = f"`{reference.written.rstrip('/')}/plugin.py`"
@@ -86,31 +88,37 @@ def _of_folder(folder: str, reference: PluginReference, provenance: Provenance, 
         return
     base = os.path.normpath(os.path.join(folder, inner))
     for entry in entries:
-        said = entry.get("entry") or entry.get("path") if isinstance(entry, dict) else entry
-        if not isinstance(said, str) or not said:
-            yield _broken(path, reference, provenance, f"{entry!r} is no entry such as `plugin.py:MyPlugin`"[:300])
+        name = entry.get("entry") or entry.get("path") if isinstance(entry, dict) else entry
+        if not isinstance(name, str) or not name:
+            yield _broken(path, reference, provenance, f"{entry!r} is not an entry such as `plugin.py:MyPlugin`"[:300])
             continue
-        said = said.removeprefix("path:")
-        file, _colon, class_name = said.partition(":") if ".py" in said else _dotted(said)
+        name = name.removeprefix("path:")
+        file, _colon, class_name = name.partition(":") if ".py" in name else _dotted(name)
         if not is_inside(file):
-            yield _broken(path, reference, provenance, f"`{said}` lies outside of the folder"[:300])
+            yield _broken(path, reference, provenance, f"`{name}` lies outside the folder"[:300])
             continue
-        yield _at(os.path.normpath(os.path.join(base, file)), base, class_name or None, reference, provenance, told)
+        located = os.path.normpath(os.path.join(base, file))
+        yield _at(located, base, class_name or None, reference, provenance, config_digest)
 
 
-def _dotted(said: str) -> tuple[str, str, str]:
-    """`package.module:Class` or `package.module.Class` as a file of the folder."""
-    module, _point, class_name = said.replace(":", ".").rpartition(".")
+def _dotted(name: str) -> tuple[str, str, str]:
+    """The file in the folder for `package.module:Class` or `package.module.Class`."""
+    module, _point, class_name = name.replace(":", ".").rpartition(".")
     return f"{module.replace('.', '/')}.py", ":", class_name
 
 
 def _at(
-    path: str, folder: str, class_name: str | None, reference: PluginReference, provenance: Provenance, told: str
+    path: str,
+    folder: str,
+    class_name: str | None,
+    reference: PluginReference,
+    provenance: Provenance,
+    config_digest: str,
 ) -> PluginEntry:
     if not os.path.isfile(path):
         return _broken(path, reference, provenance, f"there is no file {path}")
     files = tuple(_files(path, folder, deep=reference.path != path))
-    # Of all its files: any of them may be imported.
+    # All its files count: the plugin may import any of them.
     identities = hashlib.sha256("\0".join(f"{each}\0{identity_at(each)}" for each in files).encode()).hexdigest()
     return PluginEntry(
         path,
@@ -119,13 +127,13 @@ def _at(
         provenance,
         class_name,
         reference.written.startswith("python:"),
-        f"{identities[:24]}:{told}",
+        f"{identities[:24]}:{config_digest}",
         files=files,
     )
 
 
 def _files(path: str, folder: str, *, deep: bool) -> Iterator[str]:
-    """The code that a plugin may import: beside its file, and for a folder of its own, below it."""
+    """The code that a plugin may import: files beside its own, and, if it has its own folder, below that."""
     yield path
     count = 0
     for top, directories, names in os.walk(folder):
@@ -144,6 +152,6 @@ def _broken(path: str, reference: PluginReference, provenance: Provenance, probl
 
 
 def _version() -> str:
-    """What changes when installed packages do, as far as a look tells."""
+    """A text that usually changes when installed packages change."""
     places = [path for path in sys.path if path.endswith("site-packages")]
     return ":".join(str(os.stat(path).st_mtime_ns) for path in places if os.path.isdir(path))

@@ -1,6 +1,7 @@
-"""The program of a plugin's worker process: loads it once, says what tools it has, and calls them one after another.
+"""The program of a plugin's worker process: loads the plugin once, lists its tools, and carries out one call after
+another.
 
-It runs in the sandbox, from its first line. What the plugin keeps in its state lasts as long as this process.
+It runs in the sandbox from the start. The plugin's state lasts as long as this process.
 """
 
 from __future__ import annotations
@@ -15,34 +16,34 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from haft.sources.python.failures import sentence_of, traceback_of
-from haft.sources.python.frames import Voice
-from haft.sources.python.host_calls import Input, call_through_host, own_input
+from haft.sources.python.frames import FrameWriter
+from haft.sources.python.host_calls import HostInput, call_through_host, own_input
 from haft.sources.python.results import to_json
 
 
 def main(request: Mapping[str, Any]) -> NoReturn:
-    """Load the plugin, then answer calls until there is no more input."""
-    voice = Voice(bytes.fromhex(request["marker"]), os.dup(1))
-    said = Input(own_input())
-    _speak_plainly(voice)
+    """Load the plugin, then answer calls until the input ends."""
+    writer = FrameWriter(bytes.fromhex(request["marker"]), os.dup(1))
+    requests = HostInput(own_input())
+    _unbuffer_streams(writer)
     try:
         tools = _Functions(request) if request["functions"] else _Plugin(request)
-        voice.message({"ready": tools.described()})
+        writer.message({"ready": tools.described()})
     except BaseException as error:  # importing runs foreign code, and that may even exit
-        voice.stderr(traceback_of(error).encode("utf-8", "replace"))
-        voice.message({"failed": sentence_of(error)})
+        writer.stderr(traceback_of(error).encode("utf-8", "replace"))
+        writer.message({"failed": sentence_of(error)})
         os._exit(1)
     if request["describe"]:
         os._exit(0)
-    while line := said.next_request():
-        voice.message({"answer": _answered(tools, json.loads(line), request["root"], voice, said)})
+    while line := requests.next_request():
+        writer.message({"answer": _answered(tools, json.loads(line), request["root"], writer, requests)})
         if request["once"]:
             break
     os._exit(0)
 
 
-def _speak_plainly(voice: Voice) -> None:
-    """What is printed is there at once; what goes to stderr keeps its place among the answers."""
+def _unbuffer_streams(writer: FrameWriter) -> None:
+    """Write prints at once, and keep stderr in order with the answers."""
     sys.stdout = io.TextIOWrapper(io.FileIO(1, "w"), "utf-8", "replace", write_through=True)
 
     class Errors(io.RawIOBase):
@@ -51,51 +52,51 @@ def _speak_plainly(voice: Voice) -> None:
 
         def write(self, data: Any) -> int:
             written = bytes(memoryview(data))
-            voice.stderr(written)
+            writer.stderr(written)
             return len(written)
 
     sys.stderr = io.TextIOWrapper(Errors(), "utf-8", "backslashreplace", write_through=True)
 
 
 class PluginContext:
-    """What a plugin's `execute_tool` is handed where it takes a `context`: a way to call other tools."""
+    """The `context` argument of a plugin's `execute_tool`: calls other tools."""
 
-    def __init__(self, facts: Mapping[str, Any], voice: Voice, answers: Input) -> None:
+    def __init__(self, facts: Mapping[str, Any], writer: FrameWriter, answers: HostInput) -> None:
         self.run: str = facts["run"]
         self.thread: str = facts["thread"]
         self.who: str = facts["who"]
         self.chain = tuple(facts["chain"])
-        self._voice = voice
+        self._writer = writer
         self._answers = answers
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = None) -> Any:
-        return call_through_host(self._voice, self._answers, name, arguments, timeout)
+        return call_through_host(self._writer, self._answers, name, arguments, timeout)
 
     def progress(self, message: str = "", *, fraction: float | None = None, **facts: Any) -> None:
-        self._voice.message({"progress": {"message": message, "fraction": fraction, "facts": to_json(facts)}})
+        self._writer.message({"progress": {"message": message, "fraction": fraction, "facts": to_json(facts)}})
 
 
 def _answered(
-    tools: _Plugin | _Functions, call: Mapping[str, Any], root: str, voice: Voice, answers: Input
+    tools: _Plugin | _Functions, call: Mapping[str, Any], root: str, writer: FrameWriter, answers: HostInput
 ) -> dict[str, Any]:
     try:
         os.chdir(os.path.join(root, call["cwd"]))
-        value = tools.call(call["tool"], call["arguments"], PluginContext(call["context"], voice, answers))
+        value = tools.call(call["tool"], call["arguments"], PluginContext(call["context"], writer, answers))
         return {"result": to_json(value), "failure": None}
     except BaseException as error:
         sys.stderr.write(traceback_of(error))
         return {"result": None, "failure": sentence_of(error)}
     finally:
         with contextlib.suppress(OSError):
-            os.chdir(root)  # Whoever stands at the top of the workspace moves with the layer that lies over it.
+            os.chdir(root)  # A process in the workspace's root moves with the layer that is mounted over the workspace.
 
 
 def _loaded(request: Mapping[str, Any]) -> Any:
-    """The module that the plugin is in."""
+    """The module of the plugin."""
     import importlib
     import importlib.util
 
-    # From here on compiled files are not read: they need not be what the source says.
+    # From here on bytecode files are not read: they may differ from the source.
     sys.pycache_prefix = "/nonexistent"
     if request["folder"] is None:
         return importlib.import_module(request["path"])
@@ -112,7 +113,7 @@ def _loaded(request: Mapping[str, Any]) -> Any:
 
 
 class Settings(dict[str, Any]):
-    """The values of `[config]`. One that there is not, because a variable is not set, says so to whoever wants it."""
+    """The values of `[config]`. Reading a value whose variable is not set raises an error that says so."""
 
     def __init__(self, values: Mapping[str, Any], unset: Mapping[str, str]) -> None:
         super().__init__(values)
@@ -158,7 +159,7 @@ class _Plugin:
             if len(classes) > 1:
                 names = ", ".join(one.__name__ for one in classes)
                 raise LookupError(
-                    f"there are several plugins, {names}: say which, as in `plugin.py:{names.split(',')[0]}`"
+                    f"there are several plugins, {names}: name one, as in `plugin.py:{names.split(',')[0]}`"
                 )
             found = classes[0] if classes else module
         made = found() if inspect.isclass(found) else found
@@ -171,7 +172,7 @@ class _Plugin:
         return self._loop.run_until_complete(value) if inspect.isawaitable(value) else value
 
     def described(self) -> list[Any]:
-        """What it says of its tools."""
+        """The descriptions of its tools."""
         return [to_json(schema) for schema in self._done(self._plugin.get_tool_schemas(self._state))]
 
     def call(self, tool: str, arguments: Any, context: PluginContext) -> Any:
@@ -180,19 +181,19 @@ class _Plugin:
 
 
 class _Functions:
-    """A file of `@tool` functions, as far as they are described: they run in processes of their own."""
+    """A file of `@tool` functions, only for describing them: each call runs in its own process."""
 
     def __init__(self, request: Mapping[str, Any]) -> None:
         from haft.sources.python import PythonTool
-        from haft.sources.python.function_location import Home, load
+        from haft.sources.python.function_location import FunctionLocation, load
 
-        module = load(Home("", "", "file", request["path"]))
+        module = load(FunctionLocation("", "", "file", request["path"]))
         self._tools = {name: one for name, one in vars(module).items() if isinstance(one, PythonTool)}
         if not self._tools:
             raise LookupError(f"{request['path']} has no function with `@tool`")
 
     def described(self) -> list[Any]:
-        """Their specs, and the names of the functions."""
+        """Their specs, with the names of the functions."""
         return [
             {
                 "name": tool.spec.name,

@@ -1,4 +1,4 @@
-"""The Python plugins of one workspace: what they say of their tools, and the tools that come of it."""
+"""The source of Python plugins in one workspace: their descriptions and tools."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MOST_TOOLS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class PluginTool:
-    """One tool of a plugin that keeps a state."""
+    """A tool of a plugin that keeps state."""
 
     spec: ToolSpec
     worker: PluginWorker
@@ -54,11 +54,11 @@ class PluginTool:
 
     @property
     def busy_with(self) -> RunId | None:
-        """The run of the call that the process answers now."""
+        """The run of the call that the process is carrying out."""
         return self.worker.busy_with
 
     async def started(self) -> Session:
-        """The process, started where there is none."""
+        """The process; it is started if needed."""
         return await self.worker.started()
 
     @property
@@ -72,13 +72,13 @@ class PluginTool:
         return await self.worker.call(self.spec.meta["plugin"]["tool"], arguments, context)
 
     def alone(self) -> PluginToolAlone:
-        """The same, answered by a process of its own."""
+        """The same tool, carried out by its own process."""
         return PluginToolAlone(self.spec, self.worker)
 
 
 @dataclass(frozen=True, slots=True)
 class PluginToolAlone:
-    """One tool of a plugin that keeps no state, answered by a process that is started for one call."""
+    """A tool of a plugin that keeps no state. Each call has its own process."""
 
     spec: ToolSpec
     worker: PluginWorker
@@ -96,7 +96,7 @@ class PluginToolAlone:
 
 @dataclass(frozen=True, slots=True)
 class FunctionTool:
-    """One `@tool` function of a file, run in a process of its own for each call."""
+    """A `@tool` function of a file. Each call has its own process."""
 
     spec: ToolSpec
     path: str
@@ -106,11 +106,11 @@ class FunctionTool:
         return arguments
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
-        from haft.sources.python.function_location import Home
+        from haft.sources.python.function_location import FunctionLocation
         from haft.sources.python.isolated import run_in_worker
 
-        home = Home(self.function, "", "file", self.path)
-        return await run_in_worker(self.spec.name, home, {"arguments": arguments}, context)
+        location = FunctionLocation(self.function, "", "file", self.path)
+        return await run_in_worker(self.spec.name, location, {"arguments": arguments}, context)
 
 
 class PythonPlugins(DescribingSource[PluginEntry]):
@@ -134,18 +134,18 @@ class PythonPlugins(DescribingSource[PluginEntry]):
         self._workers: dict[PluginEntry, PluginWorker] = {}
 
     async def refresh(
-        self, launcher: AskingLauncher, told: ProgressCallback, *, doubted: str | None = None
+        self, launcher: AskingLauncher, progress: ProgressCallback, *, retry_name: str | None = None
     ) -> Iterable[Found] | None:
         for entry in self._outdated():
-            if not self._workers[entry].is_busy:  # Else the next time: a call is not ended by what a person saves.
+            if not self._workers[entry].is_busy:  # Otherwise at the next refresh: saving a file must not end a call.
                 await self._workers.pop(entry).end()
-        return await super().refresh(launcher, told, doubted=doubted)
+        return await super().refresh(launcher, progress, retry_name=retry_name)
 
     def due(self) -> bool:
         return bool(self._outdated()) or super().due()
 
     def _outdated(self) -> list[PluginEntry]:
-        """Plugins that are not what they were, whose workers live: nobody calls those any more."""
+        """Plugins that have changed and whose old workers still run. Nobody calls these workers any more."""
         return [one for one in self._workers if one not in self._seen]
 
     def places(self) -> Iterable[str]:
@@ -160,27 +160,27 @@ class PythonPlugins(DescribingSource[PluginEntry]):
     async def describe(self, file: PluginEntry, launcher: AskingLauncher, seconds: float) -> CacheEntry:
         from haft.sources.brief_run import run_briefly, stderr_summary
         from haft.sources.python.frames import new_marker
-        from haft.sources.python_plugin.worker import Hearing, request_of, worker_command
+        from haft.sources.python_plugin.worker import WorkerListener, request_of, worker_command
 
         marker = new_marker()
         request = request_of(file, marker, self._policy, self._root, describe=True)
         output = await run_briefly(worker_command(file, request), launcher, seconds=seconds)
-        hearing = Hearing(marker)
-        hearing.output("stdout", output.stdout)
+        listener = WorkerListener(marker)
+        listener.output("stdout", output.stdout)
         known: CacheEntry = {"identity": file.identity}
-        ready = next((one["ready"] for one in hearing.said if isinstance(one.get("ready"), list)), None)
+        ready = next((one["ready"] for one in listener.messages if isinstance(one.get("ready"), list)), None)
         if ready is not None and not output.is_too_long:
             return {**known, "tools": self._policy.secrets.masked(ready[:MOST_TOOLS])}
-        failed = next((str(one["failed"]) for one in hearing.said if "failed" in one), None)
+        failed = next((str(one["failed"]) for one in listener.messages if "failed" in one), None)
         stderr = self._policy.secrets.masked_bytes(output.stderr)
         if output.start_failure is not None:
-            known["problem"] = f"it could not be asked what it is: {output.start_failure}"
+            known["problem"] = f"it could not be described: {output.start_failure}"
         elif output.timed_out:
-            known["problem"] = f"it did not say what tools it has within {seconds:.2g} s"
+            known["problem"] = f"it did not list its tools within {seconds:.2g} s"
         elif output.is_too_long:
-            known["problem"] = "it said more than anyone reads when asked what tools it has"
+            known["problem"] = "it printed too much when it listed its tools"
         else:
-            known["problem"] = f"it could not be loaded: {failed or stderr_summary(stderr) or 'it said nothing'}"
+            known["problem"] = f"it could not be loaded: {failed or stderr_summary(stderr) or 'it printed no reason'}"
             known["needsConfig"] = any(why in (failed or "") for why in self._policy.unset.values())
         known["problem"] = self._policy.secrets.masked_text(known["problem"])
         known["passing"] = output.is_machine_fault or (output.timed_out and seconds < FAIR_SECONDS)
@@ -190,11 +190,11 @@ class PythonPlugins(DescribingSource[PluginEntry]):
         for schema in known["tools"]:
             yield self._tool(file, schema)
 
-    def bare(self, file: PluginEntry, known: Mapping[str, Any]) -> ToolSpec:
+    def undescribed_spec(self, file: PluginEntry, known: Mapping[str, Any]) -> ToolSpec:
         return _bare(file)
 
     def cure(self, spec: ToolSpec) -> str:
-        return f"it comes from {spec.origin}: mend it there"
+        return f"it comes from {spec.origin}: fix it there"
 
     async def close(self) -> None:
         """End every worker."""
@@ -207,9 +207,9 @@ class PythonPlugins(DescribingSource[PluginEntry]):
             spec = _spec(each, schema)
         except ValueError as error:
             return Found(_bare(each), None, "broken", f"{each.path}: {error}")
-        except Exception as error:  # Whatever it says of itself, it is this plugin's fault alone.
+        except Exception as error:  # A bad description must break only this plugin.
             return Found(
-                _bare(each), None, "broken", f"{each.path}: what it says cannot be understood ({error!r})"[:300]
+                _bare(each), None, "broken", f"{each.path}: its description cannot be understood ({error!r})"[:300]
             )
         if each.is_functions:
             return Found(spec, FunctionTool(spec, each.path, schema["function"]))
@@ -221,11 +221,11 @@ class PythonPlugins(DescribingSource[PluginEntry]):
 
 
 def _spec(each: PluginEntry, schema: Any) -> ToolSpec:
-    """The spec of what a plugin calls a tool; `ValueError` with a sentence where it is none."""
+    """The spec of a tool that a plugin describes. Raises `ValueError` with a message if the description is wrong."""
     if isinstance(schema, dict) and not each.is_functions and isinstance(schema.get("function"), dict):
         schema = {**schema["function"]}
     if not isinstance(schema, dict) or not isinstance(schema.get("name"), str) or not is_tool_name(schema["name"]):
-        raise ValueError("a tool that it has has no name that a tool may have")
+        raise ValueError("one of its tools has no valid name: use 1 to 64 letters, digits, `_` and `-`")
     name = schema["name"]
     description = schema.get("description", "")
     parameters = schema.get("parameters") or schema.get("input_schema") or schema.get("inputSchema") or {}
@@ -233,19 +233,19 @@ def _spec(each: PluginEntry, schema: Any) -> ToolSpec:
         raise ValueError(f"`{name}` needs a text as description, and a JSON Schema as parameters")  # noqa: TRY004  all the same
     parameters = {"type": "object", "properties": {}, **parameters}
     if (why := excess(parameters)) is not None:
-        raise ValueError(f"the parameters of `{name}` are too much: {why}")
+        raise ValueError(f"the parameters of `{name}` are too complex: {why}")
     try:
         validator_for(parameters)
     except BadConfig as error:
         raise ValueError(f"the parameters of `{name}`: {error.message}") from None
     grants = each.reference.grant
-    # A yes holds for what the process may reach, too.
+    # An approval also covers what the process may access.
     reach = [grants.to_json()] if grants != NO_GRANTS else []
     definition = json.dumps([name, description, parameters, *reach], sort_keys=True)
     effects = schema.get("effects")
     timeout = schema.get("timeout")
     if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
-        raise ValueError(f"the timeout of `{name}` is no number of seconds")
+        raise ValueError(f"the timeout of `{name}` is not a positive number of seconds")
     if each.is_functions and not isinstance(schema.get("function"), str):
         raise ValueError(f"`{name}` names no function")
     return ToolSpec(
@@ -274,7 +274,7 @@ def _spec(each: PluginEntry, schema: Any) -> ToolSpec:
 
 
 def _bare(each: PluginEntry) -> ToolSpec:
-    """What can be said of a plugin that has not spoken."""
+    """The spec of a plugin without a description."""
     stem = os.path.splitext(os.path.basename(each.path))[0]
     return ToolSpec(
         name=clean_tool_name(stem),

@@ -1,4 +1,4 @@
-"""The host's side of a plugin's worker: starts it, hands it one call after another, and hears what it says."""
+"""The host's side of a plugin's worker: starts it, sends it one call after another, and reads its messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from haft.contracts import (
     ToolContext,
 )
 from haft.sources.bash_plugin.tool import Policy
-from haft.sources.python.frames import END, PART, STDERR, Frames, new_marker
+from haft.sources.python.frames import END, PART, STDERR, FrameReader, new_marker
 from haft.sources.python.isolated import LARGEST_MESSAGE, search_path, worker_argv
 from haft.sources.python.results import to_json, to_text, valid_text
 from haft.sources.python.worker_calls import WorkerCalls
@@ -37,13 +37,13 @@ PROGRAM: Final = (
     "sys.path[:] = request['path_of_host']; "
     "from haft.sources.python_plugin.program import main; main(request)"
 )
-"""Its first line is read byte by byte: what follows is for whoever reads then."""
+"""Reads its first line byte by byte, so that the following lines stay in the pipe for later readers."""
 
 
 def request_of(
     entry: PluginEntry, marker: bytes, policy: Policy, root: str, *, describe: bool, once: bool = False
 ) -> bytes:
-    """The first line that a worker reads. With `once` it answers one call."""
+    """The first line that a worker reads. With `once` the worker carries out one call."""
     request = {
         "marker": marker.hex(),
         "path_of_host": search_path(),
@@ -61,15 +61,15 @@ def request_of(
 
 
 def worker_command(entry: PluginEntry, stdin: bytes) -> Command:
-    """What starts a worker."""
+    """The command that starts a worker."""
     python, *modes = worker_argv()[:-1]
-    # The last word is for whoever looks at what runs.
+    # The last word is only for people who list processes.
     words = [python, *modes, PROGRAM, entry.path]
     return Command(words, stdin=stdin, readable=tuple(dict.fromkeys(_readable(entry))))
 
 
 def _readable(entry: PluginEntry) -> Iterator[str]:
-    """Python, haft, and the plugin's own files."""
+    """The paths of Python, of haft, and of the plugin's own files."""
     yield from (sys.prefix, sys.base_prefix, os.path.dirname(sys.executable))
     yield from sys.modules[__name__.partition(".")[0]].__path__
     home = os.path.realpath(os.path.expanduser("~")) + "/"
@@ -78,15 +78,15 @@ def _readable(entry: PluginEntry) -> Iterator[str]:
             yield place
 
 
-class Hearing:
-    """The sink of a worker's output: messages are kept, the rest goes to whoever's call it is."""
+class WorkerListener:
+    """Receives a worker's output: keeps its messages, and passes other output to the current call."""
 
     def __init__(self, marker: bytes) -> None:
         self.context: ToolContext | None = None
         self.answer: asyncio.Future[Mapping[str, Any]] | None = None
-        self.said: list[Mapping[str, Any]] = []
+        self.messages: list[Mapping[str, Any]] = []
         self.calls = WorkerCalls()
-        self._frames = Frames(marker, lambda data: self._output("stdout", data), self._piece)
+        self._frames = FrameReader(marker, lambda data: self._output("stdout", data), self._piece)
         self._message = bytearray()
 
     def output(self, stream: Stream, data: bytes) -> None:
@@ -115,35 +115,35 @@ class Hearing:
                 self._hear(message)
 
     def _hear(self, message: bytes) -> None:
-        # What a plugin does to its own process it can also do to these messages: nothing is taken on trust.
+        # A plugin can forge these messages, so every field is checked.
         if len(message) > LARGEST_MESSAGE:
             message = json.dumps(
                 {"answer": {"failure": f"its result is larger than {LARGEST_MESSAGE:_} bytes"}}
             ).encode()
         try:
-            said = json.loads(message)
+            fields = json.loads(message)
         except (ValueError, RecursionError):
             return
-        if not isinstance(said, dict):
+        if not isinstance(fields, dict):
             return
-        if self.context is not None and ("call" in said or "progress" in said):
-            self._during_call(said, self.context)
-        elif "answer" in said and self.answer is not None and not self.answer.done():
-            self.answer.set_result(said["answer"] if isinstance(said["answer"], dict) else {})
-        elif len(self.said) < 10:
-            self.said.append(said)
+        if self.context is not None and ("call" in fields or "progress" in fields):
+            self._during_call(fields, self.context)
+        elif "answer" in fields and self.answer is not None and not self.answer.done():
+            self.answer.set_result(fields["answer"] if isinstance(fields["answer"], dict) else {})
+        elif len(self.messages) < 10:
+            self.messages.append(fields)
 
-    def _during_call(self, said: Mapping[str, Any], context: ToolContext) -> None:
-        with contextlib.suppress(TypeError, ValueError, LookupError):  # It is no word of ours.
-            if "call" in said:
-                self.calls.make(said["call"], context)
+    def _during_call(self, message: Mapping[str, Any], context: ToolContext) -> None:
+        with contextlib.suppress(TypeError, ValueError, LookupError):  # The message is malformed.
+            if "call" in message:
+                self.calls.make(message["call"], context)
             else:
-                word = said["progress"]
-                context.progress(str(word["message"]), fraction=word["fraction"], **word["facts"])
+                progress = message["progress"]
+                context.progress(str(progress["message"]), fraction=progress["fraction"], **progress["facts"])
 
 
 class PluginWorker:
-    """One process for one plugin, started at its first call. Its calls come one after another."""
+    """One process for one plugin, started at its first call. It carries out one call after another."""
 
     def __init__(self, entry: PluginEntry, policy: Policy, root: str, launcher: SessionLauncher | None) -> None:
         self._entry = entry
@@ -153,85 +153,85 @@ class PluginWorker:
         self._turn: asyncio.Lock | None = None
         self._starting = asyncio.Lock()
         self._session: Session | None = None
-        self._hearing: Hearing | None = None
+        self._listener: WorkerListener | None = None
 
     async def call(self, tool: str, arguments: Mapping[str, Any], context: ToolContext) -> Answer:
-        """Have one tool called. A call that is cancelled takes the process with it, and what it kept in its state."""
+        """Call one tool. Cancelling a call ends the process, and its state is lost."""
         self._turn = self._turn or asyncio.Lock()
-        if self._hearing is not None and self._hearing.context is not None:
-            busy = self._hearing.context.run
+        if self._listener is not None and self._listener.context is not None:
+            busy = self._listener.context.run
             if busy in context.chain:
                 raise Deadlock(
-                    f"`{tool}` was not called: calls of one plugin come one after another, and {busy}, which is"
-                    " one of them, waits for this one"
+                    f"`{tool}` was not called: a plugin carries out one call after another, and its current call {busy}"
+                    " waits for this one"
                 )
         async with self._turn:
-            session, hearing = await self._alive()
-            hearing.context = context
-            hearing.answer = asyncio.get_running_loop().create_future()
-            hearing.calls.begun(session.send)
+            session, listener = await self._alive()
+            listener.context = context
+            listener.answer = asyncio.get_running_loop().create_future()
+            listener.calls.begun(session.send)
             over = asyncio.ensure_future(session.ended())
             try:
                 await session.begin_call()
                 session.send(_request(tool, arguments, context))
-                await asyncio.wait((over, hearing.answer), return_when=asyncio.FIRST_COMPLETED)
-                if not hearing.answer.done():
+                await asyncio.wait((over, listener.answer), return_when=asyncio.FIRST_COMPLETED)
+                if not listener.answer.done():
                     return await self._died(tool, over)
-                for _ in range(3):  # What it wrote before is heard before.
+                for _ in range(3):  # Let the loop read output that was written before the answer.
                     await asyncio.sleep(0)
-                return _answer(hearing.answer.result())
+                return _answer(listener.answer.result())
             except asyncio.CancelledError:
                 await self.end()
                 raise
             finally:
                 over.cancel()
-                hearing.context = None
-                hearing.answer = None
+                listener.context = None
+                listener.answer = None
 
     async def call_alone(self, tool: str, arguments: Mapping[str, Any], context: ToolContext) -> Answer:
-        """Have one tool called by a process that is started for this call, within what confines the call."""
-        hearing = Hearing(marker := new_marker())
-        hearing.context, hearing.answer = context, asyncio.get_running_loop().create_future()
+        """Call one tool in a process that is started for this call, within the call's confinement."""
+        listener = WorkerListener(marker := new_marker())
+        listener.context, listener.answer = context, asyncio.get_running_loop().create_future()
         first = request_of(self._entry, marker, self.policy, self._root, describe=False, once=True)
         command = worker_command(self._entry, first + _request(tool, arguments, context))
-        end = await context.launcher.run(replace(command, begun=hearing.calls.begun), hearing)
-        return _answer(hearing.answer.result()) if hearing.answer.done() else _ended(tool, hearing, end.code)
+        end = await context.launcher.run(replace(command, begun=listener.calls.begun), listener)
+        return _answer(listener.answer.result()) if listener.answer.done() else _ended(tool, listener, end.code)
 
     @property
     def session(self) -> Session | None:
-        """The process, where there is one or was one until just now."""
+        """The process, if there is one or one has just ended."""
         return self._session
 
     @property
     def busy_with(self) -> RunId | None:
-        """The run of the call that it answers now."""
-        return None if self._hearing is None or self._hearing.context is None else self._hearing.context.run
+        """The run of the call that it is carrying out."""
+        return None if self._listener is None or self._listener.context is None else self._listener.context.run
 
     @property
     def is_busy(self) -> bool:
         return self._turn is not None and self._turn.locked()
 
     async def started(self) -> Session:
-        """The process, started where there is none."""
+        """The process; it is started if needed."""
         return (await self._alive())[0]
 
-    async def _alive(self) -> tuple[Session, Hearing]:
+    async def _alive(self) -> tuple[Session, WorkerListener]:
         async with self._starting:
             return await self._found()
 
-    async def _found(self) -> tuple[Session, Hearing]:
-        if self._session is not None and self._hearing is not None and not self._session.is_over:
-            return self._session, self._hearing
+    async def _found(self) -> tuple[Session, WorkerListener]:
+        if self._session is not None and self._listener is not None and not self._session.is_over:
+            return self._session, self._listener
         assert self._launcher is not None
         marker = new_marker()
-        self._hearing = Hearing(marker)
+        self._listener = WorkerListener(marker)
         first = request_of(self._entry, marker, self.policy, self._root, describe=False)
         grant = self._entry.reference.grant
-        self._session = await self._launcher.start(worker_command(self._entry, first), self._hearing, grant)
-        return self._session, self._hearing
+        self._session = await self._launcher.start(worker_command(self._entry, first), self._listener, grant)
+        return self._session, self._listener
 
     async def _died(self, tool: str, over: asyncio.Future[Any]) -> Answer:
-        assert self._hearing is not None
+        assert self._listener is not None
         self._session = None
         try:
             code = (await over).code
@@ -239,7 +239,7 @@ class PluginWorker:
             return Answer(failure=error.failure(), hit=getattr(error, "limit", None))
         except (Exception, asyncio.CancelledError) as error:
             return Answer(failure=Failure("tool-failed", f"the worker process of `{tool}` ended: {error}"))
-        return _ended(tool, self._hearing, code)
+        return _ended(tool, self._listener, code)
 
     async def end(self) -> None:
         """End the process, if there is one."""
@@ -249,7 +249,7 @@ class PluginWorker:
 
 
 def _request(tool: str, arguments: Mapping[str, Any], context: ToolContext) -> bytes:
-    """The line by which a worker is told of a call."""
+    """The line that sends a call to a worker."""
     request = {
         "tool": tool,
         "arguments": dict(arguments),
@@ -259,17 +259,17 @@ def _request(tool: str, arguments: Mapping[str, Any], context: ToolContext) -> b
     return json.dumps(request).encode("ascii") + b"\n"
 
 
-def _ended(tool: str, hearing: Hearing, code: int) -> Answer:
-    """What is said of a worker that ended before it answered."""
-    why = next((said["failed"] for said in hearing.said if isinstance(said.get("failed"), str)), None)
+def _ended(tool: str, listener: WorkerListener, code: int) -> Answer:
+    """The answer for a worker that ended before it answered."""
+    why = next((each["failed"] for each in listener.messages if isinstance(each.get("failed"), str)), None)
     what = f"could not be loaded: {why}" if why else f"exited {code} before it answered"
     return Answer(exit_code=code, failure=Failure("tool-failed", f"the worker process of `{tool}` {what}"))
 
 
-def _answer(said: Mapping[str, Any]) -> Answer:
-    if said.get("failure") is not None:
-        why = valid_text(str(said["failure"]))
+def _answer(message: Mapping[str, Any]) -> Answer:
+    if message.get("failure") is not None:
+        why = valid_text(str(message["failure"]))
         why = why if len(why) <= LONGEST_FAILURE else f"{why[:LONGEST_FAILURE]}…"
         return Answer(failure=Failure("tool-failed", why))
-    result = to_json(said.get("result"))
+    result = to_json(message.get("result"))
     return Answer(text=to_text(result), result=None if isinstance(result, str) else result)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from haft.sources.checks.descriptions import check_description
-from haft.sources.checks.files import check_file, look
+from haft.sources.checks.files import check_file, inspect_file
 from haft.sources.checks.findings import Finding, Report
 from haft.sources.checks.hidden import hidden_in_definition
 from haft.sources.skills.front_matter import FrontMatter, read_front_matter
@@ -19,12 +19,12 @@ KIND: Final = "skill"
 def check_skill(folder: str) -> Report:
     """The front matter, and who may change it."""
     path = os.path.join(folder, SKILL_FILE)
-    looked = look(path)
-    if isinstance(looked, Finding):
-        return Report(folder, KIND, None, [looked])
-    matter = read_front_matter(looked.content)
+    inspected = inspect_file(path)
+    if isinstance(inspected, Finding):
+        return Report(folder, KIND, None, [inspected])
+    matter = read_front_matter(inspected.content)
     own = os.path.basename(os.path.abspath(folder))
-    found = [*check_file(looked), *_check_matter(matter, own)]
+    found = [*check_file(inspected), *_check_matter(matter, own)]
     if matter.description:
         found += check_description(matter.description)
         found += hidden_in_definition("", matter.description, {})

@@ -13,7 +13,7 @@ from haft.contracts import CallError
 from haft.values import dataclass
 
 if TYPE_CHECKING:
-    from haft.sources.skills.skill_files import OwnFiles
+    from haft.sources.skills.skill_files import SkillFiles
 
 SKILL_FILE: Final = "SKILL.md"
 TOOL_FOLDERS: Final = ("tools", "toolbox")
@@ -74,11 +74,11 @@ class Skill:
                 found.setdefault(real, path)
         return tuple(found.values())
 
-    def files(self) -> OwnFiles:
+    def files(self) -> SkillFiles:
         """Its files, for reading."""
-        from haft.sources.skills.skill_files import OwnFiles
+        from haft.sources.skills.skill_files import SkillFiles
 
-        return OwnFiles(self.folder, self.within)
+        return SkillFiles(self.folder, self.within)
 
     def tool_files(self) -> list[str]:
         """The files that may be tools, relative to the skill's folder."""
@@ -88,7 +88,7 @@ class Skill:
             with suppress(OSError, CallError), files.directory(folder) as opened, os.scandir(opened) as entries:
                 names = sorted(entry.name for entry in islice(entries, _MOST_LOOKED_AT) if _may_be_tool(entry))
                 paths = [f"{folder}/{name}" for name in names]
-                found += [path for path in paths if self.within is None or files.stays(path)]
+                found += [path for path in paths if self.within is None or files.is_reachable(path)]
         return found[:_MOST_LISTED]
 
     def references(self) -> list[str]:
@@ -116,7 +116,7 @@ def _may_be_tool(entry: os.DirEntry[str]) -> bool:
     return not entry.name.startswith(".") and not is_data(entry.name) and entry.is_file()
 
 
-def _texts(files: OwnFiles) -> Iterator[str]:
+def _texts(files: SkillFiles) -> Iterator[str]:
     """Texts beneath the folder: no links, nothing hidden, none of what is no reference. However large it is, only so
     much is looked at; `references/` before the rest."""
     left = _MOST_LOOKED_AT

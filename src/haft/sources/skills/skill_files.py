@@ -15,7 +15,7 @@ from haft.contracts import CallError, PathEscapes
 from haft.files import Root, shown
 
 
-class OwnFiles:
+class SkillFiles:
     """What lies beneath a skill's folder. Paths are relative to that."""
 
     def __init__(self, folder: str, within: tuple[str, str] | None) -> None:
@@ -55,7 +55,7 @@ class OwnFiles:
             raise PathEscapes(shown(path[:200]), f"it is not in the skill's folder `{shown(own)}`")
         return found
 
-    def stays(self, path: str) -> bool:
+    def is_reachable(self, path: str) -> bool:
         """Whether a path leads to something that a walk may reach at all: for a skill of the workspace, in there."""
         try:
             self._root.locate(os.path.join(self._inside, path))

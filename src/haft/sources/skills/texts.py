@@ -8,7 +8,7 @@ from typing import Final
 from haft.contracts import BadUsage, CallError, PathEscapes, near_miss
 from haft.files import shown
 from haft.sources.skills.skill import LARGEST_TEXT, REFERENCES, SERVERS_FILE, SKILL_FILE, Skill
-from haft.sources.skills.skill_files import OwnFiles
+from haft.sources.skills.skill_files import SkillFiles
 
 _MOST_NAMED: Final = 30
 _MOST_SERVERS: Final = 100
@@ -60,7 +60,7 @@ def server_names(skill: Skill) -> list[str]:
     return sorted(servers)[:_MOST_SERVERS]
 
 
-def _found(skill: Skill, files: OwnFiles, reference: str) -> str:
+def _found(skill: Skill, files: SkillFiles, reference: str) -> str:
     """The path that is meant: as it was given, or a file of references/ with or without its ending."""
     wanted = reference.strip().removeprefix("@").removeprefix("./")
     candidates = [wanted, f"{wanted}.md"]

@@ -36,7 +36,7 @@ from haft.contracts import (
 )
 from haft.files import HeldLock, try_take
 from haft.sandbox import CACHES, home_of, is_below
-from haft.sources.agent_studio import NAME, Requirements, read_requirements, understood
+from haft.sources.agent_studio import NAME, Requirements, parse_requirements, read_requirements
 from haft.storage import StateHome
 from haft.toolsets.environments.build_sandbox import sandbox_around
 from haft.toolsets.environments.installer import (
@@ -92,7 +92,7 @@ class Making:
         """Make the environment of a folder, unless `current` says that someone else just did. `ToolFailed` where it
         cannot be made: then nothing of it is left."""
         content = read_requirements(real)
-        wanted = understood(content, allow_builds=self._builds_anything)
+        wanted = parse_requirements(content, allow_builds=self._builds_anything)
         may_build = self._may_build(content)
         StateHome(self.state_home).prepare()
         async with self._locked(real):

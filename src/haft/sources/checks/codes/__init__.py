@@ -1,6 +1,6 @@
-"""Everything that can be found, in one table: each thing has a code that stays, a level and an explanation.
+"""All codes that checks can report, in one table. A code never changes; it has a level and an explanation.
 
-`haft tools check --explain` and the reference page print it. What a check finds carries one of these codes.
+`haft tools check --explain` and the reference page print this table. Every finding has one of these codes.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from typing import Final
 
 from haft.contracts import BadUsage, near_miss
 from haft.sources.checks.codes.definitions import DEFINITIONS
-from haft.sources.checks.codes.describe import ASKING
+from haft.sources.checks.codes.describe import DESCRIBE
 from haft.sources.checks.codes.files import FILES
 from haft.sources.checks.codes.formats import FORMATS
 from haft.sources.checks.codes.model import Code, Level
 
-CODES: Final[dict[str, Code]] = {each.code: each for each in (*FILES, *ASKING, *DEFINITIONS, *FORMATS)}
+CODES: Final[dict[str, Code]] = {each.code: each for each in (*FILES, *DESCRIBE, *DEFINITIONS, *FORMATS)}
 
 
 def code_of(word: str, others: Iterable[Code] = ()) -> Code:
-    """The code of that name, in the table or among the `others` that formats have; `BadUsage` with the near miss where
-    there is none."""
+    """The code with that name, from the table or from `others`, the codes of single formats. Raises `BadUsage` with the
+    most similar name if there is none."""
     known = CODES | {each.code: each for each in others}
     if word in known:
         return known[word]

@@ -1,4 +1,4 @@
-"""Codes about files: what can be seen without starting anything."""
+"""Codes about files: problems that haft sees without starting anything."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ FILES: Final = (
         "not-a-file",
         "error",
         "A toolbox holds something that is not a file.",
-        "A fifo, a socket or a device cannot be run, and opening one can block or act. Nothing was opened. Remove it, "
-        "or put the program itself there.",
+        "A fifo, a socket or a device cannot be run, and opening one can block or have an effect. haft did not open "
+        "it. Remove it, or put the program itself there.",
         "mkfifo .agents/tools/run_tests",
         "cp run_tests .agents/tools/run_tests",
     ),
@@ -20,8 +20,8 @@ FILES: Final = (
         "dangling-link",
         "error",
         "A link leads nowhere.",
-        "What the link names does not exist or cannot be reached, so there is no tool. Mend the link or remove it; a "
-        "relative link is read from the directory that it lies in.",
+        "The target of the link does not exist or cannot be reached, so there is no tool. Fix the link or remove it; a "
+        "relative link starts at the directory that it lies in.",
         "ln -s /old/place/run_tests .agents/tools/run_tests",
         "ln -s ../../scripts/run_tests .agents/tools/run_tests",
     ),
@@ -29,8 +29,8 @@ FILES: Final = (
         "leads-out",
         "error",
         "A tool of the workspace is a link out of it.",
-        "A workspace brings its own files and does not make tools of others: whoever wrote it could name any program "
-        "of yours. The tool is not loaded. Copy the file, or add its directory to AMP_TOOLBOX or to `toolbox.paths` "
+        "A workspace may make tools only of its own files: otherwise its author could turn any program of yours into a "
+        "tool. The tool is not loaded. Copy the file, or add its directory to AMP_TOOLBOX or to `toolbox.paths` "
         "of your own configuration.",
         "ln -s /usr/local/bin/deploy .agents/tools/deploy",
         "cp /usr/local/bin/deploy .agents/tools/deploy",
@@ -39,7 +39,7 @@ FILES: Final = (
         "unreadable",
         "error",
         "A file cannot be read.",
-        "Nothing can be said of a file that may not be read, and most interpreters cannot run it either.",
+        "haft cannot check a file that it may not read, and most interpreters cannot run it either.",
         "chmod 000 run_tests",
         "chmod u+r run_tests",
     ),
@@ -47,7 +47,8 @@ FILES: Final = (
         "file-name",
         "error",
         "The name of a file is not UTF-8.",
-        "Such a name cannot be written in a report, a rule or a record, and it is not started. Rename the file.",
+        "Such a name cannot be written in a report, a rule or the audit log, so haft does not start the file. Rename "
+        "it.",
         "a name with the byte FF",
         "run_tests",
     ),
@@ -66,9 +67,8 @@ FILES: Final = (
         "no-shebang",
         "warning",
         "A script does not say which interpreter runs it.",
-        "The kernel starts a script only when its first line is `#!` and an interpreter. haft runs such a file with "
-        "`/bin/sh`, as shells do; other hosts cannot start it, and what is written for another shell or language "
-        "breaks.",
+        "The kernel starts a script only if its first line is `#!` and an interpreter. haft runs a script without "
+        "that line with `/bin/sh`, as shells do. Other hosts cannot start it, and a script in another language fails.",
         "echo 'name: run_tests'",
         "#!/usr/bin/env bash\necho 'name: run_tests'",
     ),
@@ -76,8 +76,8 @@ FILES: Final = (
         "interpreter-missing",
         "error",
         "The interpreter that the first line names is not on this machine.",
-        "The file cannot be started without it. Install it, or name one that is there; `/usr/bin/env NAME` finds it "
-        "wherever PATH has it.",
+        "The file cannot be started without its interpreter. Install it, or name one that exists; `/usr/bin/env NAME` "
+        "finds it anywhere in PATH.",
         "#!/usr/local/bin/bun",
         "#!/usr/bin/env bun",
     ),
@@ -85,9 +85,9 @@ FILES: Final = (
         "crlf-shebang",
         "error",
         "The first line ends with a carriage return.",
-        "The kernel takes the carriage return for a part of the interpreter's name, so the script is not found to be "
-        "startable, with a message that shows nothing of it. It comes from an editor or a checkout with Windows line "
-        "ends. `--fix` makes every CRLF of the script a plain line end and changes no other byte.",
+        "The kernel reads the carriage return as part of the interpreter's name, so the script cannot be started, and "
+        "the error message does not show the reason. An editor or a checkout with Windows line ends causes this. "
+        "`--fix` replaces every CRLF of the script by a plain line end and changes no other byte.",
         "#!/usr/bin/env bash\\r\\n",
         "#!/usr/bin/env bash\\n",
         fixable=True,
@@ -96,8 +96,8 @@ FILES: Final = (
         "bom-shebang",
         "error",
         "A byte order mark stands before `#!`.",
-        "The kernel looks at the first two bytes. An invisible byte order mark before them makes the script one "
-        "without an interpreter. `--fix` takes the three bytes away.",
+        "The kernel checks the first two bytes. With an invisible byte order mark before `#!`, the script has no "
+        "interpreter. `--fix` removes the three bytes.",
         "EF BB BF 23 21 …",
         "23 21 …",
         fixable=True,
@@ -105,9 +105,9 @@ FILES: Final = (
     Code(
         "world-writable",
         "error",
-        "Everybody on this machine can change what runs.",
-        "A file that anyone may write, or that lies in a directory where anyone may replace it, is a tool of whoever "
-        "came last. `--fix` takes the right to write away from others and leaves owner and group as they are.",
+        "Everybody on this machine can change the tool.",
+        "Anyone may write this file, or replace it in its directory, and so decide what the tool does. `--fix` removes "
+        "the write permission of others and leaves owner and group unchanged.",
         "-rwxrwxrwx run_tests",
         "-rwxr-xr-x run_tests",
         fixable=True,
@@ -115,10 +115,10 @@ FILES: Final = (
     Code(
         "hidden-characters",
         "error",
-        "A text or the source holds characters that nobody sees.",
-        "Marks that turn the direction of writing, characters of no width, tag characters and terminal escapes make a "
-        "text say something else to a model or an interpreter than to the person who approves it. Write what is meant "
-        "with visible characters; in source, as an escape such as `\\u202e`.",
+        "A text or the source has characters that people do not see.",
+        "Marks that change the direction of writing, characters without width, tag characters and terminal escapes "
+        "make a text mean one thing to a model or an interpreter, and another to the person who approves it. Use "
+        "visible characters; in source, an escape such as `\\u202e`.",
         '"Read a file.<U+200B><U+E0049>…"',
         '"Read a file."',
     ),

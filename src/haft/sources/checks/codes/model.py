@@ -1,4 +1,4 @@
-"""What a code is."""
+"""The type of one code."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Level = Literal["error", "warning", "note"]
-"""An error keeps a tool from working or is dangerous, a warning makes it worse, a note is good to know."""
+"""An error: the tool does not work, or is dangerous. A warning: the tool works less well. A note: good to know."""
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One thing that can be found."""
+    """One kind of finding."""
 
     code: str
     level: Level
     meaning: str
-    """In one sentence."""
+    """One sentence."""
     explanation: str
     """Why it matters, and what to do."""
     bad: str
-    """What has it."""
+    """An example that has the problem."""
     good: str
-    """What has not."""
+    """The example without the problem."""
     fixable: bool = False
-    """Whether `--fix` can mend it."""
+    """Whether `--fix` can fix it."""
 
     def to_json(self) -> dict[str, Any]:
         return {
