@@ -104,7 +104,7 @@ def test_a_failure_has_the_programs_exit_code_and_words(repository):
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
-    [({}, "name"), ({"name": "a\0b"}, "holds a NUL"), ({"name": "a", "nmae": "b"}, "nmae")],
+    [({}, "name"), ({"name": "a\0b"}, "has a NUL"), ({"name": "a", "nmae": "b"}, "nmae")],
 )
 def test_what_cannot_be_passed_is_refused_before_anyone_is_asked(repository, arguments, sentence):
     repository.user('[cli.git]\nspec = "./git.toml"\n')
@@ -210,7 +210,7 @@ def test_what_a_clone_brings_does_not_answer_for_what_a_person_means(places):
 def test_a_spec_that_is_no_file_is_not_waited_for(places):
     os.mkfifo(places.workspace / "spec.toml")
     places.own('[cli.x]\nspec = "./spec.toml"\n')
-    assert "it is no regular file" in places.found()["x"].reason
+    assert "it is not a regular file" in places.found()["x"].reason
 
 
 WRONG = [

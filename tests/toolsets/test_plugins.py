@@ -458,10 +458,14 @@ async def test_a_preview_is_one_line_beside_the_arguments_and_a_failing_one_is_n
 # What they say of themselves.
 
 BAD = {
-    "noise": (script("noise", schema="echo hello; printf '{}'"), "`schema` does not print JSON", "print one JSON object"),
+    "noise": (
+        script("noise", schema="echo hello; printf '{}'"),
+        "`schema` does not print JSON",
+        "print one JSON object",
+    ),
     "silent": (script("silent", schema=":"), "`schema` prints nothing", "print one JSON object"),
     "fails": (script("fails", schema="echo no >&2; exit 3"), "`schema` exited 3", "stderr: no"),
-    "flood": (script("flood", schema="yes"), "it said more than anyone reads", "print one JSON object"),
+    "flood": (script("flood", schema="yes"), "printed too much", "print one JSON object"),
     "two_tools": (script("two_tools", tools=[{}, {}]), "its schema has 2 tools", "a file of its own"),
     "mismatched": (script("mismatched", id="other"), "its `id` is `other`", "give both the same name"),
     "odd_mode": (script("odd_mode", args_mode="stdin"), '`args_mode` is "stdin"', "flags, positional, json"),

@@ -367,14 +367,14 @@ def test_a_single_template_without_a_manifest_is_called_as_its_folder_or_as_said
     root = zip_of(("tool.py", SOURCE), ("requirements.txt", ""), said="", good=False)
     refused(root, place, "there is no workflow_template.json in it")
     assert install(str(root), str(place), name="Other").templates[0].name == "Other"
-    refused(zip_of(said="", folder="a-b"), place, "`a-b` is no name for a template")
+    refused(zip_of(said="", folder="a-b"), place, "`a-b` is not a valid template name")
 
 
 def test_a_single_template_may_get_another_name(zip_of, place):
     archive = zip_of(said=manifest(entry(name="bad_name")))
     refused(archive, place, "is `bad_name`")
     assert install(str(archive), str(place), name="Good Name").templates[0].name == "Good Name"
-    refused(archive, place, "is no name for a template", name="bad_name")
+    refused(archive, place, "is not a valid template name", name="bad_name")
     two = zip_of(said=manifest(entry(), entry("Other", "other")))
     refused(two, place, "a name is for one template, and there are 2", name="X")
 

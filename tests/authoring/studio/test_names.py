@@ -29,7 +29,7 @@ def test_only_alphanumeric_characters_and_spaces_are_allowed(name):
 def test_no_special_characters_underscores_or_hyphens(name):
     """No special characters, underscores, or hyphens."""
     assert not is_template_name(name)
-    with pytest.raises(BadUsage, match="is no name for a template"):
+    with pytest.raises(BadUsage, match="is not a valid template name"):
         check_template_name(name)
 
 

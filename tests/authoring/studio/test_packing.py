@@ -123,7 +123,7 @@ def test_the_docstring_and_the_name_are_errors_when_packing(make, target):
     refused("cannot be packed: studio-pack-docstring", make("a", SOURCE.split('"""')[2]), target=target)
     folder = make("a-b")
     refused("cannot be packed: studio-pack-name", folder, target=target)
-    refused("`a-b` is no name for a template", folder, target=target, name="a-b")
+    refused("`a-b` is not a valid template name", folder, target=target, name="a-b")
     assert pack([str(folder)], str(target), name="A B").templates[0].name == "A B"
 
 

@@ -95,11 +95,11 @@ def test_stdin_is_empty_unless_a_parameter_is_mapped_to_it(written, use, program
     [
         ("", "`text` is missing: What to say"),
         ({}, "`text` is missing: What to say"),
-        ("{", "stdin holds no JSON that can be read"),
-        ("[" * 100_000, "stdin holds no JSON that can be read"),
+        ("{", "stdin is not valid JSON"),
+        ("[" * 100_000, "stdin is not valid JSON"),
         ("[]", "the arguments must be one JSON object"),
         ({"text": "t", "txet": 1}, "there is no parameter `txet`; there are: text"),
-        ({"text": "a\0b"}, "`text` holds a NUL"),
+        ({"text": "a\0b"}, "`text` has a NUL"),
         ({"text": "t", "name": "c"}, "`name` must be one of a, b, not `c`"),
     ],
 )
@@ -159,7 +159,7 @@ def test_who_ends_the_wrapper_ends_the_program(tmp_path, written, program, bin_,
 def test_a_program_that_is_not_there_is_named(written, use):
     said = use(written(SPEC)["echoing-say"], {"text": "t"})
     assert said.returncode == 127
-    assert "`echoing` cannot be started" in said.stderr and "install `echoing`, or see to PATH" in said.stderr
+    assert "`echoing` cannot be started" in said.stderr and "install `echoing`, or fix PATH" in said.stderr
 
 
 def test_a_program_that_moved_is_found_and_a_pinned_one_is_not(tmp_path, use, program):

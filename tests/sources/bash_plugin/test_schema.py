@@ -93,7 +93,11 @@ WRONG = {
     "odd places": (said(**POSITIONAL, positional=["a"]), "`positional` is not a list of names", "write"),
     "twice": (said(**POSITIONAL, positional=[{"name": "a"}] * 2), "names a parameter twice", "name each once"),
     "too few places": (said(**POSITIONAL, positional=[]), "has no place for `a`", "name every parameter in it"),
-    "keys": (said(config_keys="user"), "its `config_keys` are not a list of names", 'write `"config_keys": ["my_key"]`'),
+    "keys": (
+        said(config_keys="user"),
+        "its `config_keys` are not a list of names",
+        'write `"config_keys": ["my_key"]`',
+    ),
     "odd keys": (said(config_keys=[1]), "its `config_keys` are not a list of names", "write"),
 }
 

@@ -64,8 +64,8 @@ def test_values_become_words(given, words):
         ({}, "`path` is missing: it is required"),
         ({"path": None}, "`path` is missing"),
         ({"path": "p", "pth": 1}, "there is no parameter `pth`; there are: path, count"),
-        ({"path": "a\0b"}, "`path` holds a NUL"),
-        ({"path": "\ud800"}, "`path` holds half of a character"),
+        ({"path": "a\0b"}, "`path` has a NUL"),
+        ({"path": "\ud800"}, "`path` has half of a character"),
         ({"path": ["a"]}, "`path` must be one string"),
         ({"path": {"a": 1}}, "`path` must be one string"),
         ({"path": "p", "count": "many"}, "`count` must be a whole number, not `many`"),
@@ -82,7 +82,7 @@ def test_values_become_words(given, words):
         ({"path": "p", "all": []}, "`all` must be true or false"),
         ({"path": "p", "how": "never"}, "`how` must be one of fast, slow, not `never`"),
         ({"path": "p", "many": ["a", ["b"]]}, "`many` must be one string"),
-        ({"path": "p", "many": ["a\0"]}, "`many` holds a NUL"),
+        ({"path": "p", "many": ["a\0"]}, "`many` has a NUL"),
         ({"path": "p", "text": ["a"]}, "`text` must be one string"),
     ],
 )
@@ -142,7 +142,7 @@ def test_nothing_stands_before_many_or_behind_them_unsaid():
         words_of(one, {"files": ["x", "y"]})
     assert words_of(one, {"mode": "m", "files": ["x"]})[0] == ["--", "m", "x"]
     one = command({"files": {"many": True, "required": False}, "to": {"required": False}}, words=[])
-    with pytest.raises(Refused, match="the last of `files` would be taken for it"):
+    with pytest.raises(Refused, match="would read the last of `files` as"):
         words_of(one, {"files": ["x", "y"]})
     with pytest.raises(Refused, match="`files` is missing"):
         words_of(one, {"to": "x"})

@@ -237,10 +237,10 @@ def test_a_single_command_and_one_that_is_loaded_when_it_is_wanted():
 @pytest.mark.parametrize(
     ("form", "found", "sentence"),
     [
-        ("click", 5, "it is a int, and no click or typer command"),
-        ("argparse", 5, "it is a int, and neither a parser nor a function that gives one"),
-        ("argparse", sys.exit, "the function gave no parser: SystemExit"),
-        ("argparse", dict, "it is a dict, and neither a parser nor a function that gives one"),
+        ("click", 5, "it is a int, not a click or typer command"),
+        ("argparse", 5, "it is a int, neither a parser nor a function that returns one"),
+        ("argparse", sys.exit, "the function returned no parser: SystemExit"),
+        ("argparse", dict, "it is a dict, neither a parser nor a function that returns one"),
     ],
 )
 def test_what_is_no_program_is_named(form, found, sentence):

@@ -63,7 +63,7 @@ def test_files_hidden_folders_and_missing_places_are_passed_over(place):
     [
         (
             "---\nname: other\ndescription: b\n---\n",
-            "it calls itself `other` and its folder `here`; give both one name",
+            "its name is `other` and its folder is `here`; give both the same name",
         ),
         ("---\nname: Not Good\ndescription: b\n---\n", "`Not Good` is no name"),
         ("nothing", "no front matter"),

@@ -95,7 +95,12 @@ def test_only_text_is_shown_and_not_too_much_of_it(read, folder):
     (folder / "references/nul.md").write_bytes(b"a\0b")
     (folder / "references/long.md").write_bytes(b"x" * 1_000_001)
     os.mkfifo(folder / "references/pipe.md")
-    for name, words in {"bytes": "is no text", "nul": "is no text", "long": "more than", "pipe": "named pipe"}.items():
+    for name, words in {
+        "bytes": "is not a text",
+        "nul": "is not a text",
+        "long": "more than",
+        "pipe": "named pipe",
+    }.items():
         with pytest.raises(BadUsage, match=words):
             read(name)
 

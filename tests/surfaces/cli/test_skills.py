@@ -70,7 +70,7 @@ def test_what_cannot_be_used_is_counted_and_explained(haft):
     assert "2 more cannot be used: `haft skills list --all` says why" in listed.err
     assert "other" not in listed.out and listed.out.count("same") == 2
     everything = haft("skills", "list", "--all").out
-    assert "it calls itself `other` and its folder `broken`; give both one name" in everything
+    assert "its name is `other` and its folder is `broken`; give both the same name" in everything
     assert f"shadowed  {loser} comes after {winner}" in everything
     facts = {(one["name"], one["provenance"]): one for one in haft("skills", "list", "--all", "--json").json}
     assert facts["other", "workspace"]["problem"] and not facts["other", "workspace"]["active"]
@@ -122,7 +122,7 @@ def test_show_as_json_has_everything(haft):
     }
     (folder / "mcp.json").write_text("[]")
     said = haft("skills", "show", "deploy", "notes", "--json")
-    assert said.json["text"] == "n" and said.json["mcpServers"] == [] and "is no map of servers" in said.err
+    assert said.json["text"] == "n" and said.json["mcpServers"] == [] and "is not a map of servers" in said.err
 
 
 def test_an_unknown_skill_is_named_with_the_near_miss_and_a_broken_one_with_its_reason(haft):

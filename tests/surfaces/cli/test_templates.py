@@ -123,7 +123,7 @@ def test_a_name_is_for_one_template(haft, made):
     said = haft("templates", "pack", str(made), str(made), "--to", "pack.zip", "--name", "A")
     assert said.code == 2 and "`--name` is for one template, and there are 2" in said.err
     said = haft("templates", "pack", str(made), "--to", "pack.zip", "--name", "a_b")
-    assert said.code == 2 and "`a_b` is no name for a template" in said.err
+    assert said.code == 2 and "`a_b` is not a valid template name" in said.err
 
 
 def test_a_last_word_of_six_letters_is_part_of_the_name(haft, configured):

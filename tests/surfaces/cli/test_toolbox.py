@@ -211,7 +211,7 @@ def test_a_directory_that_cannot_be_is_named(haft):
         (["--spec", "a.txt"], "a.txt cannot be understood"),
         (["--click", "app"], "`app` names no object of a module"),
         (["--click", ":app"], "`:app` names no object of a module"),
-        (["--click", "a:b", "--python", "/no/python"], "`a:b` could not be asked"),
+        (["--click", "a:b", "--python", "/no/python"], "the commands of `a:b` could not be read"),
     ],
 )
 def test_what_cannot_be_wrapped_is_said(haft, words, sentence):
@@ -224,9 +224,9 @@ MODULES = {
     "missing": (None, "`missing` cannot be imported: ModuleNotFoundError"),
     "leaves": ("import sys\nsys.exit(3)", "`leaves` cannot be imported: SystemExit: 3"),
     "breaks": ("raise RuntimeError('no\\x1b[31m way')", "`breaks` cannot be imported: RuntimeError: no"),
-    "dies": ("import os\nos._exit(3)", "could not be asked: it said nothing"),
-    "falls": ("import os, signal\nprint('x', flush=True)\nos.kill(os.getpid(), signal.SIGKILL)", "could not be asked"),
-    "floods": ("while True: print('x' * 100000)", "could not be asked: it said more than anyone reads"),
+    "dies": ("import os\nos._exit(3)", "could not be read: it printed nothing"),
+    "falls": ("import os, signal\nprint('x', flush=True)\nos.kill(os.getpid(), signal.SIGKILL)", "could not be read"),
+    "floods": ("while True: print('x' * 100000)", "could not be read: it printed too much"),
     "lies": (
         "print('haft-command-line: [1]', flush=True)\nimport os\nos._exit(0)",
         "it said what cannot be understood",
@@ -235,7 +235,7 @@ MODULES = {
         'print(\'haft-command-line: {"commands": [{"name": 5}]}\', flush=True)\nimport os\nos._exit(0)',
         "command 1 has no `name`",
     ),
-    "other": ("main = 5", "`other:main` cannot be wrapped: it is a int, and no click or typer command"),
+    "other": ("main = 5", "`other:main` cannot be wrapped: it is a int, not a click or typer command"),
     "without": ("", "`without` has no `main`"),
     "empty": ("import click\nmain = click.Group()", "it needs [[commands]]"),
 }

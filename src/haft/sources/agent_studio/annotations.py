@@ -1,7 +1,7 @@
-"""The type of a field, as it is written, to JSON Schema.
+"""Converts the annotation of a field to JSON Schema.
 
-What is not understood becomes `{}`, which refuses nothing, and is said to be unknown. A class of the same file is
-handed on to `models`, which calls this package.
+An annotation that is not understood becomes `{}`, which accepts every value, and is marked as unknown. `models` handles
+a class of the same file and calls this module again.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _TYPE_NAMES: Final = {str: "string", bool: "boolean", int: "integer", type(None)
 
 @dataclass(frozen=True, slots=True)
 class TypeMeaning:
-    """What an annotation means."""
+    """The meaning of an annotation."""
 
     schema: Mapping[str, Any]
     is_optional: bool = False
     """Whether it is `Optional[T]` or `T | None`."""
     is_known: bool = True
     info: FieldInfo = field(default_factory=FieldInfo)
-    """By the notes of an `Annotated` around it."""
+    """From the metadata of an `Annotated` around it."""
     is_class_variable: bool = False
     is_final: bool = False
 
@@ -62,7 +62,7 @@ class Annotations:
         self._define = define
 
     def meaning(self, node: ast.expr | None, own: Mapping[str, ast.ClassDef], depth: int = 0) -> TypeMeaning:
-        """What a type means; `own` are the classes inside the class that it stands in."""
+        """The meaning of an annotation; `own` are the classes inside the class that has it."""
         self._budget.spend()
         if depth > MOST_DEPTH:
             return _UNREAD
@@ -210,7 +210,7 @@ def _is_dots(node: ast.expr) -> bool:
 
 
 def _options(node: ast.expr) -> list[ast.expr]:
-    """The types between the `|`: a long row of them is a deep tree."""
+    """The types between the `|`, as a flat list: a long row of them is a deep tree."""
     found: list[ast.expr] = []
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         found.append(node.right)
@@ -238,6 +238,6 @@ def _tuple(items: list[Mapping[str, Any]], *, is_open: bool) -> dict[str, Any]:
 
 def _object(inner: list[Mapping[str, Any]]) -> dict[str, Any]:
     keys, values = (inner[0], inner[1]) if len(inner) > 1 else ({}, {})
-    # JSON's keys are texts. What they become, numbers say, pydantic sees to.
+    # The keys of JSON are texts. pydantic converts them, for example to numbers.
     names = {"propertyNames": keys} if keys.get("type") == "string" and len(keys) > 1 else {}
     return {"type": "object", **names, **({"additionalProperties": values} if values else {})}

@@ -1,7 +1,7 @@
-"""Checking an Agent Studio tool template by its files alone: nothing of it is imported or run.
+"""Checks an Agent Studio tool template by its files alone. Nothing of it is imported or run.
 
-What `tool.py` says is read by the source that will run it; here it becomes findings, with what is to be said of the
-folder around it.
+`template_reader` reads `tool.py`, for the source and for this check. This module turns its problems into findings, and
+adds findings about the folder.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ ENTRY: Final = "tool.py"
 REQUIREMENTS: Final = "requirements.txt"
 _PYDANTIC: Final = re.compile(r"\s*pydantic\s*(?:\[[^\]]*\]\s*)?(?:[<>=!~;@,#\s]|$)", re.IGNORECASE)
 _FOLDERS: Final = ("studio-structure", "studio-pydantic", "studio-name", "studio-pack-name")
-"""What is not about the entry."""
+"""Codes that are not about `tool.py`."""
 _WHEN_PACKING: Final = {"studio-name": "studio-pack-name", "studio-docstring": "studio-pack-docstring"}
-"""Warnings that are errors for whoever hands a template on."""
+"""Warnings that become errors when a template is packed."""
 
 
 def check_template(folder: str, reserved: Collection[str] = (), *, packing: bool = False) -> Report:
-    """Everything about one template."""
+    """Check one template."""
     name = name_of_folder(folder)
     entry = os.path.join(folder, ENTRY)
     found = [*_check_folder(folder, name), *_check_entry(entry, reserved)]
@@ -42,7 +42,7 @@ def check_template(folder: str, reserved: Collection[str] = (), *, packing: bool
 
 
 def _placed(finding: Finding, entry: str, packing: bool) -> Finding:
-    """With the code that it has when packing, and the file that it is about."""
+    """The finding with the code that it has when packing, and with its file."""
     code = _WHEN_PACKING.get(finding.code, finding.code) if packing else finding.code
     path = finding.path if finding.path is not None or finding.code in _FOLDERS else entry
     return Finding(code, finding.message, finding.hint, finding.line, path, finding.fixable)
@@ -57,7 +57,7 @@ def _missing(name: str) -> Finding:
 def _check_folder(folder: str, name: str) -> Iterator[Finding]:
     if not is_template_name(name):
         rename = "use letters, digits, and `_` for a space"
-        yield Finding("studio-name", f"`{shortened(name, 80)}` is no name for a template", rename)
+        yield Finding("studio-name", f"`{shortened(name, 80)}` is not a valid template name", rename)
     yield from _check_requirements(os.path.join(folder, REQUIREMENTS))
 
 
@@ -99,7 +99,7 @@ def _finding(problem: Problem) -> Finding:
 
 
 def _check_parameters(parameters: Parameters, reserved: Collection[str]) -> Iterator[Finding]:
-    """What an agent is told of them."""
+    """Check the parameters as agents see them."""
     silent = [one.name for one in parameters.fields if not one.description.strip()]
     if silent:
         hint = "write `name: str = Field(description=…)`: agents see that"

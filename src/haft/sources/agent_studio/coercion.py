@@ -1,8 +1,8 @@
-"""Texts that pydantic would take for a number or a truth value, as what it would make of them.
+"""Converts texts that pydantic would convert to a number or a boolean, in the same way as pydantic.
 
-A model says `"5"` where a template has an `int`, and pydantic turns it into 5. So does haft, before a call is judged:
-rules, the person who is asked and the audit log see what the template sees. What pydantic would not turn into anything
-stays as it is, and is refused by the schema.
+A model may send `"5"` for an `int` of a template, and pydantic converts it to 5. haft converts it before the call is
+decided: so rules, the person who approves and the audit log see the value that the template sees. A text that pydantic
+would not convert stays unchanged, and the schema rejects it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _TRUTH: Final = {
 LONGEST: Final = 4_000
 """Characters of a number."""
 MOST_DIGITS: Final = 300
-"""Of a whole decimal number."""
+"""Digits of a whole decimal number."""
 _TAKE_ANY_TEXT: Final = frozenset({"binary", "password", "path", "regex"})
-"""Formats of types that make something of every text, or nearly so."""
+"""Formats of types that accept every text, or nearly every text."""
 MOST_STEPS: Final = 8
-"""From one reference to the next."""
+"""References that are followed, one after the other."""
 
 
 def coerce_arguments(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call, with each such text as the value that it stands for."""
+    """The arguments of a call, with such texts converted."""
     try:
         return {**arguments, **_value(dict(arguments), schema, schema)}
     except RecursionError:
@@ -54,8 +54,8 @@ def _value(value: Any, schema: Any, root: Mapping[str, Any]) -> Any:
 
 
 def _one_of(value: Any, options: list[Any], root: Mapping[str, Any]) -> Any:
-    """As the first type of a union that makes something of it. A text is left to a type that keeps it a text, not to
-    one that is only written as a text, such as a date: pydantic would go on to the next."""
+    """Convert by the first type of a union that accepts the value. A text stays a text if one of the types is a plain
+    text; a type that is only written as text, such as a date, does not count: pydantic would try the next type."""
     schemas = [_resolved(option, root) for option in options]
     if isinstance(value, str):
         if any(_keeps_text(schema, value) for schema in schemas):
@@ -95,8 +95,8 @@ def _from_text(text: str, kind: Any, *, is_exact: bool) -> Any:
 
 
 def _exactly(text: str) -> Any:
-    """A decimal number, where a number of JSON is the same: pydantic reads that by its digits. Else it stays a text,
-    which is refused."""
+    """A decimal number, if a JSON number has exactly the same digits: pydantic reads its digits. Otherwise the text,
+    which the schema rejects."""
     try:
         wanted = Decimal(text.strip())
     except InvalidOperation:
@@ -110,7 +110,7 @@ def _exactly(text: str) -> Any:
 
 
 def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A schema, or what it refers to."""
+    """A schema, with its reference followed."""
     for _ in range(MOST_STEPS):
         if not isinstance(schema, Mapping):
             return {}

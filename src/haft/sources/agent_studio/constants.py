@@ -1,6 +1,6 @@
-"""What an expression is worth, where that can be known without running it: literals, and a few ways to join them.
+"""Evaluates an expression without running it: literals, and a few ways to combine them.
 
-The answer is always JSON, and exact: what is computed in any other way is `UNKNOWN`.
+The result is always JSON, and exact; for any other expression it is `UNKNOWN`.
 """
 
 from __future__ import annotations
@@ -62,22 +62,23 @@ class Constants:
                 return UNKNOWN
 
     def text(self, node: ast.expr | None) -> str | None:
-        """A text, where it is one."""
+        """The value if it is a text; otherwise None."""
         value = self.value(node)
         return value if isinstance(value, str) else None
 
     def made_by(self, node: ast.expr) -> Any:
-        """What a `default_factory` makes."""
+        """The value that a `default_factory` returns."""
         if isinstance(node, ast.Lambda):
             return self.value(node.body)
         return next((_EMPTY[name]() for name in self._scope.names(node) if name in _EMPTY), UNKNOWN)
 
     def is_enum(self, node: ast.ClassDef) -> bool:
-        """Whether a class is one of named values. Those that inherit from another class of the file are not known."""
+        """Whether a class is an enumeration. An enumeration that inherits from another class of the file is not
+        recognized."""
         return any(self._scope.is_named(base, *_ENUMS) for base in node.bases)
 
     def members(self, node: ast.ClassDef) -> dict[str, Any] | None:
-        """The values of an enumeration; None where they cannot be known, or it takes others as well."""
+        """The values of an enumeration; None if they cannot be known, or if it also accepts other values."""
         known = (*_ENUMS, *_MIXED_IN)
         kinds = [name for base in node.bases for name in self._scope.names(base) if name in known]
         if len(kinds) != len(node.bases):
@@ -99,7 +100,7 @@ class Constants:
         return found
 
     def _numbered(self, given: ast.expr, name: str, before: dict[str, Any], as_text: bool) -> Any:
-        """The value of a member, which `auto()` may leave to Python."""
+        """The value of a member. Python chooses it for `auto()`."""
         if not (isinstance(given, ast.Call) and self._scope.is_named(given.func, "enum.auto")):
             return self.value(given)
         if as_text:
@@ -128,20 +129,20 @@ class Constants:
         return dict(zip(names, held, strict=True))
 
     def _formatted(self, parts: list[ast.expr], depth: int) -> Any:
-        said = ""
+        text = ""
         for part in parts:
             if isinstance(part, ast.FormattedValue):
                 if part.conversion != -1 or part.format_spec is not None:
                     return UNKNOWN
                 part = part.value
             value = self.value(part, depth + 1)
-            if not isinstance(value, str | int) or len(said) > LONGEST_TEXT:
+            if not isinstance(value, str | int) or len(text) > LONGEST_TEXT:
                 return UNKNOWN
-            said += str(value)
-        return _plain(said)
+            text += str(value)
+        return _plain(text)
 
     def _called(self, node: ast.Call, depth: int) -> Any:
-        """A text that is trimmed, and what is made empty."""
+        """The value of a call that trims a text, or makes an empty value."""
         if node.keywords:
             return UNKNOWN
         match node:
@@ -162,7 +163,7 @@ class Constants:
 
 
 def _plain(value: Any) -> Any:
-    """A constant of Python, where JSON has it."""
+    """A Python constant, if JSON has it; otherwise `UNKNOWN`."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):

@@ -1,4 +1,4 @@
-"""The folders that are templates, and the tools that configuration makes of them. Nothing is read here but names."""
+"""Finds template folders, and the tools that the configuration makes of them. Reads only names and manifests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REQUIREMENTS: Final = "requirements.txt"
 ENVIRONMENT: Final = ".venv"
 HASH_FILE: Final = ".requirements_hash.txt"
 NOT_ITS_OWN: Final = frozenset({ENVIRONMENT, "__pycache__", HASH_FILE, MANIFEST_FILE, ".git", ".hg", ".svn"})
-"""What lies in a template's folder and is no part of it."""
+"""Names in a template's folder that are not part of the template."""
 MOST_FOLDERS: Final = 1_000
 _ANY_NAME: Final = ("utf-8", "surrogateescape")
 MOST_FILES: Final = 1_000
@@ -31,38 +31,38 @@ class TemplateDirectory:
     directory: str
     provenance: Provenance
     within: str | None = None
-    """What its links may not lead out of."""
+    """Links may not lead out of here."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredInstance:
-    """A tool that configuration asks for by name."""
+    """A tool that the configuration makes of a template, under a name."""
 
     name: str
     place: TemplateDirectory
     user: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Its user parameters: secret."""
     source: str = ""
-    """Who asks for it."""
+    """The file that configures it."""
     unset: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """The parameters that could not be filled in, and why."""
+    """The parameters without a value, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One tool to be: a template, with the name and the parameters that a person gave it."""
+    """One tool: a template with a name and user parameters."""
 
     name: str
     folder: str
     provenance: Provenance
     identity: str = ""
-    """What changes when the template does."""
+    """A text that changes when the template changes."""
     user: Mapping[str, Any] = field(default_factory=dict, hash=False)
     unset: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """The user parameters that could not be filled in, and why."""
+    """The user parameters without a value, and why."""
     workflow: str | None = None
     source: str | None = None
-    """Who asks for it by name; None for a folder that stands for itself."""
+    """The file that configures it; None for a folder without configuration."""
     files: tuple[str, ...] = ()
     problem: str | None = None
 
@@ -72,7 +72,7 @@ class Instance:
 
 
 def instances(places: Sequence[TemplateDirectory], wanted: Sequence[ConfiguredInstance]) -> list[Instance]:
-    """Every tool: those that are asked for by name, and each folder that nobody asks for."""
+    """Every tool: the configured ones, and each other template folder."""
     named = [_instance(each.place.directory, each.place, each) for each in wanted]
     taken = {os.path.realpath(each.folder) for each in named}
     folders = {folder: place for place in places for folder in template_folders(place.directory)}
@@ -81,7 +81,7 @@ def instances(places: Sequence[TemplateDirectory], wanted: Sequence[ConfiguredIn
 
 
 def template_folders(directory: str) -> Iterator[str]:
-    """The folder itself, where it is a template; else those in it."""
+    """The directory itself if it is a template; otherwise the templates in it."""
     if os.path.lexists(os.path.join(directory, ENTRY)):
         yield directory
         return
@@ -97,13 +97,13 @@ def template_folders(directory: str) -> Iterator[str]:
 
 
 def identity_of_template(folder: str, files: Sequence[str] | None = None) -> str:
-    """What changes when any of its files, or its name, does."""
+    """A text that changes when one of its files, or its name, changes."""
     every = [*(own_files(folder) if files is None else files), os.path.join(folder, MANIFEST_FILE)]
     return hashlib.sha256("\0".join(f"{path} {identity_at(path)}" for path in every).encode(*_ANY_NAME)).hexdigest()
 
 
 def own_files(folder: str) -> list[str]:
-    """The files that a template is made of; one more than counts where there are too many."""
+    """The files of a template; one more than `MOST_FILES` if there are too many."""
     found: list[str] = []
     for top, directories, names in os.walk(folder):
         directories[:] = sorted(name for name in directories if name not in NOT_ITS_OWN)
@@ -115,7 +115,7 @@ def own_files(folder: str) -> list[str]:
 
 
 def own_folders(folder: str) -> Iterator[str]:
-    """The folders that a template's files may lie in, one more than counts where there are too many."""
+    """The folders of a template's files; one more than `MOST_FILES` if there are too many."""
     for number, (top, directories, _names) in enumerate(os.walk(folder)):
         yield top
         directories[:] = [name for name in directories if name not in NOT_ITS_OWN]
@@ -149,14 +149,14 @@ def _why_not(folder: str, within: str | None, files: Sequence[str]) -> str | Non
         if not os.path.isfile(path):
             return f"there is no {name} in {folder}"
         if not os.access(path, os.R_OK):
-            return f"{path} may not be read; see to its permissions"
+            return f"{path} may not be read; change its permissions"
     if os.path.islink(os.path.join(folder, REQUIREMENTS)):
-        return f"{REQUIREMENTS} in {folder} is a link: it must be a file of its own"
+        return f"{REQUIREMENTS} in {folder} is a link: replace it by a regular file"
     for path in files:
         if os.path.islink(path) and os.path.isdir(path):
-            return f"{path} is a link to a directory, and what it leads to could change unseen: put the files there"
+            return f"{path} is a link to a directory, whose files could change unnoticed: copy the files there"
     if len(files) > MOST_FILES:
-        return f"its folder has more than {MOST_FILES} files, and an approval could not hold for them all"
+        return f"its folder has more than {MOST_FILES} files, more than one approval can cover"
     if within is not None:
         root = os.path.realpath(within).rstrip("/") + "/"
         for path in (folder, *files):

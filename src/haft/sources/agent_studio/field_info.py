@@ -1,7 +1,7 @@
-"""What `Field(…)` says of a field, and what it means for a JSON Schema.
+"""Reads `Field(…)` of a field, and applies its limits to a JSON Schema.
 
-Only what holds for certain is taken over: a limit that cannot be known, or that the schema's dialect reads in another
-way, is left out, since pydantic checks it anyway and a schema must not refuse what the template takes.
+Only certain limits are applied. A limit that is not known, or that JSON Schema interprets differently, is left out:
+pydantic checks it anyway, and a schema must not reject a value that the template accepts.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ _SEVERAL: Final = ("annotated_types.Interval", "annotated_types.Len", "pydantic.
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES: Final = frozenset("dwsDWSnrtbB.\\/()[]{}*+?|^$-")
 _ELSEWHERE: Final = re.compile(r"\(\?(?!:)|\[[^\]]*(?:\[|&&|--|~~)|\[\^?\]|[*+?}]\+|\{(?!\d+(?:,\d*)?\})")
-"""What other readers of regular expressions take in another way than pydantic does, or not at all."""
+"""Constructs that other regular-expression engines interpret differently from pydantic, or reject."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldInfo:
-    """Of one field, by `Field(…)`, `Annotated` and the value that it is given."""
+    """What `Field(…)`, `Annotated` and the assigned value say about one field."""
 
     has_default: bool = False
     default: Any = UNKNOWN
     description: str | None = None
     title: str | None = None
     alias: str | Unknown | None = None
-    """`UNKNOWN` where it has one that cannot be known."""
+    """`UNKNOWN` if it has an alias that cannot be read."""
     limits: Mapping[str, Any] = field(default_factory=dict)
-    """By the names that pydantic gives them."""
+    """By pydantic's names."""
     examples: list[Any] | None = None
 
     def then(self, later: FieldInfo) -> FieldInfo:
-        """Both, of which the later one counts where they differ. Limits are applied where they stand."""
+        """Both, where `later` overrides. Limits are not merged: each is applied where it is written."""
         return FieldInfo(
             self.has_default or later.has_default,
             later.default if later.has_default else self.default,
@@ -62,14 +62,14 @@ class FieldInfo:
 
 
 class FieldInfoReader:
-    """Reads what is said of fields."""
+    """Reads what is written about fields."""
 
     def __init__(self, scope: Scope, constants: Constants) -> None:
         self._scope = scope
         self._constants = constants
 
     def assigned(self, node: ast.expr | None) -> FieldInfo:
-        """What stands after the `=` of a field."""
+        """From the expression after the `=` of a field."""
         if node is None or _is_dots(node):
             return FieldInfo()
         if isinstance(node, ast.Call) and self._scope.is_named(node.func, "pydantic.Field"):
@@ -77,7 +77,7 @@ class FieldInfoReader:
         return FieldInfo(True, self._constants.value(node))
 
     def note(self, node: ast.expr) -> FieldInfo:
-        """What stands in an `Annotated`, after the type."""
+        """From a metadata expression of an `Annotated`."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             return FieldInfo(description=self._constants.text(node))
         if not isinstance(node, ast.Call):
@@ -91,7 +91,7 @@ class FieldInfoReader:
         return FieldInfo(limits=self.limits(node)) if any(name in _SEVERAL for name in names) else FieldInfo()
 
     def limits(self, node: ast.Call) -> dict[str, Any]:
-        """The limits among the words of a call."""
+        """The limits among the keywords of a call."""
         words = {_OLD.get(word.arg, word.arg): word.value for word in node.keywords if word.arg is not None}
         return {name: self._constants.value(words[name]) for name in _LIMITS if name in words}
 
@@ -128,8 +128,8 @@ def _is_dots(node: ast.expr) -> bool:
 
 
 def with_limits(schema: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema with the limits that mean something for its type. They take the place of those that it has: so does
-    pydantic with the notes of an `Annotated`."""
+    """A schema with the limits that apply to its type. They replace its own limits, as pydantic does with the metadata
+    of an `Annotated`."""
     if not limits:
         return dict(schema)
     if isinstance(options := schema.get("anyOf"), list):
@@ -138,7 +138,8 @@ def with_limits(schema: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[st
 
 
 def with_missing_limits(schema: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema with those limits that it does not have already: what is assigned to a field counts before its type."""
+    """A schema with the limits that it does not have yet: limits of the type override limits of the assigned
+    `Field`."""
     if not limits:
         return dict(schema)
     if isinstance(options := schema.get("anyOf"), list):
@@ -163,7 +164,7 @@ def _limits_of(schema: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[str
 def _of_number(kind: str, limits: Mapping[str, Any]) -> dict[str, Any]:
     found = {word: limits[name] for name, word in _NUMBERS.items() if type(limits.get(name)) in (int, float)}
     step = limits.get("multiple_of")
-    # Of fractions there are several ways to say what a multiple is.
+    # For fractions, validators disagree about what a multiple is.
     if type(step) is int and step > 0 and kind == "integer":
         found["multipleOf"] = step
     return found
@@ -175,7 +176,7 @@ def _of_size(what: str, limits: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_pattern(pattern: Any) -> bool:
-    """Whether a regular expression means the same to pydantic and to whoever checks the schema."""
+    """Whether a regular expression means the same to pydantic and to the validator of the schema."""
     if not isinstance(pattern, str) or not pattern.isascii() or excess({"pattern": pattern}) is not None:
         return False
     if not _ESCAPES.issuperset(_ESCAPE.findall(pattern)) or _ELSEWHERE.search(_ESCAPE.sub("", pattern)):

@@ -1,4 +1,4 @@
-"""The types of the standard library and of pydantic that JSON has a form for, by their full names."""
+"""The types of the standard library and of pydantic that JSON Schema can express, by their full names."""
 
 from __future__ import annotations
 
@@ -108,4 +108,4 @@ CONSTRAINED: Final[dict[str, dict[str, Any]]] = {
 }
 """Types that are made by a call with limits."""
 CONSTRAINED_LISTS: Final = {"pydantic.conlist": False, "pydantic.conset": True, "pydantic.confrozenset": True}
-"""And whether nothing may stand twice in them."""
+"""List types that are made by a call with limits, and whether their items are unique."""

@@ -1,4 +1,4 @@
-"""How a pydantic model is configured: `model_config`, an inner `class Config`, or words after its bases."""
+"""Reads the configuration of a pydantic model: `model_config`, an inner `class Config`, or keywords after its bases."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EXTRAS: Final = {f"pydantic.Extra.{word}": word for word in ("allow", "forbid",
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What of a configuration decides what a model takes. None is what was not said."""
+    """The settings that decide which arguments a model accepts. None: not set."""
 
     extra: Any = None
     by_name: bool | None = None
@@ -35,11 +35,11 @@ class Config:
 
     @property
     def renames(self) -> bool:
-        """Whether the fields have to be sent under names that are computed."""
+        """Whether fields must be sent under computed names."""
         return self.has_generator is True and self.by_name is not True and self.by_alias
 
     def then(self, later: Config) -> Config:
-        """Both, of which the later one counts."""
+        """Both configurations; `later` overrides."""
         return Config(
             self.extra if later.extra is None else later.extra,
             self.by_name if later.by_name is None else later.by_name,
@@ -50,7 +50,7 @@ class Config:
 
 
 def read_config(node: ast.ClassDef, scope: Scope, constants: Constants) -> Config:
-    """What a class says itself."""
+    """The configuration in a class itself."""
     words: dict[str, Any] = {}
     for name, value in _settings(node):
         known = next((_EXTRAS[each] for each in scope.names(value) if each in _EXTRAS), None)
@@ -66,8 +66,8 @@ def read_config(node: ast.ClassDef, scope: Scope, constants: Constants) -> Confi
 
 
 def _flag(words: dict[str, Any], *names: str) -> bool | None:
-    said = [words[name] for name in names if isinstance(words.get(name, UNKNOWN), bool)]
-    return any(said) if said else None
+    values = [words[name] for name in names if isinstance(words.get(name, UNKNOWN), bool)]
+    return any(values) if values else None
 
 
 def _settings(node: ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:

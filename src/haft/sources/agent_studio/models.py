@@ -1,7 +1,7 @@
-"""The classes of a template to parameters: fields of a pydantic model, those of its bases, and the models inside.
+"""Converts the parameter classes of a template: the fields of a pydantic model, of its bases, and of the models inside.
 
-What pydantic does is done here again by reading: a later field takes the place of an earlier one, names with `_` and
-class variables are none, `model_config` may forbid what is not named.
+It follows pydantic's rules by reading: a later field replaces an earlier one, names with `_` and class variables are
+not fields, and `model_config` may forbid extra names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from haft.sources.agent_studio.template import UNKNOWN, Parameter, Parameters, U
 MODELS: Final = ("pydantic.BaseModel", "pydantic.BaseSettings", "pydantic_settings.BaseSettings")
 _SILENT_BASES: Final = (*MODELS, "typing.Generic", "typing.Protocol", "abc.ABC", "builtins.object")
 MOST_BASES: Final = 40
-"""Classes that inherit from one another, in one row."""
+"""Classes that inherit from one another, in one chain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class _Written:
     value: ast.expr | None
     line: int
     below: ast.expr | None
-    """What stands on the next line, which may be a text about the field."""
+    """The expression on the next line, which may be a text about the field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +45,16 @@ class _Field:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A class, with what it inherits."""
+    """A class with everything it inherits."""
 
     fields: Mapping[str, _Field] = field(default_factory=dict)
     config: Config = field(default_factory=Config)
     is_whole: bool = True
-    """Whether nothing of it was passed over, such as a base from another file."""
+    """Whether all of it was read. A base from another file, for example, is not."""
 
 
 class Models:
-    """What one class of a module refers to, from there on."""
+    """Reads one class of a module and the classes that it refers to."""
 
     def __init__(self, scope: Scope, budget: Budget) -> None:
         self._scope = scope
@@ -68,7 +68,7 @@ class Models:
         self._roots: set[ast.ClassDef] = set()
 
     def parameters(self, node: ast.ClassDef | None) -> Parameters:
-        """One of the two classes; none at all where it is missing."""
+        """The parameters of a class; empty if the class is missing."""
         if node is None:
             return Parameters()
         shape = self._shape(node)
@@ -83,7 +83,7 @@ class Models:
         return Parameters(schema, fields, node.lineno)
 
     def is_model(self, node: ast.ClassDef, depth: int = 0) -> bool:
-        """Whether a class inherits from pydantic's, directly or by another class of the file."""
+        """Whether a class inherits from a pydantic model, directly or through another class of the file."""
         self._budget.spend()
         if depth > MOST_BASES:
             return False
@@ -94,7 +94,7 @@ class Models:
         return any(self.is_model(each, depth + 1) for each in above if each is not None and each is not node)
 
     def _define(self, node: ast.ClassDef) -> TypeMeaning | None:
-        """A class as the type of a field."""
+        """The meaning of a class as the type of a field."""
         for base in node.bases:
             if isinstance(base, ast.Subscript) and self._scope.is_named(base.value, "pydantic.RootModel"):
                 return self._root(node, base.slice)
@@ -108,7 +108,7 @@ class Models:
         return TypeMeaning({"$ref": f"#/$defs/{self._named[node]}"})
 
     def _root(self, node: ast.ClassDef, inner: ast.expr) -> TypeMeaning | None:
-        """A model that is one value; unknown where it contains itself."""
+        """A root model, which is one value; unknown if it contains itself."""
         if node in self._roots:
             return None
         self._roots.add(node)
@@ -117,7 +117,7 @@ class Models:
         return meaning
 
     def _inner_schema(self, node: ast.ClassDef) -> dict[str, Any]:
-        """A model inside another: nothing is sent as null there, so what has no default is required."""
+        """The schema of a model inside another. haft sends no nulls there, so a field without a default is required."""
         shape = self._shape(node)
         fields = [_parameter(one, shape.config) for one in shape.fields.values()]
         needed = [one.key for one in fields if one.required or one.null_when_absent]
@@ -146,7 +146,7 @@ class Models:
         return shape
 
     def _is_silent(self, base: ast.expr) -> bool:
-        """Whether a base brings no fields."""
+        """Whether a base has no fields."""
         return self._scope.is_named(_without_arguments(base), *_SILENT_BASES)
 
     def _own_fields(self, node: ast.ClassDef, config: Config) -> Iterator[_Field]:
@@ -165,7 +165,7 @@ class Models:
 
 
 def _written_fields(node: ast.ClassDef) -> dict[str, _Written]:
-    """The fields as a class itself has them, in the order in which they are first named."""
+    """The fields that a class itself has, in the order of their first mention."""
     found: dict[str, _Written] = {}
     for at, statement in enumerate(node.body):
         below = node.body[at + 1] if at + 1 < len(node.body) else None
@@ -188,7 +188,7 @@ def _without_arguments(base: ast.expr) -> ast.expr:
 
 
 def is_field_name(name: str) -> bool:
-    """Whether pydantic takes an annotated name for a field."""
+    """Whether pydantic treats an annotated name as a field."""
     return not name.startswith("_") and name != "model_config"
 
 

@@ -1,7 +1,7 @@
-"""Bytes of a stranger to a syntax tree. Nothing is imported, compiled or run.
+"""Parses foreign Python source. Nothing is imported, compiled or run.
 
-A coding cookie makes Python read a file in another way than everybody else sees it: in `utf-7` a comment can be code.
-So the text is UTF-8, and a file that says otherwise is refused. It is not looked for hidden characters here.
+An encoding comment makes Python read a file differently from what people see: in `utf-7` a comment can be code. So the
+text must be UTF-8, and a file with another encoding comment is refused. Hidden characters are not checked here.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from haft.sources.agent_studio.template import Problem
 
 MOST_PARSED: Final = 200_000
 LONGEST_LINE: Final = 20_000
-"""Bytes. Python reads a line of many `{…}` in a time that grows with the square of its length."""
+"""Bytes. Python needs quadratic time for a line with many `{…}`."""
 LONGEST_ANNOTATION: Final = 2_000
 """Characters of a type that is written as text."""
 _BOM: Final = b"\xef\xbb\xbf"
 _LINE_END: Final = re.compile(rb"\r\n|\r|\n")
 _COOKIE: Final = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.DOTALL)
 _PLAIN: Final = re.compile(r"utf-?8|utf-8-.*|(us-)?ascii")
-"""Python takes `utf-8-` and anything for UTF-8."""
+"""Python treats `utf-8-` with any suffix as UTF-8."""
 
 
 def parse_source(source: bytes) -> ast.Module | Problem:
-    """The module, or why it cannot be read."""
+    """The parsed module, or why it cannot be parsed."""
     if len(source) > MOST_PARSED:
         return Problem("python-parse", f"it has more than {MOST_PARSED:_} bytes", "split it")
     if (refused := _refused(source)) is not None:
@@ -37,7 +37,7 @@ def parse_source(source: bytes) -> ast.Module | Problem:
 
 
 def parse_expression(text: str) -> ast.expr | None:
-    """A type that is written as text; None where it is none."""
+    """A type that is written as text; None if it is not an expression."""
     if len(text) > LONGEST_ANNOTATION:
         return None
     try:
@@ -49,7 +49,7 @@ def parse_expression(text: str) -> ast.expr | None:
 
 
 def _refused(source: bytes) -> Problem | None:
-    """What is in the way before a parser sees it."""
+    """Why a source is refused before it is parsed; None if it is not."""
     if b"\0" in source:
         at = 1 + len(_LINE_END.findall(source[: source.index(b"\0")]))
         return Problem("python-parse", "it has a NUL byte", "save it as text", at)
@@ -61,14 +61,14 @@ def _refused(source: bytes) -> Problem | None:
         cookie = _COOKIE.match(line)
         name = cookie[1].decode("ascii", "replace").lower().replace("_", "-") if cookie else "utf-8"
         if not _PLAIN.fullmatch(name) or (name.endswith("ascii") and not source.isascii()):
-            said = f"it says that it is written in `{shortened(name, 40)}`, so Python would read other code in it"
-            return Problem("python-coding", said, "save it as UTF-8, and remove the line about the coding", number)
+            what = f"its encoding comment says `{shortened(name, 40)}`, so Python may run other code than people read"
+            return Problem("python-coding", what, "save it as UTF-8, and remove the encoding comment", number)
     return None
 
 
 @functools.lru_cache(maxsize=4)
 def _parsed(source: bytes) -> ast.Module | Problem:
-    """A template is often read twice, one after the other: to list it and to check it."""
+    """Cached, because a template is often read twice: to list it and to check it."""
     try:
         text = source.decode("utf-8-sig")
         with warnings.catch_warnings():
@@ -78,8 +78,8 @@ def _parsed(source: bytes) -> ast.Module | Problem:
         line = 1 + len(_LINE_END.findall(source[: error.start]))
         return Problem("python-parse", "it is not UTF-8", "save it as UTF-8", line)
     except SyntaxError as error:
-        said = shortened(str(error.msg), 200)
-        return Problem("python-parse", f"it is not valid Python: {said}", None, error.lineno or None)
+        reason = shortened(str(error.msg), 200)
+        return Problem("python-parse", f"it is not valid Python: {reason}", None, error.lineno or None)
     except (ValueError, RecursionError, MemoryError) as error:
         why = shortened(str(error), 200) or "it is nested too deep"
         return Problem("python-parse", f"it cannot be parsed: {why}", "write it more simply")

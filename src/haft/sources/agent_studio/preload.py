@@ -1,7 +1,7 @@
-"""How much of a template can be run before its call is known: what only defines things, up to its main block.
+"""Decides how many statements of a template can run before its call is known: those that only define things.
 
-It is a list of what is known to read nothing that a call could bring or change, to print nothing and to keep nothing
-open. Whatever else stands in a file is left for the call.
+It works by a list of constructs that read nothing a call could pass or change, print nothing and keep nothing open. All
+other code waits for the call.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ _HOMES: Final = {
     "os.path": _words("abspath basename dirname join normpath realpath"),
     "logging": _words("getLogger"),
 }
-"""What may be called, by the module that it comes from."""
+"""Functions that may be called, by their module."""
 _METHODS: Final = _words(
     """absolute as_posix capitalize format get joinpath keys lower replace resolve split strip title upper with_name
     with_suffix"""
 )
-"""What texts, paths and dictionaries do, of this file's own making."""
+"""Methods of texts, paths and dictionaries that the file made itself."""
 _LOOKING: Final = _words("os.path.realpath realpath resolve os.chdir")
-"""What depends on the files there are: those of the template are the same in every call."""
+"""Calls whose result depends on existing files. They are allowed for the template's own files, which are the same in
+every call."""
 _STATEMENTS: Final = _words("os.chdir sys.path.append sys.path.insert")
 _OF_THE_CALL: Final = _words("argv orig_argv stdin stdout stderr")
 _BUILT_IN_DECORATORS: Final = _words("classmethod property staticmethod")
@@ -49,8 +50,8 @@ _PLAIN_NAMES: Final = _words("__all__ __author__ __doc__ __license__ __slots__ _
 
 
 def preloadable_statements(module: ast.Module, own_modules: Collection[str]) -> int | None:
-    """How many statements can be run ahead; None where that is not all of those before the main block, or more follow
-    it. `own_modules` lie beside the file: what they do is not known."""
+    """How many statements can run before the call: all before the main block, or None if one of these cannot or if code
+    follows the main block. `own_modules` lie beside the file: what they do is not known."""
     mains = [number for number, node in enumerate(module.body) if is_main(node)]
     if len(mains) != 1 or mains[0] != len(module.body) - 1:
         return None
@@ -65,11 +66,11 @@ class _PreloadChecker:
     def __init__(self, module: ast.Module, own_modules: Collection[str]) -> None:
         self._own_modules = own_modules
         self._bound = dict(_bound(module))
-        """Where names come from: the module and the name in it, or nothing where the file makes them itself."""
+        """The origin of each name: the module and the name in it, or empty texts if the file defines it itself."""
         self._plain: set[str] = {"__file__"}
         """The names of texts, numbers, paths and collections that the file made itself."""
         self._placed: set[str] = {"__file__"}
-        """Those of them that stand for a place in the template's own folder."""
+        """Those of them that are paths in the template's own folder."""
         self._sees_other_modules = False
 
     def statement(self, node: ast.stmt) -> bool:
@@ -86,8 +87,8 @@ class _PreloadChecker:
             case ast.Assign(targets=targets, value=value):
                 return all(map(self._is_plain_target, targets)) and self._assigned(targets, value)
             case ast.AnnAssign(target=ast.Name() as target, annotation=annotation, value=value):
-                told = value is None or self._assigned([target], value)
-                return self._is_plain_target(target) and self.value(annotation) and told
+                is_quiet = value is None or self._assigned([target], value)
+                return self._is_plain_target(target) and self.value(annotation) and is_quiet
             case ast.Expr(value=ast.Call(func=called, args=args, keywords=[])):
                 return self._does(dotted(called), args)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
@@ -98,7 +99,8 @@ class _PreloadChecker:
                 return False
 
     def _imports(self, names: Collection[str] | Iterator[str]) -> bool:
-        """Not once the file has said where else modules lie: then nobody knows which they are."""
+        """Whether imports are allowed: not after the file changed the search path, because then their origin is not
+        known."""
         return not self._sees_other_modules and not any(name.partition(".")[0] in self._own_modules for name in names)
 
     @staticmethod
@@ -122,11 +124,11 @@ class _PreloadChecker:
         return all(map(self.value, args)) and (name != "os.chdir" or all(map(self._is_placed, args)))
 
     def _class(self, node: ast.ClassDef) -> bool:
-        """A class runs code of its bases when it is made: those of this file have none that does."""
+        """Whether a class can be defined: defining it runs code of its bases, and the bases in this file have none."""
         if any(word.arg in (None, "metaclass") for word in node.keywords):
             return False
         methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
-        # Whatever has bases may be made by them, as members of an enumeration are.
+        # A base may create the members of a class, as an enumeration does.
         if methods & _RUN_WHEN_DEFINED or (node.bases and any(map(_is_special, methods))):
             return False
         inherited = [*node.bases, *(word.value for word in node.keywords)]
@@ -180,7 +182,7 @@ class _PreloadChecker:
         return known and all(map(self.value, given))
 
     def _is_known(self, called: ast.expr) -> bool:
-        """Whether it is one of those that may be called, and no other of that name."""
+        """Whether an expression is one of the allowed functions, and not another of that name."""
         name = dotted(called)
         if name is None:
             return False
@@ -207,7 +209,7 @@ class _PreloadChecker:
                 return False
 
     def _is_placed(self, node: ast.expr) -> bool:
-        """Whether it begins with the template's own place."""
+        """Whether a path begins with the template's own folder."""
         match node:
             case ast.Name(id=name):
                 return name in self._placed
@@ -222,7 +224,7 @@ class _PreloadChecker:
 
 
 def _bound(module: ast.Module) -> Iterator[tuple[str, tuple[str, str]]]:
-    """What each name of a file stands for, the file's own last: those hold against imports."""
+    """The origin of each name in a file. The file's own definitions come last and override imports."""
     imported: dict[str, set[tuple[str, str]]] = {}
     for node in ast.walk(module):
         if isinstance(node, ast.Import):

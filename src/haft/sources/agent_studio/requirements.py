@@ -1,8 +1,8 @@
-"""Which `requirements.txt` an environment is made of: a plain list of packages, and nothing that reaches further.
+"""Parses the `requirements.txt` of a template: a plain list of packages, and nothing else.
 
-Whoever wrote a template wrote this file too. What could name another index, read files of this machine, or run code is
-refused with its line; what is left is handed to the installer without the options. Versions and markers are not looked
-at: the installer knows them better.
+The author of a template also wrote this file. A line that could name another index, read files of this machine, or run
+code is refused. The other lines go to the installer, without options. Versions and markers are not checked: the
+installer does that.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ MOST_BYTES: Final = 100_000
 MOST_SHOWN: Final = 80
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PASSED_OVER: Final = ("--only-binary", "--prefer-binary", "--require-hashes")
-"""Options that ask for no more than is done anyway."""
+"""Options that are in effect anyway."""
 _PACKAGE: Final = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[A-Za-z0-9._,\s-]*\])?\s*(?P<rest>.*)")
 _HASHES: Final = re.compile(r"(\s+--hash[= ]\s*[a-z0-9]+:[0-9a-fA-F]+)+\s*$")
 _OPTION_WITHIN: Final = re.compile(r"\s-")
-"""Behind a marker too: an installer reads on where we would have stopped."""
+"""Also searched behind a marker: an installer may read on there."""
 _ADDRESS: Final = re.compile(r"(git\+)?https://[^\s\\]+(\s*;.*)?")
 _ARCHIVES: Final = (".whl", ".zip", ".gz", ".tgz", ".bz2", ".xz", ".tar")
 _BUILDS: Final = "`templates.allow_builds = true` in your own configuration allows it, and runs code of its authors"
@@ -34,29 +34,29 @@ _BUILDS: Final = "`templates.allow_builds = true` in your own configuration allo
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """What a file asks for."""
+    """The parsed content of a file."""
 
     content: bytes
-    """As it is on disk."""
+    """The bytes on disk."""
     lines: tuple[str, ...]
     """One package each."""
     has_hashes: bool
-    """Whether nothing may be installed that has no known digest."""
+    """Whether every package must have a known digest."""
 
 
 def read_requirements(folder: str) -> bytes:
-    """The file's content. `ToolFailed` where it is missing, no file of its own, or far too long."""
+    """The file's content. Raises `ToolFailed` if the file is missing, is not a regular file, or is too long."""
     path = os.path.join(folder, NAME)
     try:
         descriptor = os.open(path, _READ)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise ToolFailed(f"{shown(path)} is a link: it must be a file of its own") from error
-        why = "there is none" if isinstance(error, FileNotFoundError) else str(error.strerror)
+            raise ToolFailed(f"{shown(path)} is a link: replace it by a regular file") from error
+        why = "it does not exist" if isinstance(error, FileNotFoundError) else str(error.strerror)
         raise ToolFailed(f"{shown(path)} cannot be read: {why}") from error
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ToolFailed(f"{shown(path)} is no regular file")
+            raise ToolFailed(f"{shown(path)} is not a regular file")
         with os.fdopen(os.dup(descriptor), "rb") as file:
             content = file.read(MOST_BYTES + 1)
     finally:
@@ -67,7 +67,7 @@ def read_requirements(folder: str) -> bytes:
 
 
 def parse_requirements(content: bytes, *, allow_builds: bool) -> Requirements:
-    """The packages that a file names. `ToolFailed` names the first line that is refused, and why."""
+    """The packages that a file names. Raises `ToolFailed` with the first refused line and the reason."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -85,7 +85,8 @@ def parse_requirements(content: bytes, *, allow_builds: bool) -> Requirements:
 
 
 def _logical_lines(text: str) -> list[tuple[int, str]]:
-    """Without comments and what is empty; what goes on after a backslash is one line. With the number of the first."""
+    """The lines with the number of each, without comments and empty lines. Lines that end with a backslash are
+    joined."""
     found: list[tuple[int, str]] = []
     begun, parts = 0, ""
     for number, line in enumerate(re.split(r"\r\n|\r|\n", text), 1):
@@ -102,7 +103,7 @@ def _logical_lines(text: str) -> list[tuple[int, str]]:
 
 
 def _refused(line: str, *, allow_builds: bool) -> tuple[str | None, str | None]:
-    """Why a line is not taken, and what could be done about it."""
+    """Why a line is refused, and what to do; None and None if it is accepted."""
     if any(not character.isprintable() and character != "\t" for character in line):
         return "has characters that cannot be printed", None
     if "${" in line:
@@ -117,11 +118,11 @@ def _refused(line: str, *, allow_builds: bool) -> tuple[str | None, str | None]:
     if rest.startswith("@"):
         is_address = _ADDRESS.fullmatch(rest[1:].strip()) is not None
         if not is_address:
-            return "names a place that is no `https://` address", "name the package by its name and version"
+            return "names a location that is not an `https://` address", "name the package by its name and version"
     if is_address:
         return (None, None) if allow_builds else ("is an address, not a package of the index", _BUILDS)
     if package is None or "/" in rest.partition(";")[0] or package["name"].lower().endswith(_ARCHIVES):
-        return "is no package: files of this machine are not installed", "name packages of the index"
+        return "is not a package: files of this machine are not installed", "name packages of the index"
     if " -" in rest.partition(";")[0] or (rest and rest[0] not in "=<>!~(;-") or rest.startswith("-"):
         return "cannot be understood", "a line is a package, its version and a marker: `requests>=2.28`"
     return None, None
@@ -134,7 +135,7 @@ def _refused_option(line: str) -> tuple[str | None, str | None]:
     if option in ("-e", "--editable") or line.startswith("-e"):
         return "installs a project of this machine", "put modules beside tool.py: it finds them there"
     if option in ("-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--no-index", "--trusted-host"):
-        return "names a place to take packages from", "UV_DEFAULT_INDEX in your environment does, for all templates"
+        return "names a package index", "set UV_DEFAULT_INDEX in your environment, for all templates"
     if option in ("-r", "--requirement", "-c", "--constraint") or line[:2] in ("-r", "-c"):
         return "reads another file", "write its lines here"
     return "is an option", "only packages are listed here"

@@ -1,15 +1,15 @@
-"""The program that runs a template, in the template's own Python: nothing but Python's library is imported here.
+"""The program that runs a template, in the template's own Python. It imports only Python's standard library.
 
-    python runner.py PLAN            one call: the parameters come on stdin, so that no command line shows them
-    python runner.py PLAN serve      kept loaded: the libraries are imported once, and each call is answered by a fork
+    python runner.py PLAN            one call: the parameters come on stdin, so that no process list shows them
+    python runner.py PLAN serve      kept loaded: the libraries are imported once, and a fork carries out each call
 
 `PLAN` is JSON: the template's `tool.py`, its digest, the libraries that it imports, and how many of its statements can
-be run before a call is known. Either way the template sees what it would see in `python tool.py --user-params …
---tool-params …`: its arguments, its folder first on the path, an empty stdin, a `__main__` of its own, its own output
-and exit code, and nothing of another call.
+run before a call is known. In both modes the template sees the same as in `python tool.py --user-params … --tool-params
+…`: its arguments, its folder first on the path, an empty stdin, its own `__main__`, output and exit code, and nothing
+of another call.
 
-How it is kept loaded is said in `haft.helper.warm`. The file itself is run only in the fork: what its modules keep is
-new to every call.
+`haft.helper.warm` describes how a template is kept loaded. The file itself runs only in the fork: every call gets new
+modules of the template.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ CHANNEL = 3
 LANDLOCK_RESTRICT_SELF = 446
 PR_SET_DUMPABLE = 4
 FLUSH_FAILED = 120
-"""With this a Python exits that could not write the last of its output."""
+"""The exit code of a Python that could not write the rest of its output."""
 LARGEST_CODE = 1 << 63
 FUTURES = 0x1FE0000
-"""The flags of code that stand for `from __future__ import …`."""
+"""The code flags for `from __future__ import …`."""
 ONE_THREAD = {
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
@@ -44,7 +44,8 @@ ONE_THREAD = {
     "NUMEXPR_NUM_THREADS": "1",
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
 }
-"""Set while libraries are loaded, and only then: numpy, pandas and pyarrow would start threads, which no fork has."""
+"""Set only while libraries are loaded: otherwise numpy, pandas and pyarrow would start threads, which a fork does not
+have."""
 
 
 class CannotPreload(Exception):
@@ -52,7 +53,7 @@ class CannotPreload(Exception):
 
 
 def main() -> None:
-    """As the arguments say."""
+    """Run as the arguments say."""
     plan = json.loads(sys.argv[1])
     programs = os.path.join(os.environ.get("VIRTUAL_ENV", ""), "bin")
     os.environ["PATH"] = f"{programs}:{os.environ.get('PATH', os.defpath)}"
@@ -66,14 +67,14 @@ def main() -> None:
 
 
 def take_arguments(path: str) -> None:
-    """What stdin brings, as the command line would bring it."""
+    """Set the command line from the request on stdin."""
     request = json.loads(_all_of_stdin())
-    # The list stays the same one: libraries that were loaded before may hold it.
+    # The same list object: libraries that are already loaded may refer to it.
     sys.argv[:] = [path, "--user-params", request["user"], "--tool-params", request["tool"]]
 
 
 def _all_of_stdin() -> bytes:
-    """What was sent, and then nothing more: whoever reads stdin finds it empty."""
+    """All bytes of stdin. After that, stdin is empty for other readers."""
     parts = []
     while part := os.read(0, 1 << 16):
         parts.append(part)
@@ -84,13 +85,13 @@ def _all_of_stdin() -> bytes:
 
 
 def read_sources_only(folder: str) -> None:
-    """Modules of the template are compiled from their sources: what lies in a `__pycache__` beside them is not what
-    anyone looked at."""
+    """Compile the template's modules from their sources: bytecode in a `__pycache__` may differ from the source that
+    people approved."""
     from importlib import machinery
 
     class Sources(machinery.SourceFileLoader):
         def path_stats(self, path: Any) -> Any:
-            raise OSError("what is kept of it does not count")
+            raise OSError("bytecode is not used")
 
     kinds = (
         (machinery.ExtensionFileLoader, machinery.EXTENSION_SUFFIXES),
@@ -111,7 +112,7 @@ def read_sources_only(folder: str) -> None:
 
 
 class Script:
-    """The template as `__main__`, in one piece or in two."""
+    """The template as `__main__`, run in one or two pieces."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -125,14 +126,14 @@ class Script:
         self._raised: BaseException | None = None
 
     def begin(self, code: types.CodeType) -> None:
-        """The first piece. What it raises is raised by the second."""
+        """Run the first piece. An exception is raised later, by the second piece."""
         try:
             exec(code, self._module.__dict__)  # noqa: S102  this is what it is for
         except BaseException as error:
             self._raised = error
 
     def run(self, compiled: Callable[[], types.CodeType]) -> int:
-        """The rest, or all of it; the code that it exits with."""
+        """Run the second piece, or the whole file. Returns its exit code."""
         try:
             if self._raised is not None:
                 raise self._raised
@@ -159,7 +160,7 @@ def _exit_code(error: SystemExit) -> int:
 
 
 def _show(error: BaseException) -> None:
-    """What Python prints of an exception that nobody caught, without the frames of this file."""
+    """Print an uncaught exception as Python does, without the frames of this file."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next
@@ -172,8 +173,8 @@ def _show(error: BaseException) -> None:
 
 
 def leave(status: int) -> NoReturn:
-    """End a fork as Python ends: threads are waited for, what was registered for the end is run, files are written.
-    What was loaded before the fork is not taken apart."""
+    """End a fork as Python ends: wait for threads, run exit functions, write files. Objects from before the fork are
+    not destroyed."""
     import atexit
     import threading
 
@@ -200,7 +201,7 @@ def _flushed(status: int) -> int:
 
 
 def _write_files() -> None:
-    """What was written to files that something still holds."""
+    """Flush files that are still open."""
     import io
 
     made = gc.get_objects()
@@ -219,13 +220,13 @@ def _quietly(step: Any) -> None:
 
 
 _LOADED: set[str] = set()
-"""The modules that were there before the fork."""
+"""The modules that were loaded before the fork."""
 _folder = ""
-"""Where the template's own modules lie."""
+"""The folder of the template's own modules."""
 
 
 def serve(plan: dict[str, Any]) -> NoReturn:
-    """Load, and fork when told to. Returns nowhere: a fork that was called answers, and ends."""
+    """Load the libraries, and fork on request. Never returns: a fork carries out its call and ends."""
     import ctypes
     import socket
 
@@ -249,7 +250,7 @@ def serve(plan: dict[str, Any]) -> NoReturn:
         message, descriptors, _, _ = socket.recv_fds(channel, 16, 1)
         if not message:
             os._exit(0)
-        libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # No call reaches into what the next one comes from.
+        libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # A call cannot access the process that the next call is forked from.
         between = os.fork()
         if between == 0:
             if os.fork():
@@ -266,12 +267,12 @@ def serve(plan: dict[str, Any]) -> NoReturn:
 
 
 def pieces(plan: dict[str, Any]) -> tuple[types.CodeType | None, types.CodeType]:
-    """The file, compiled: what can be run before a call is known, if there is anything, and the rest."""
+    """The compiled file in two pieces: the statements that can run before a call is known, or None, and the rest."""
     path, count = plan["file"], plan["ahead"]
     with open(path, "rb") as file:
         source = file.read()
     if hashlib.sha256(source).hexdigest() != plan["digest"]:
-        raise CannotPreload("it was changed meanwhile")
+        raise CannotPreload("its file has changed meanwhile")
     if not count:
         return None, compile(source, path, "exec", dont_inherit=True)
     import ast
@@ -283,8 +284,8 @@ def pieces(plan: dict[str, Any]) -> tuple[types.CodeType | None, types.CodeType]
 
 
 def _ahead(path: str, first: types.CodeType | None) -> Script:
-    """Everything that can be done before the call: a fork copies memory when it is first written to, and what is done
-    now is not done while someone waits."""
+    """Do as much as possible before the call: a fork copies memory at the first write, and this work does not delay the
+    call."""
     where = os.getcwd()
     rehearse(ARGUMENTS if first is not None else ALL)
     script = Script(path)
@@ -296,7 +297,7 @@ def _ahead(path: str, first: types.CodeType | None) -> Script:
 
 
 _moved = False
-"""Whether the template works in a directory of its own choice."""
+"""Whether the template changed its working directory."""
 
 
 def _wait_for_call(end: Any, libc: Any) -> None:
@@ -317,27 +318,27 @@ def _wait_for_call(end: Any, libc: Any) -> None:
     for descriptor in descriptors:
         os.close(descriptor)
     os.setsid()
-    os.chdir(os.getcwd() if _moved else directory)  # Since it was there, the call's layer has come over it.
+    os.chdir(os.getcwd() if _moved else directory)  # Enter it again: the call's layer was mounted over it meanwhile.
     numbers = sys.modules.get("numpy.random")
     if numbers is not None:
-        numbers.seed()  # Else every call would draw the same.
+        numbers.seed()  # Otherwise every call would get the same random numbers.
     if _duckdb_threads:
         sys.modules["duckdb"].execute(f"SET threads = {_duckdb_threads}")
 
 
 def load(names: list[str], folder: str) -> None:
-    """Import the libraries that a template names, but for its own modules: those are its state."""
+    """Import the libraries that a template names, except its own modules: they hold its state."""
     for name in names:
         first = name.partition(".")[0]
         own = os.path.join(folder, first)
         if os.path.lexists(own) or os.path.lexists(f"{own}.py"):
             continue
         with contextlib.suppress(Exception, SystemExit):
-            importlib.import_module(name)  # What fails here fails in the call, and is seen there.
+            importlib.import_module(name)  # A failing import also fails in the call, which reports it.
         _end_threads()
         if _has_threads():
             raise CannotPreload(f"`{first}` starts threads when it is imported")
-    rehearse(ALL)  # The first model loads much of its library.
+    rehearse(ALL)  # The first pydantic model loads much of its library.
 
 
 @contextlib.contextmanager
@@ -357,11 +358,11 @@ def _has_threads() -> bool:
 
 MOST_SECONDS_ENDING = 1.0
 _duckdb_threads = 0
-"""What to give back to duckdb's own connection in each call."""
+"""The number of threads to restore in duckdb's own connection in each call."""
 
 
 def _end_threads() -> None:
-    """Some versions of duckdb start a connection when they are imported, and its threads."""
+    """Some versions of duckdb open a connection with threads when they are imported: reduce it to one thread."""
     global _duckdb_threads
     duckdb = sys.modules.get("duckdb")
     if duckdb is not None and not _duckdb_threads and _has_threads():
@@ -372,7 +373,7 @@ def _end_threads() -> None:
 
 
 def _wait_for_one_thread() -> None:
-    """The kernel shows a thread for a moment after it was joined."""
+    """Wait until the kernel no longer shows threads that were joined."""
     end = time.monotonic() + MOST_SECONDS_ENDING
     while _has_threads() and time.monotonic() < end:
         time.sleep(0.001)
@@ -401,22 +402,22 @@ ALL = MODELS + ARGUMENTS
 
 
 def rehearse(what: str) -> None:
-    """Do what most templates do, and forget it."""
+    """Do what most templates do, so that the libraries load what they need for it."""
     if "pydantic" in sys.modules:
         with contextlib.suppress(Exception):
             exec(REHEARSALS[what], {"__name__": "rehearsal"})  # noqa: S102  it stands above
 
 
 REHEARSALS = {what: compile(what, "rehearsal", "exec") for what in (ARGUMENTS, ALL)}
-"""Compiled before anything is forked."""
+"""Compiled before any fork."""
 
 
 @contextlib.contextmanager
 def _watched() -> Any:
-    """Refuse what a fork would not have as a new process has it: threads, children, open files, and words that would
-    only be said once."""
+    """Refuse libraries that leave something which a fork would not share with a new process: threads, children, open
+    files, or output that is printed only once."""
     before = _descriptors()
-    said = os.open("/dev/shm", os.O_TMPFILE | os.O_RDWR, 0o600)  # noqa: S108  without a name, in the room's own memory
+    said = os.open("/dev/shm", os.O_TMPFILE | os.O_RDWR, 0o600)  # noqa: S108  without a name, in memory of this sandbox
     kept = [os.dup(1), os.dup(2)]
     for target in (1, 2):
         os.dup2(said, target)
@@ -444,7 +445,7 @@ def _watched() -> Any:
 
 
 def _descriptors() -> set[int]:
-    """The open ones, but for devices, which are the same to everyone."""
+    """The open descriptors, except devices, which are the same for all processes."""
     found = set()
     for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):

@@ -1,6 +1,6 @@
-"""What the names of a module mean, as far as its own statements say: imports, classes, and what is assigned once.
+"""The meaning of the names of a module, from its own statements: imports, classes, and names that are assigned once.
 
-Names that are bound in functions are not looked at, nor those of the main block: it runs after everything else.
+Names in functions and in the main block are not read: the main block runs after all other statements.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from collections.abc import Iterator
 from typing import Final, Literal
 
 Where = Literal["always", "sometimes", "fallback", "typing", "main"]
-"""When a statement of a module runs: a `fallback` is what another branch does, `typing` never."""
+"""When a statement of a module runs: a `fallback` is the other branch, `typing` never runs."""
 Bound = str | ast.ClassDef | ast.expr | None
-"""An import's full name, a class, what was assigned; None for anything else."""
+"""The full name of an import, a class, or the assigned expression; None for anything else."""
 
 _BUILTINS: Final = frozenset(dir(builtins))
 
 
 class TooComplex(Exception):
-    """A source takes more steps to understand than it is worth."""
+    """A source takes too many steps to understand."""
 
 
 class Budget:
-    """Steps that are left. A few lines of a stranger may unfold without end."""
+    """The remaining steps. A few lines of foreign code may expand without end."""
 
     __slots__ = ("_left",)
 
@@ -57,21 +57,22 @@ class Scope:
         return bound if isinstance(bound, ast.ClassDef) else None
 
     def assigned(self, name: str) -> ast.expr | None:
-        """What a name stands for, where it was assigned, and once only."""
+        """The expression that is assigned to a name, if it is assigned only once."""
         bound = self._bound.get(name)
         return bound if isinstance(bound, ast.expr) and self._times[name] == 1 else None
 
     def names(self, node: ast.expr) -> tuple[str, ...]:
-        """The full names that an expression may have, such as `typing.List`: several where it may come from a star."""
-        said = dotted(node)
-        if said is None:
+        """The full names that an expression may have, such as `typing.List`: several if it may come from a star
+        import."""
+        written = dotted(node)
+        if written is None:
             return ()
-        first, dot, rest = said.partition(".")
+        first, dot, rest = written.partition(".")
         if first in self._bound:
             bound = self._bound[first]
             return (_canonical(f"{bound}{dot}{rest}"),) if isinstance(bound, str) else ()
-        starred = tuple(_canonical(f"{star}.{said}") for star in self._stars)
-        return (*starred, f"builtins.{said}") if first in _BUILTINS else starred
+        starred = tuple(_canonical(f"{star}.{written}") for star in self._stars)
+        return (*starred, f"builtins.{written}") if first in _BUILTINS else starred
 
     def is_named(self, node: ast.expr, *names: str) -> bool:
         return any(name in names for name in self.names(node))
@@ -114,7 +115,7 @@ def _targets(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, Bound]]:
 
 
 def _canonical(name: str) -> str:
-    """One name for what several modules of a library offer."""
+    """One name for an object that several modules of a library offer."""
     if name.startswith("typing_extensions."):
         return name.replace("typing_extensions", "typing", 1)
     package, *parts = name.split(".")
@@ -125,7 +126,7 @@ def _canonical(name: str) -> str:
 
 
 def dotted(node: ast.expr) -> str | None:
-    """`a.b.c`, where that is what a node says."""
+    """`a.b.c`, if a node is such an expression."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -134,7 +135,7 @@ def dotted(node: ast.expr) -> str | None:
 
 
 def is_main(node: ast.stmt) -> bool:
-    """Whether a statement is `if __name__ == "__main__"`, either way round."""
+    """Whether a statement is `if __name__ == "__main__"`, in either order."""
     if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
         return False
     sides = [node.test.left, *node.test.comparators]
@@ -147,7 +148,7 @@ def is_main(node: ast.stmt) -> bool:
 
 
 def statements(module: ast.Module) -> Iterator[tuple[ast.stmt, Where]]:
-    """The statements of a module in their order, with those inside its blocks and not those of functions."""
+    """The statements of a module in order, including those inside its blocks, without those of functions."""
     waiting: list[tuple[ast.stmt, Where]] = [(node, "always") for node in reversed(module.body)]
     while waiting:
         node, where = waiting.pop()

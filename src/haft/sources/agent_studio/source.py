@@ -1,7 +1,7 @@
-"""The templates of one workspace: read, never run, and the tools that come of them.
+"""The source of Agent Studio templates in one workspace: their source is read, never run.
 
-What was read is kept until a file changes, so that listing reads nothing twice. Nothing is asked: a template says what
-it is by its source.
+The result is kept until a file changes, so listing reads nothing twice. Templates are not described by running them:
+their source says what they are.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 GROUP: Final = "agent-studio:"
 FORM: Final = 4
-"""Of what is kept."""
+"""The version of the cache entries."""
 LARGEST: Final = 1_000_000
 
 CacheEntry = dict[str, Any]
@@ -52,7 +52,7 @@ class Templates(ToolSource):
         environments: Environments,
         cold: Collection[str] = (),
     ) -> None:
-        """`cold` are names of templates and tools that are never kept loaded."""
+        """`cold` are the names of templates and tools that are never kept loaded."""
         self._directories = directories
         self._instances = instances
         self._definitions = definitions
@@ -65,7 +65,7 @@ class Templates(ToolSource):
 
     @property
     def secrets(self) -> Secrets:
-        """What is secret of the parameters of every tool."""
+        """The secret parameters of all tools."""
         return self._secrets
 
     def find(self) -> Iterable[Found]:
@@ -80,7 +80,7 @@ class Templates(ToolSource):
         return list(self.found()) if await asyncio.to_thread(self._look) else None
 
     def _look(self) -> bool:
-        """See what lies there now; whether that is anything else than before."""
+        """Look for templates again. Returns whether anything changed."""
         before, self._seen = self._seen, instances(self._directories(), self._instances())
         return self._seen != before
 
@@ -94,7 +94,7 @@ class Templates(ToolSource):
         return seen is not None and identity_of_template(seen.folder) == seen.identity
 
     def folders(self) -> list[str]:
-        """Where they lie."""
+        """The folders of all templates."""
         return [each.folder for each in self._seen]
 
     async def check(self, target: Target, launcher: AskingLauncher, reserved: Collection[str]) -> Sequence[Report]:
@@ -154,7 +154,7 @@ class Templates(ToolSource):
 
 
 def read(instance: Instance) -> CacheEntry:
-    """What a template's source says of it, as it is kept; or the `problem`."""
+    """The cache entry of a template's source; or its `problem`."""
     try:
         with open(instance.entry, "rb") as file:
             source = file.read(LARGEST)
@@ -190,13 +190,13 @@ def read(instance: Instance) -> CacheEntry:
 
 
 def _type(schema: Mapping[str, Any]) -> str:
-    """What a user parameter takes, in a word or a few."""
+    """The type of a user parameter, in a few words."""
     options = schema.get("anyOf", [schema])
     return " | ".join(dict.fromkeys(str(one.get("type", "any")) for one in options))
 
 
 def _ahead(source: bytes, instance: Instance) -> int:
-    """How many statements can be run before a call is known."""
+    """How many statements can run before a call is known."""
     module = parse_source(source)
     beside = {os.path.splitext(os.path.relpath(path, instance.folder).split("/")[0])[0] for path in instance.files}
     return (preloadable_statements(module, beside) or 0) if isinstance(module, ast.Module) else 0

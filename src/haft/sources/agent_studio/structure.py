@@ -1,4 +1,4 @@
-"""Whether a source has the parts of a template, and whether they fit together."""
+"""Checks whether a source has the parts of a template, and whether they fit together."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def class_named(module: ast.Module, name: str) -> ast.ClassDef | None:
-    """The class of that name, of which the last one counts. Those inside blocks are not looked at."""
+    """The last class with that name. Classes inside blocks are ignored."""
     found = [node for node in module.body if isinstance(node, ast.ClassDef) and node.name == name]
     return found[-1] if found else None
 
 
 def breaches_of(module: ast.Module, scope: Scope) -> tuple[Problem, ...]:
-    """What keeps a source from being a template."""
+    """The problems that make a source unusable as a template."""
     found = [problem for name, code in CLASSES.items() for problem in _check_class(module, scope, name, code)]
     found += _check_run_tool(module)
     if not any(is_main(node) for node in module.body):
@@ -33,14 +33,14 @@ def breaches_of(module: ast.Module, scope: Scope) -> tuple[Problem, ...]:
 
 
 def remarks_of(module: ast.Module, template: Template) -> tuple[Problem, ...]:
-    """What is wrong with a template that can be used."""
+    """The problems of a template that can be used."""
     found: list[Problem] = []
     if not template.description:
         hint = "begin with a docstring: it is the description that agents choose by"
         found.append(Problem("studio-docstring", "the module has no docstring", hint, 1))
     if template.output_key is None:
         hint = 'add `OUTPUT_KEY = "tool_output"`, and print it'
-        found.append(Problem("studio-output-key", "there is no `OUTPUT_KEY` that is a text", hint))
+        found.append(Problem("studio-output-key", "there is no `OUTPUT_KEY` with a text", hint))
     elif not _is_printed(module, template.output_key):
         hint = "print it before the answer: `print(OUTPUT_KEY, output)`"
         found.append(Problem("studio-key-unprinted", "`OUTPUT_KEY` is never used", hint))
@@ -76,7 +76,7 @@ def _check_run_tool(module: ast.Module) -> Iterator[Problem]:
 
 
 def _functions(module: ast.Module) -> Iterator[_Function]:
-    """Those of the module, and the static methods of its classes: the main block may call either."""
+    """The functions of the module, and the static methods of its classes: the main block may call either."""
     for node in module.body:
         if isinstance(node, _Function):
             yield node
@@ -90,7 +90,7 @@ def _is_static(decorator: ast.expr) -> bool:
 
 
 def _is_printed(module: ast.Module, key: str) -> bool:
-    """Whether the key is read somewhere, or its text stands in another one. Where to is not followed."""
+    """Whether the key is used somewhere, or its text occurs in another text. It is not followed to a print."""
     texts = 0
     for node in ast.walk(module):
         match node:
@@ -112,7 +112,7 @@ def _check_fields(name: str, parameters: Parameters) -> Iterator[Problem]:
     absent = [one for one in parameters.fields if one.null_when_absent]
     if absent:
         what = f"{quoted_list([one.name for one in absent])} of `{name}` may be None and has no default"
-        yield Problem("studio-optional", what, "add `= None`: without it pydantic wants to be given it", absent[0].line)
+        yield Problem("studio-optional", what, "add `= None`: without it pydantic requires a value", absent[0].line)
     keys: dict[str, str] = {}
     for one in parameters.fields:
         if one.key in keys:
@@ -127,7 +127,7 @@ def _check_twice(node: ast.ClassDef) -> Iterator[Problem]:
     for each in fields:
         name = each.target.id if isinstance(each.target, ast.Name) else ""
         if times.pop(name, 1) > 1 and is_field_name(name):
-            what = f"`{shortened(name, 60)}` stands more than once in `{node.name}`"
+            what = f"`{shortened(name, 60)}` occurs more than once in `{node.name}`"
             yield Problem("studio-duplicate", what, "keep one of them: the last one counts", each.lineno)
 
 
@@ -147,11 +147,11 @@ def _check_untyped(node: ast.ClassDef) -> Iterator[Problem]:
         names = [each.targets[0].id for each in untyped if isinstance(each.targets[0], ast.Name)]
         what = f"no type: {quoted_list(names)} of `{node.name}`"
         yield Problem(
-            "no-type", what, "write `name: str = …`: pydantic takes no field without a type", untyped[0].lineno
+            "no-type", what, "write `name: str = …`: pydantic accepts no field without a type", untyped[0].lineno
         )
 
 
 def quoted_list(names: Collection[str]) -> str:
-    """Names, the first few."""
+    """The first names of a list, in backquotes."""
     shown = [f"`{shortened(name, 60)}`" for name in list(names)[:_MOST_NAMED]]
     return ", ".join(shown) + (f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else "")

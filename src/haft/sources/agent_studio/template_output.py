@@ -1,6 +1,7 @@
-"""What a template prints, told apart: what follows its key is the answer, and all of it where there is no key.
+"""Separates the answer in a template's output: the text after its key, or all output if there is no key.
 
-The key is looked for as the output comes, also where it is cut in two. What was printed before it is kept with stderr.
+The key is searched for while the output arrives, also if it is split between two reads. Output before the key is kept
+with stderr.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Final
 from haft.contracts import EndedChild, Secrets, Stream, ToolContext, texts_in
 
 MOST_HELD: Final = 4_000_000
-"""Bytes that wait for a key; what came before them is not waited for."""
+"""Bytes that wait for a key. Earlier bytes are passed on."""
 LARGEST_RESULT: Final = 4_000_000
 MOST_TOLD: Final = 4_000
 LONGEST_LINE: Final = 100_000
@@ -24,22 +25,22 @@ _BLANKS: Final = b" \t\r\n\f\v"
 
 
 class TemplateOutput:
-    """The sink of one call."""
+    """Receives the output of one call."""
 
     def __init__(self, context: ToolContext, key: str | None, user: Mapping[str, Any] | None = None) -> None:
-        """Of `user`, the user parameters, nothing is said on stderr: neither those that are secret nor the others."""
+        """`user` are the user parameters. stderr shows none of their values, secret or not."""
         self._masked = (context.secrets | Secrets(texts_in(user or {}), SHORTEST_SECRET)).stream()
         self._is_quiet = bool(user)
         self._unclean = b""
-        """The beginning of a line of stderr."""
+        """An incomplete line of stderr."""
         self._context = context
         self._key = key.encode("utf-8", "surrogatepass") if key else None
         self._is_open = self._key is None
-        """Whether what comes is the answer."""
+        """Whether the next output belongs to the answer."""
         self._held = b""
         self._passed = 0
         self._trailing = b""
-        """Blanks that are part of the answer only if something follows."""
+        """Blanks that belong to the answer only if more text follows."""
         self._has_begun = False
         self._answer = bytearray()
         self._is_long = False
@@ -54,7 +55,8 @@ class TemplateOutput:
             self._look(data)
 
     def _hear(self, data: bytes, *, is_all: bool = False) -> None:
-        """Stderr, masked, and then line by line: pydantic prints what it was given, or a part of it."""
+        """Mask stderr, and pass it on in whole lines: pydantic prints the values that it was given, or a part of
+        them."""
         data = self._unclean + self._masked.feed(data) + (self._masked.end() if is_all else b"")
         end = len(data) if is_all or len(data) > LONGEST_LINE else data.rfind(b"\n") + 1
         self._unclean, whole = data[end:], data[:end]
@@ -67,7 +69,7 @@ class TemplateOutput:
         self._context.ended(children)
 
     def close(self) -> Any:
-        """All has been said: the answer as JSON, where it is that."""
+        """Handle the end of the output. Returns the answer as JSON, if it is JSON."""
         self._hear(b"", is_all=True)
         if not self._is_open:
             if self._passed:
@@ -82,14 +84,14 @@ class TemplateOutput:
             return None
 
     def failure_text(self) -> str:
-        """What it said last on stderr, the last line first: that names the error."""
+        """The last output on stderr, with the line that names the error first."""
         lines = self._last.decode("utf-8", "replace").strip().splitlines()
         if not lines:
             return ""
         begin = max((number for number, line in enumerate(lines) if line.startswith("Traceback ")), default=None)
         if begin is None:
             return "\n".join(lines[-10:])
-        # An exception's own text may have several lines, indented ones too: it begins behind the frames, which all are.
+        # The text of an exception may have several lines, even indented ones. It follows the indented frames.
         said = next((n for n in range(begin + 1, len(lines)) if not lines[n].startswith((" ", "\t"))), len(lines) - 1)
         return "\n".join((*lines[said:], *lines[begin:said]))
 
@@ -110,7 +112,7 @@ class TemplateOutput:
             self._context.stderr_only(gone, "stdout")
 
     def _say(self, data: bytes) -> None:
-        """Part of the answer: without the blanks around it."""
+        """Pass on a part of the answer, without the blanks around the answer."""
         data = self._trailing + data
         if not self._has_begun:
             data = data.lstrip(_BLANKS)

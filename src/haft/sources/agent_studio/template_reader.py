@@ -1,7 +1,7 @@
-"""A template's `tool.py`, read and never run: what it says of itself, and what is wrong with that.
+"""Reads a template's `tool.py` without running it: its description, parameters and problems.
 
-The source's modules build tools of it, and the checks of authoring tell its author. It does not look at the folder
-around the file, nor at what the functions do.
+The source makes tools of the result, and the checks report its problems to the author. This module does not look at
+other files of the folder, nor at what the functions do.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from haft.sources.agent_studio.structure import breaches_of, class_named, remark
 from haft.sources.agent_studio.template import Problem, Template
 
 MOST_IMPORTS: Final = 500
-_TOO_MUCH: Final = "its parameters are too much to work with"
+_TOO_COMPLEX: Final = "its parameters are too complex"
 
 
 def read_template(source: bytes) -> Template | Problem:
-    """What the source says; a `Problem` where it cannot be read at all. Never an exception, whatever the bytes are."""
+    """The template in a source, or a `Problem` if it cannot be read. Never raises, whatever the bytes are."""
     module = parse_source(source)
     if isinstance(module, Problem):
         return module
     try:
         return _read(module)
     except (TooComplex, RecursionError, MemoryError):
-        return Problem("schema-excess", _TOO_MUCH, "describe them more simply")
+        return Problem("schema-excess", _TOO_COMPLEX, "describe them more simply")
 
 
 def _read(module: ast.Module) -> Template | Problem:
@@ -40,14 +40,14 @@ def _read(module: ast.Module) -> Template | Problem:
     tool = Models(scope, budget).parameters(class_named(module, "ToolParameters"))
     for parameters in (user, tool):
         if (why := excess(parameters.schema)) is not None:
-            return Problem("schema-excess", f"{_TOO_MUCH}: {why}", "describe them more simply", parameters.line)
+            return Problem("schema-excess", f"{_TOO_COMPLEX}: {why}", "describe them more simply", parameters.line)
     key = _output_key(module, Constants(scope, budget))
     template = Template(_description(module), user, tool, key, tuple(_imports(module)), breaches_of(module, scope))
     return replace(template, remarks=remarks_of(module, template), is_strict=any(map(_says_strict, ast.walk(module))))
 
 
 def _says_strict(node: ast.AST) -> bool:
-    """`strict=True`, `{"strict": True}`, `StrictInt`, `Strict()`."""
+    """Whether a node asks for strict types: `strict=True`, `{"strict": True}`, `StrictInt`, `Strict()`."""
     match node:
         case ast.keyword(arg="strict") | ast.Constant(value="strict"):
             return True
@@ -58,12 +58,12 @@ def _says_strict(node: ast.AST) -> bool:
 
 
 def _description(module: ast.Module) -> str:
-    said = (ast.get_docstring(module) or "").strip()
-    return "".join("\ufffd" if "\ud800" <= letter <= "\udfff" else letter for letter in said)
+    text = (ast.get_docstring(module) or "").strip()
+    return "".join("\ufffd" if "\ud800" <= letter <= "\udfff" else letter for letter in text)
 
 
 def _output_key(module: ast.Module, constants: Constants) -> str | None:
-    """The last assignment counts; one that only some runs make is not known."""
+    """The text of `OUTPUT_KEY`. The last assignment counts; an assignment that only some runs make is not known."""
     found: str | None = None
     for node, where in statements(module):
         match node:

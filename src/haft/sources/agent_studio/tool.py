@@ -1,4 +1,4 @@
-"""One template as a tool: its environment, its parameters, and what came of running it."""
+"""One template as a tool: its environment, its parameters, and its call."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RUNNER: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "runner
 
 @dataclass(frozen=True, slots=True)
 class TemplateTool:
-    """Run in a process of the template's own Python, or answered from one that has loaded its libraries."""
+    """Runs in a process of the template's own Python, or in a fork of a process that has loaded its libraries."""
 
     spec: ToolSpec
     instance: Instance
@@ -49,7 +49,7 @@ class TemplateTool:
         return secrets_of(self.instance.user, self.known)
 
     def configured(self, config: Mapping[str, Any]) -> TemplateTool:
-        """The tool with other user parameters, for one call. `BadConfig` where some are still missing."""
+        """The tool with other user parameters, for one call. Raises `BadConfig` if some are still missing."""
         fields = self.known["userParameters"]
         names = {name: one["name"] for one in fields for name in (one["name"], one["key"])}
         if strange := [name for name in config if name not in names]:
@@ -74,14 +74,14 @@ class TemplateTool:
 
         return coerce_arguments(arguments, self.spec.input_schema)
 
-    async def prepare(self, told: Callable[[str], None]) -> None:
-        """Make its environment, where there is none that is current."""
+    async def prepare(self, progress: Callable[[str], None]) -> None:
+        """Make its environment, if there is no current one."""
         if self.environments.current(self.instance.folder) is None:
             is_own = self.instance.provenance != "workspace"
-            await self.environments.prepared(self.instance.folder, told, may_build=is_own)
+            await self.environments.prepared(self.instance.folder, progress, may_build=is_own)
 
     def allow_build(self, requirements: str) -> None:
-        """A person agreed that the packages of these requirements are built for it."""
+        """Record that a person approved building the packages of these requirements."""
         self.environments.allow_build(self.instance.folder, requirements)
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
@@ -116,8 +116,8 @@ class TemplateTool:
         return Answer(result=result if failure is None else None, exit_code=end.code, failure=failure)
 
     def _request(self, arguments: Mapping[str, Any]) -> bytes:
-        """Both parameter sets as the template's command line has them. They go by stdin: the one is secret, and neither
-        may be longer than the kernel lets a command line be."""
+        """Both parameter sets as on the template's command line. They are passed on stdin, because the user parameters
+        are secret, and because the kernel limits the length of a command line."""
         keys = {one["name"]: one["key"] for one in self.known["userParameters"]}
         user = json.dumps(sent_as(self.instance.user, keys, self.known["userNulls"]))
         tool = json.dumps(sent_as(arguments, {}, self.known["toolNulls"]))
@@ -131,8 +131,8 @@ class TemplateTool:
 
 
 def why_unset(each: Instance, known: Mapping[str, Any]) -> str | None:
-    """Which user parameters are missing and what to do; None where there are all that are needed. What they are is for
-    the template to judge: a number may come as text from the environment."""
+    """The missing user parameters and what to do; None if none is missing. Their values are not checked: a number may
+    come as text from the environment, and the template decides."""
     if each.unset:
         unset = "; ".join(f"`{name}` {why}" for name, why in each.unset.items())
         return f"in `user_params` of `{each.name}` in {each.source}, {unset}"
@@ -142,7 +142,7 @@ def why_unset(each: Instance, known: Mapping[str, Any]) -> str | None:
         return None
     declared = {name for one in fields for name in (one["name"], one["key"])}
     strange = [name for name in each.user if name not in declared]
-    also = f" ({', '.join(f'`{name}`' for name in strange)} is none of its parameters)" if strange else ""
+    also = f" ({', '.join(f'`{name}`' for name in strange)} is not one of its parameters)" if strange else ""
     return f"it needs {', '.join(f'`{name}`' for name in missing)}{also}: {_how_to_set(each, fields)}"
 
 
@@ -161,7 +161,7 @@ def _how_to_set(each: Instance, fields: list[Mapping[str, Any]]) -> str:
 
 
 def secrets_of(user: Mapping[str, Any], known: Mapping[str, Any]) -> Secrets:
-    """The user parameters that are secret: by their names, or because the template declares them so (`SecretStr`)."""
+    """The secret user parameters: secret by their names, or declared secret by the template (`SecretStr`)."""
     schemas = known["userSchema"].get("properties", {})
     names = {name: one["name"] for one in known["userParameters"] for name in (one["name"], one["key"])}
     fields = {one["name"]: one["key"] for one in known["userParameters"]}
@@ -174,7 +174,7 @@ def secrets_of(user: Mapping[str, Any], known: Mapping[str, Any]) -> Secrets:
 
 
 def _is_declared(schema: Any) -> bool:
-    """Whether a schema says, anywhere in it, that a value is secret."""
+    """Whether a schema says anywhere that a value is secret."""
     if isinstance(schema, Mapping):
         says = schema.get("format") == "password" or schema.get("writeOnly") is True
         return says or any(_is_declared(one) for one in schema.values())
@@ -182,7 +182,7 @@ def _is_declared(schema: Any) -> bool:
 
 
 def spec_of(known: Mapping[str, Any], instance: Instance) -> ToolSpec:
-    """The spec of a tool from what is known of its template."""
+    """The spec of a tool, from the cache entry of its template."""
     return ToolSpec(
         name=tool_name(instance),
         kind="agent-studio",
@@ -211,17 +211,17 @@ def spec_of(known: Mapping[str, Any], instance: Instance) -> ToolSpec:
 
 @functools.lru_cache(maxsize=200)
 def _slow_hash(text: str, salt: str) -> str:
-    """Nobody shall find short secrets by trying."""
+    """A slow digest, so that nobody can find short secrets by trying."""
     return hashlib.pbkdf2_hmac("sha256", text.encode("utf-8", "surrogatepass"), salt.encode(), 20_000).hex()
 
 
 def _digest(source: str, user: Mapping[str, Any]) -> str:
-    """Of the definition: what a person sets is part of what others agree to."""
+    """The digest of the definition. It includes the user parameters, because an approval covers them too."""
     return _slow_hash(json.dumps(user, sort_keys=True), source) if user else source
 
 
 def bare_spec(instance: Instance) -> ToolSpec:
-    """What can be said of a template that could not be read."""
+    """The spec of a template that could not be read."""
     return ToolSpec(
         name=tool_name(instance),
         kind="agent-studio",
@@ -235,5 +235,5 @@ def bare_spec(instance: Instance) -> ToolSpec:
 
 
 def tool_name(instance: Instance) -> ToolName:
-    """How agents call it: its name in lower case, with `_` for spaces."""
+    """The tool name: the template's name in lower case, with `_` for spaces."""
     return clean_tool_name(slug_of(instance.name))

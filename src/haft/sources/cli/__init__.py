@@ -1,4 +1,4 @@
-"""Command lines as tools: a program's subcommands, described once, called with arguments instead of words."""
+"""Command lines as tools: the subcommands of a program, described once and called with JSON arguments."""
 
 from typing import TYPE_CHECKING
 

@@ -1,10 +1,10 @@
-"""Arguments of a call to the words of a command line.
+"""Converts the arguments of a call to the words of a command line.
 
-Every value arrives as it was given, whatever letters it has: a long option is joined to its value by `=`, a short one
-directly, and what stands by position follows the word that ends the options. Where nothing can keep a value from being
-taken for an option, it is refused.
+Every value reaches the program unchanged, whatever characters it has: a long option and its value are joined by `=`, a
+short option and its value directly, and positional values follow the word that ends the options. If a value could still
+be read as an option, it is refused.
 
-This file is part of every wrapper that is written: it needs Python's own library alone.
+This file is copied into every wrapper, so it imports only Python's standard library.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _A = {"integer": "a whole number", "number": "a number"}
 
 
 class Refused(Exception):
-    """Why the arguments cannot be passed, in a sentence."""
+    """Why the arguments cannot be passed, in one sentence."""
 
 
 def words_of(command: dict[str, Any], given: Any) -> tuple[list[str], bytes]:
-    """The words after the program, and what it reads from stdin."""
+    """The words after the program, and the content of its stdin."""
     if not isinstance(given, dict):
         raise Refused("the arguments must be one JSON object")
     parameters = {one["name"]: one for one in command["parameters"]}
@@ -39,7 +39,7 @@ def words_of(command: dict[str, Any], given: Any) -> tuple[list[str], bytes]:
             if how == "position" and not one.get("lead"):
                 absent = name
                 if endless is not None:
-                    raise Refused(f"`{name}` is missing: the last of `{endless}` would be taken for it")
+                    raise Refused(f"`{name}` is missing: the program would read the last of `{endless}` as `{name}`")
             continue
         if how == "stdin":
             stdin = _text(one, value).encode()
@@ -49,7 +49,9 @@ def words_of(command: dict[str, Any], given: Any) -> tuple[list[str], bytes]:
                 stdin = _text(one, value).encode()
                 continue
             if is_displaced and (one.get("many") or not one.get("required")):
-                raise Refused(f"`{absent}` is missing: `{name}` stands behind it, and would be taken for it")
+                raise Refused(
+                    f"`{absent}` is missing: the program would read `{name}`, which follows it, as `{absent}`"
+                )
             endless = name if one.get("many") and not one.get("number") else endless
             placed.append((one, _values(one, value)))
         else:
@@ -67,12 +69,12 @@ def _check_names(given: dict[str, Any], parameters: dict[str, Any]) -> None:
 
 
 def _check_words(command: dict[str, Any], one: dict[str, Any], values: list[str]) -> None:
-    """What some parsers take for something else wherever it stands: a lone `--`, and the names of files to read words
-    from."""
+    """Refuse values that some parsers treat specially in any position: a lone `--`, and the names of files to read
+    words from."""
     for refused in command.get("refused") or ():
         for value in values:
             if value == refused if refused == "--" else value.startswith(refused):
-                raise Refused(f"`{one['name']}` may not be `{value[:40]}`: the program would not take it for a value")
+                raise Refused(f"`{one['name']}` may not be `{value[:40]}`: the program would not read it as a value")
 
 
 def _placed(placed: list[tuple[dict[str, Any], list[str]]], end: str) -> list[str]:
@@ -89,7 +91,7 @@ def _placed(placed: list[tuple[dict[str, Any], list[str]]], end: str) -> list[st
             is_ended = True
         for value in values:
             if value.startswith("-") and not is_ended:
-                raise Refused(f"`{one['name']}` may not begin with `-`: it would be taken for an option")
+                raise Refused(f"`{one['name']}` may not begin with `-`: the program would read it as an option")
             found.append(value)
     return found
 
@@ -111,7 +113,7 @@ def _option(one: dict[str, Any], value: Any, known: list[str]) -> list[str]:
         return [option, *values]
     if one.get("many") == "together":
         if any(each.startswith("-") for each in values):
-            raise Refused(f"no value of `{one['name']}` may begin with `-`: it would be taken for an option")
+            raise Refused(f"no value of `{one['name']}` may begin with `-`: the program would read it as an option")
         return [option, *values] if values else []
     return [word for each in values for word in _joined(one["name"], option, each, known)]
 
@@ -121,12 +123,12 @@ def _joined(name: str, option: str, value: str, known: list[str]) -> list[str]:
         raise Refused(f"`{name}` may not be `--`: it ends the options for some programs")
     if option.startswith("--"):
         return [f"{option}={value}"]
-    # Some take `-n=5` for 5, and an empty one for none; and `-name` may be an option of its own.
+    # Some programs read `-n=5` as 5, and an empty value as none; and `-name` may be another option.
     is_other = any(len(each) > 2 and not each.startswith("--") and each.startswith(option) for each in known)
     if len(option) == 2 and value and not value.startswith("=") and not is_other:
         return [option + value]
     if value.startswith("-"):
-        raise Refused(f"`{name}` may not begin with `-`: it would be taken for an option")
+        raise Refused(f"`{name}` may not begin with `-`: the program would read it as an option")
     return [option, value]
 
 
@@ -153,9 +155,9 @@ def _text(one: dict[str, Any], value: Any) -> str:
         raise Refused(f"`{name}` must be one {kind}, not {json.dumps(value)[:40]}")
     word = _number(name, kind, value) if kind in ("integer", "number") else str(value)
     if "\0" in word:
-        raise Refused(f"`{name}` holds a NUL, which no program can receive")
+        raise Refused(f"`{name}` has a NUL character, which no program can receive")
     if any("\ud800" <= letter <= "\udfff" for letter in word):
-        raise Refused(f"`{name}` holds half of a character")
+        raise Refused(f"`{name}` has half of a character")
     choices = one.get("choices")
     if choices and word not in [str(choice) for choice in choices] and value not in choices:
         raise Refused(f"`{name}` must be one of {', '.join(str(choice) for choice in choices)}, not `{word}`")
@@ -163,11 +165,11 @@ def _text(one: dict[str, Any], value: Any) -> str:
 
 
 def _number(name: str, kind: str, value: Any) -> str:
-    """A number as a word: none that is another one when it is written."""
+    """A number as a word. Refuses numbers that would change when written."""
     try:
         word = str(value).strip()
     except ValueError:
-        raise Refused(f"`{name}` has more digits than anyone reads") from None
+        raise Refused(f"`{name}` has too many digits") from None
     digits = word[1:] if word[:1] in ("+", "-") else word
     if digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS:
         return word

@@ -1,4 +1,4 @@
-"""Asks a Python program what its commands are, in a process in the sandbox."""
+"""Gets the commands of a Python program by running `introspector` in a process in the sandbox."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "introspector
 
 @dataclass(frozen=True, slots=True)
 class Introspection:
-    """What a program said of itself."""
+    """The commands of a program, and the files that define them."""
 
     commands: list[Command]
     files: tuple[str, ...]
-    """What it is made of, as far as it was loaded, absolute: it says something else only when these change."""
+    """The loaded files of the program, absolute: its commands change only if one of these changes."""
 
 
 async def introspect_commands(
@@ -41,9 +41,9 @@ async def introspect_commands(
     prefix: str | None = None,
     here: bool = False,
 ) -> Introspection:
-    """The commands of `MODULE:OBJECT`. `python` is the interpreter that has the module, `program` what is run to call
-    it: by default the script that is installed for it, else the module itself. With `here`, the module may lie in the
-    directory that this is asked in."""
+    """The commands of `MODULE:OBJECT`. `python` is the interpreter that has the module. `program` is the command to
+    call: by default the installed script of the object, otherwise the module itself. With `here`, the module may lie in
+    the current directory."""
     module, _, name = reference.partition(":")
     if not module or not name:
         raise BadUsage(
@@ -53,20 +53,19 @@ async def introspect_commands(
     argv = [python, "-B", PROGRAM, form, reference, *(["here"] if here else [])]
     output = await run_briefly(Started(argv, readable=tuple(_readable(python))), launcher, seconds=SECONDS)
     if output.start_failure is not None:
-        raise BadUsage(f"`{reference}` could not be asked: {output.start_failure}")
+        raise BadUsage(f"the commands of `{reference}` could not be read: {output.start_failure}")
     lines = output.stdout.decode("utf-8", "replace").splitlines()
     answer = next((line.removeprefix(MARK) for line in reversed(lines) if line.startswith(MARK)), None)
     if answer is None:
         late = f"it did not answer within {SECONDS:g} s" if output.timed_out else ""
-        flood = "it said more than anyone reads" if output.is_too_long else ""
-        raise BadUsage(
-            f"`{reference}` could not be asked: {late or flood or stderr_summary(output.stderr) or 'it said nothing'}"
-        )
+        long = "it printed too much" if output.is_too_long else ""
+        why = late or long or stderr_summary(output.stderr) or "it printed nothing"
+        raise BadUsage(f"the commands of `{reference}` could not be read: {why}")
     try:
-        told: dict[str, Any] = json.loads(answer)
-        problem, hint, script, commands = (told.get(key) for key in ("problem", "hint", "script", "commands"))
+        facts: dict[str, Any] = json.loads(answer)
+        problem, hint, script, commands = (facts.get(key) for key in ("problem", "hint", "script", "commands"))
     except (ValueError, AttributeError, RecursionError) as error:
-        raise BadUsage(f"`{reference}` could not be asked: it said what cannot be understood") from error
+        raise BadUsage(f"the commands of `{reference}` could not be read: its answer is not valid") from error
     if problem is not None:
         if module.endswith(".py") and os.path.exists(module):
             hint = f"did you mean `{module.removesuffix('.py').replace(os.sep, '.')}:{name}`?"
@@ -75,18 +74,18 @@ async def introspect_commands(
         is_name = isinstance(script, str) and bool(script) and os.sep not in script and "\0" not in script
         program = [str(script)] if is_name else [python, "-m", module]
     if not isinstance(commands, list) or not all(isinstance(one, dict) for one in commands):
-        raise BadUsage(f"`{reference}` could not be asked: it said what cannot be understood")
+        raise BadUsage(f"the commands of `{reference}` could not be read: its answer is not valid")
     if len(commands) == 1 and commands[0].get("words") == [] and prefix is None:
-        # The program is the command.
+        # The program has no subcommands.
         prefix, commands[0]["name"] = "", os.path.basename(program[-1])
     listed = commands_of({"program": program, "commands": commands}, reference, prefix=prefix)
-    files = told.get("files")
+    files = facts.get("files")
     paths = [one for one in files if _is_path(one)] if isinstance(files, list) else []
     return Introspection(listed, tuple(paths[:MOST_FILES]))
 
 
-def _is_path(told: Any) -> bool:
-    return isinstance(told, str) and os.path.isabs(told) and "\0" not in told and told.isprintable()
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str) and os.path.isabs(value) and "\0" not in value and value.isprintable()
 
 
 def _readable(python: str) -> list[str]:

@@ -1,9 +1,10 @@
-"""Says what the commands of a Python program are: run in that program's own Python, which needs nothing of haft.
+"""Prints the commands of a Python program. It runs in that program's own Python and imports nothing of haft.
 
     python introspector.py click|argparse MODULE:OBJECT [here]
 
-It imports the module, so it is foreign code from then on: it is run in the sandbox, and what it prints is only read.
-The last line of stdout that begins with the mark is the answer, as JSON."""
+It imports the program's module, which is foreign code: so it runs in the sandbox, and haft only parses its output. The
+last line of stdout that begins with `MARK` is the answer, as JSON.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +23,15 @@ MOST_FILES = 300
 
 
 class Unreadable(Exception):
-    """Why nothing can be said, in a sentence, and what to do where it is known."""
+    """Why the commands cannot be read, in one sentence; the second argument is a hint."""
 
 
 def main() -> None:
     """Print the answer."""
-    del sys.path[0]  # What lies beside this file is nobody's.
+    del sys.path[0]  # The program must not import files from this directory.
     form, reference, *where = sys.argv[1:]
     if where == ["here"]:
-        sys.path.append(os.getcwd())  # After what is installed: whoever brings a directory does not replace that.
+        sys.path.append(os.getcwd())  # Last, so that a file in the directory cannot replace an installed module.
     sys.argv = [reference.partition(":")[0]]
     try:
         listed = list(commands(form, load(reference)))
@@ -45,7 +46,7 @@ def load(reference: str) -> Any:
     name, _, path = reference.partition(":")
     try:
         found: Any = importlib.import_module(name)
-    except BaseException as error:  # Whatever an import does.
+    except BaseException as error:  # An import can raise anything, even SystemExit.
         hint = "`--python` names the Python that has it"
         raise Unreadable(f"`{name}` cannot be imported: {type(error).__name__}: {error}", hint) from error
     for word in path.split("."):
@@ -57,7 +58,7 @@ def load(reference: str) -> Any:
 
 
 def files_of(reference: str) -> list[str]:
-    """Where the modules of the program lie that are loaded: its commands are others when these are."""
+    """The files of the program's loaded modules: its commands change only if one of these changes."""
     package = reference.partition(":")[0].partition(".")[0]
     modules = [one for name, one in list(sys.modules.items()) if name.partition(".")[0] == package]
     files = {file for one in modules if isinstance(file := getattr(one, "__file__", None), str)}
@@ -65,7 +66,7 @@ def files_of(reference: str) -> list[str]:
 
 
 def script_of(reference: str) -> str | None:
-    """The installed script that runs the object, or the module that does."""
+    """The name of the installed script that runs the object, or another object of its module."""
     from importlib.metadata import entry_points
 
     scripts = [(one.value.replace(" ", ""), str(one.name)) for one in entry_points(group="console_scripts")]
@@ -75,14 +76,14 @@ def script_of(reference: str) -> str | None:
 
 
 def commands(form: str, found: Any) -> Iterator[dict[str, Any]]:
-    """Every command of a program, whichever way it is written."""
+    """Every command of a program, whatever library it uses."""
     if form == "argparse":
         yield from argparse_commands(found)
         return
     if type(found).__module__.split(".")[0] == "typer":
         found = importlib.import_module("typer.main").get_command(found)
     if not hasattr(found, "params") or not hasattr(found, "callback"):
-        raise Unreadable(f"it is a {type(found).__name__}, and no click or typer command")
+        raise Unreadable(f"it is a {type(found).__name__}, not a click or typer command")
     yield from click_commands(found, [])
 
 
@@ -90,7 +91,7 @@ def commands(form: str, found: Any) -> Iterator[dict[str, Any]]:
 
 
 def click_commands(command: Any, words: list[str]) -> Iterator[dict[str, Any]]:
-    """A command, or those of a group. Hidden ones are left out."""
+    """A command, or the commands of a group. Hidden commands are left out."""
     if not hasattr(command, "list_commands"):
         yield {
             "name": " ".join(words) or command.name or "run",
@@ -100,7 +101,7 @@ def click_commands(command: Any, words: list[str]) -> Iterator[dict[str, Any]]:
         }
         return
     if len(words) >= DEEPEST:
-        raise Unreadable("its groups lie too deep in each other")
+        raise Unreadable("its groups are nested too deep")
     context = command.context_class(command, info_name=command.name)
     for name in sorted(command.list_commands(context)):
         each = command.get_command(context, name)
@@ -109,8 +110,8 @@ def click_commands(command: Any, words: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def click_parameter(one: Any) -> Iterator[dict[str, Any]]:
-    """What one parameter takes; nothing where it is no value of a call."""
-    asks = bool(getattr(one, "prompt", None))  # There is nobody who could answer.
+    """One parameter; nothing if it is not a value of a call."""
+    asks = bool(getattr(one, "prompt", None))  # A prompt becomes a required parameter, because nobody can answer it.
     if getattr(one, "hidden", False) or not (one.expose_value or asks) or (one.is_eager and is_flag(one)):
         return
     kind, choices = click_type(one)
@@ -154,7 +155,7 @@ PYTHON_TYPES = {int: "integer", float: "number", bool: "boolean"}
 
 
 def click_type(one: Any) -> tuple[str, list[Any]]:
-    """The type of a value, and which there are. Newer typers keep Python's own types instead of click's."""
+    """The type of a value, and its choices. Newer versions of typer keep Python's own types instead of click's."""
     if not hasattr(one, "type"):
         return python_type(getattr(getattr(one, "type_descriptor", None), "annotation", str))
     kind = CLICK_TYPES.get(one.type.name, "boolean" if one.type.name == "boolean" else "string")
@@ -163,7 +164,7 @@ def click_type(one: Any) -> tuple[str, list[Any]]:
 
 
 def python_type(annotation: Any) -> tuple[str, list[Any]]:
-    """The same of a type hint."""
+    """The same for a type hint."""
     inner = [each for each in get_args(annotation) if each is not type(None)]
     origin = str(get_origin(annotation) or "")
     if "Literal" in origin:
@@ -179,38 +180,38 @@ def python_type(annotation: Any) -> tuple[str, list[Any]]:
 
 
 def argparse_commands(found: Any) -> Iterator[dict[str, Any]]:
-    """Of a parser, or of what a function gives."""
+    """The commands of a parser, or of the parser that a function returns."""
     import argparse
 
     if not isinstance(found, argparse.ArgumentParser) and callable(found):
         try:
             found = found()
-        except BaseException as error:  # Whatever it does: it may parse our own words, and exit.
+        except BaseException as error:  # It may parse this program's own arguments, and exit.
             raise Unreadable(
-                f"the function gave no parser: {type(error).__name__}: {error}",
+                f"the function returned no parser: {type(error).__name__}: {error}",
                 "name a function that returns the parser, and does not parse",
             ) from error
     if not isinstance(found, argparse.ArgumentParser):
         raise Unreadable(
-            f"it is a {type(found).__name__}, and neither a parser nor a function that gives one",
+            f"it is a {type(found).__name__}, neither a parser nor a function that returns one",
             "name a parser, or a function that returns one",
         )
     yield from parser_commands(found, [], "")
 
 
 def parser_commands(parser: Any, words: list[str], about: str) -> Iterator[dict[str, Any]]:
-    """A parser, or those below it. What belongs to the parser above must stand before the subcommand's name, so only
-    options of the last one are taken."""
+    """A parser, or its subparsers. Options of a parent parser must come before the subcommand's name, so only the
+    options of the last parser are included."""
     import argparse
 
     if len(words) > DEEPEST:
-        raise Unreadable("its subparsers lie too deep in each other")
+        raise Unreadable("its subparsers are nested too deep")
     below = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
     if below:
         helps = {each.dest: help_of(each, parser.prog) for each in below[0]._choices_actions}
         seen: set[int] = set()
         for name, each in below[0].choices.items():
-            if id(each) not in seen:  # Aliases lead to the same.
+            if id(each) not in seen:  # An alias has the same parser.
                 seen.add(id(each))
                 yield from parser_commands(each, [*words, name], helps.get(name) or "")
         return
@@ -235,7 +236,7 @@ def parser_commands(parser: Any, words: list[str], about: str) -> Iterator[dict[
 
 
 def argparse_parameter(action: Any, others: list[str], prog: str) -> Iterator[dict[str, Any]]:
-    """What one action takes; nothing where it is no value of a call."""
+    """One action; nothing if it is not a value of a call."""
     import argparse
 
     if isinstance(action, (argparse._HelpAction, argparse._VersionAction)):
@@ -273,7 +274,7 @@ def argparse_parameter(action: Any, others: list[str], prog: str) -> Iterator[di
 
 
 def help_of(action: Any, prog: str) -> str:
-    """The help of an action, with what it speaks of."""
+    """The help of an action, with its placeholders filled in."""
     text = action.help or ""
     try:
         return plain(text % {**vars(action), "prog": prog})
@@ -282,7 +283,7 @@ def help_of(action: Any, prog: str) -> str:
 
 
 def choice_of(each: Any, kind: str) -> Any:
-    """A choice as a caller gives it."""
+    """A choice as a caller passes it."""
     each = each.value if isinstance(each, enum.Enum) else each
     return each if kind != "string" and isinstance(each, (int, float)) else str(each)
 
@@ -293,12 +294,12 @@ def json_name(name: str) -> str:
 
 
 def name_from_option(one: dict[str, Any]) -> str:
-    """A name that says what the option does, where the program's own name for the value does not."""
+    """A name made from the option, if the program's own name for the value does not say what the option does."""
     return json_name(one["option"].lstrip("-").replace("-", "_"))
 
 
 def with_unique_names(parameters: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Several options may set one value: each then has the name of its option."""
+    """The parameters with unique names: if several options set one value, each gets the name of its option."""
     names = [one["name"] for one in parameters]
     return [
         {**one, "name": name_from_option(one)} if names.count(one["name"]) > 1 and "option" in one else one
@@ -307,7 +308,7 @@ def with_unique_names(parameters: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def longest_option(options: list[str]) -> str | None:
-    """The option that takes its value by `=`, if there is one."""
+    """The longest spelling of an option: it takes its value after `=`, if any spelling does."""
     return max(options, key=len) if options else None
 
 
@@ -317,7 +318,7 @@ def plain(text: str) -> str:
 
 
 def paragraphs(text: str) -> str:
-    """Help as one reads it: lines stay lines where click is told so, else a paragraph is one."""
+    """Help with one line for each paragraph. Lines are kept if click is told so by `\\b`."""
     import inspect
 
     found = inspect.cleandoc(text.split("\f")[0]).split("\n\n")

@@ -1,4 +1,4 @@
-"""What callers are told of a command: JSON Schema, or one type and one text for each parameter."""
+"""The description of a command for callers: a JSON Schema, or one type and one text for each parameter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from haft.sources.cli.spec import Command
 
 
 def schema_of(command: Command) -> dict[str, Any]:
-    """The input schema."""
+    """The input schema of a command."""
     properties = {one["name"]: _property(one) for one in command["parameters"]}
     required = [one["name"] for one in command["parameters"] if one["required"]]
     found: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
@@ -17,10 +17,10 @@ def schema_of(command: Command) -> dict[str, Any]:
 
 def _property(one: dict[str, Any]) -> dict[str, Any]:
     choices = {"enum": one["choices"]} if one.get("choices") else {}
-    # Not as the schema's `default`, which would be passed on: a program may tell its own from one that is given.
+    # Not as the schema's `default`, which haft would pass: a program may treat a given value differently.
     default = f"{one['default']} by default" if "default" in one and not one["required"] else ""
-    told = f"{one['help'].rstrip('.')}; {default}" if one["help"] and default else one["help"] or default
-    described = {"description": told} if told else {}
+    text = f"{one['help'].rstrip('.')}; {default}" if one["help"] and default else one["help"] or default
+    described = {"description": text} if text else {}
     if one.get("many"):
         number = {"minItems": one["number"], "maxItems": one["number"]} if "number" in one else {}
         return {"type": "array", "items": {"type": one["items"], **choices}, **number, **described}
@@ -28,7 +28,7 @@ def _property(one: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_help(command: Command) -> Command:
-    """The command with help that says everything: the compact form has no other place for it."""
+    """The command with all facts about a parameter in its help text: the compact form has no other place for them."""
     return {**command, "parameters": [{**one, "help": _help(one)} for one in command["parameters"]]}
 
 

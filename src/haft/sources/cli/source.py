@@ -1,7 +1,8 @@
-"""The command lines of one workspace that are offered as tools: described by a file, or by the program itself.
+"""The source of command-line tools in one workspace. A file or the program itself describes them.
 
-A file is read each time it changes; a program is asked once, in the sandbox, and its answer is kept until what was
-asked for is another, or what the program is made of."""
+A spec file is read again when it changes. A program is run once, in the sandbox; its answer is kept until its
+configuration or one of its files changes.
+"""
 
 from __future__ import annotations
 
@@ -31,34 +32,34 @@ GROUP: Final = "cli:"
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """One command line that is configured."""
+    """One configured command line."""
 
     name: str
     source: str
-    """Who configured it."""
+    """The file that configures it."""
     provenance: Provenance
     spec: str | None = None
-    """The file that describes it."""
+    """The spec file that describes it."""
     form: str | None = None
-    """`click` or `argparse`, where the program is asked."""
+    """`click` or `argparse`, if the program describes itself."""
     reference: str = ""
     python: str | None = None
     program: tuple[str, ...] = ()
     prefix: str | None = None
     here: bool = False
-    """Whether its module may lie in the workspace: not where a person's own file means what is installed."""
+    """Whether its module may lie in the workspace. False for a user's own file, which means the installed module."""
     problem: str | None = None
 
     @property
     def identity(self) -> str:
-        """Another one when it has to be read or asked again."""
+        """A text that changes when it must be read or described again."""
         if self.spec is not None:
             return identity_at(self.spec) or "gone"
         return f"{self.form} {self.reference} {self.python} {self.program} {self.prefix}"
 
 
 class CommandLines(ToolSource):
-    """The source."""
+    """The source of configured command lines."""
 
     name = "cli"
 
@@ -98,7 +99,7 @@ class CommandLines(ToolSource):
         return f"it is described by {spec.origin}"
 
     def _look(self) -> bool:
-        """Whether anything is another than before."""
+        """Whether anything changed."""
         before, self._seen = self._seen, {line.name: self._identity(line) for line in self._lines}
         return self._seen != before
 
@@ -108,12 +109,12 @@ class CommandLines(ToolSource):
         return line is None or self._seen.get(line.name) == self._identity(line)
 
     def _unknown(self) -> list[CommandLine]:
-        """Those whose program has to be asked."""
+        """The command lines whose program must be described."""
         asked = [line for line in self._lines if line.form is not None and line.problem is None]
         return [line for line in asked if self._kept(line) is None and self._why_not(line) is None]
 
     async def _ask(self, launcher: Launcher) -> None:
-        """Ask the programs that are not known, and keep what they say."""
+        """Describe the programs that are not described yet, and keep the result."""
         from haft.sources.cli.introspect import introspect_commands
 
         wanted = self._unknown()
@@ -131,11 +132,11 @@ class CommandLines(ToolSource):
                 files = {path: identity_at(path) for path in asked.files}
                 self._keep(line, {"commands": asked.commands, "files": files})
             except HaftError as error:
-                # Not kept: whoever comes next may have made good what is missing.
+                # Not saved: the cause may be fixed before the next process tries.
                 self._problems[line.name] = line.identity, error.message
 
     def found(self) -> Iterator[Found]:
-        """Every tool of every command line, or why there is none."""
+        """Every tool of every command line; for a command line without tools, the reason."""
         for line in self._lines:
             try:
                 commands = self._commands(line)
@@ -166,7 +167,7 @@ class CommandLines(ToolSource):
         return found
 
     def _why_not(self, line: CommandLine) -> str | None:
-        """Why a program that was asked could not say what its commands are."""
+        """Why a program could not be described."""
         identity, problem = self._problems.get(line.name, ("", ""))
         return problem if identity == line.identity else None
 
@@ -180,7 +181,7 @@ class CommandLines(ToolSource):
         return known if known.get("identity") == line.identity and is_same else None
 
     def _identity(self, line: CommandLine) -> str:
-        """Another one when what is known of it does not hold any more."""
+        """A text that changes when the kept description is no longer valid."""
         return line.identity if line.form is None or self._kept(line) is not None else f"{line.identity} unknown"
 
     def _keep(self, line: CommandLine, known: dict[str, Any]) -> None:

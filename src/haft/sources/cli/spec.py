@@ -1,4 +1,4 @@
-"""A program's commands as a file describes them, checked: what passing, schemas and wrappers are made from."""
+"""Parses and checks the description of a program's commands: from a spec file, or from the program itself."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ TYPES_BY_WAY: Final = {
     "count": ("integer",),
     "stdin": ("string", "object"),
 }
-"""How a value is passed, and of which types it may be then."""
+"""For each way to pass a value, the types it may have."""
 MANY: Final = ("repeat", "together", "exactly")
-"""The option for each value; once for all; once for as many as the program counts, whatever they begin with."""
+"""How several values are passed: the option once for each value; once for all; once for as many as the program counts,
+even if a value begins with `-`."""
 MOST_COMMANDS: Final = 500
 MOST_PARAMETERS: Final = 200
 LARGEST: Final = 1_000_000
@@ -32,11 +33,11 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _OPTION: Final = re.compile(r"-{1,2}[^\s=-][^\s=]*|-[^\s=-]")
 
 Command = dict[str, Any]
-"""One command, as plain JSON: `name`, `description`, `program`, `words`, `end_of_options`, `parameters`, `effects`."""
+"""One command as plain JSON: `name`, `description`, `program`, `words`, `end_of_options`, `parameters`, `effects`."""
 
 
 def read_spec(text: str, where: str, *, prefix: str | None = None) -> list[Command]:
-    """The commands of a spec file. `BadConfig` where it is wrong."""
+    """The commands of a spec file. Raises `BadConfig` if it is wrong."""
     if len(text) > LARGEST:
         raise BadConfig(f"{where} is larger than {LARGEST:_} bytes")
     try:
@@ -47,7 +48,7 @@ def read_spec(text: str, where: str, *, prefix: str | None = None) -> list[Comma
 
 
 def commands_of(given: Mapping[str, Any], where: str, *, prefix: str | None = None) -> list[Command]:
-    """The same from what was decoded: a file, or what a program subject of itself."""
+    """The same from decoded data: of a file, or of a program's own description."""
     spec = _Spec(where)
     return list(spec.commands(given, prefix))
 
@@ -99,7 +100,7 @@ class _Spec:
         end = entry.get("end_of_options", end)
         refused = entry.get("refused", [])
         if not isinstance(refused, list) or not all(isinstance(one, str) and one for one in refused):
-            raise self._wrong(f"`refused` of {subject} must be a list of texts: what no value may begin with")
+            raise self._wrong(f"`refused` of {subject} must be a list of texts with which no value may begin")
         if not _is_word(end) or not isinstance(entry.get("description", ""), str):
             raise self._wrong(f"`description` and `end_of_options` of {subject} must be texts")
         name = clean_tool_name(prefix + "-".join(entry["name"].split()))
@@ -131,7 +132,7 @@ class _Spec:
 
     def _parameter(self, given: Any, of: str) -> dict[str, Any]:
         if not isinstance(given, dict) or not isinstance(given.get("name"), str) or not _NAME.fullmatch(given["name"]):
-            raise self._wrong(f"a parameter of {of} has no name that a parameter may have")
+            raise self._wrong(f"a parameter of {of} has no valid name")
         subject = f"`{given['name']}` of {of}"
         known = (
             "name", "type", "items", "help", "required", "by", "option", "off", "choices", "many", "number", "lead",
@@ -147,7 +148,7 @@ class _Spec:
         many = many or ("repeat" if kind == "array" else "")
         if kind not in types or many not in ("", *MANY) or (many and "array" not in types):
             raise self._wrong(
-                f"{subject} cannot be passed so",
+                f"{subject} has a wrong combination of `by`, `type` and `many`",
                 f"by: {', '.join(TYPES_BY_WAY)}; type: {', '.join(types or TYPES)}; many: true, {', '.join(MANY)}",
             )
         self._check(given, subject, by, option)
@@ -173,7 +174,7 @@ class _Spec:
         }
 
     def _check(self, given: dict[str, Any], subject: str, by: str, option: Any) -> None:
-        """What a parameter has besides its type."""
+        """Check the keys of a parameter other than its type."""
         if by in ("option", "flag", "count") and not _is_option(option):
             raise self._wrong(f"{subject} needs an `option` such as `--{given['name']}`")
         if by in ("position", "stdin") and option:
@@ -183,7 +184,7 @@ class _Spec:
         if not isinstance(given.get("help", ""), str):
             raise self._wrong(f"`help` of {subject} must be a text")
         if given.get("items", "string") not in TYPES or given.get("items") == "array":
-            raise self._wrong(f"`items` of {subject} must be one of {', '.join(TYPES)}, but no array")
+            raise self._wrong(f"`items` of {subject} must be one of {', '.join(TYPES)}, but not array")
         choices, lead = given.get("choices", []), given.get("lead", [])
         if not isinstance(choices, list) or not all(_is_word(one) or _is_number(one) for one in choices):
             raise self._wrong(f"`choices` of {subject} must be a list of texts or numbers")
@@ -198,7 +199,7 @@ class _Spec:
 
 
 def _is_word(value: Any) -> bool:
-    """Whether a program can be given it."""
+    """Whether a value can be passed to a program."""
     return isinstance(value, str) and not any(one == "\0" or "\ud800" <= one <= "\udfff" for one in value)
 
 
@@ -212,7 +213,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_worth_telling(default: Any) -> bool:
-    """Whether callers are given of a default: it is short, and no path of this machine."""
+    """Whether the description names a default: it is short, and not a path of this machine."""
     is_text = isinstance(default, str) and 0 < len(default) <= LONGEST_DEFAULT and default.isprintable()
     return _is_number(default) or (is_text and os.sep not in default)
 

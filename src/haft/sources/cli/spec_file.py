@@ -1,4 +1,4 @@
-"""A spec file on disk, whatever lies there."""
+"""Reads a spec file from disk."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from haft.sources.cli.spec import LARGEST, Command, read_spec
 
 
 def read_spec_file(path: str, *, prefix: str | None = None) -> list[Command]:
-    """Its commands. `BadConfig` where it cannot be read, or is wrong."""
+    """The commands of a spec file. Raises `BadConfig` if it cannot be read or is wrong."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise BadConfig(f"{path} cannot be read: it is no regular file")
+                raise BadConfig(f"{path} cannot be read: it is not a regular file")
             text = file.read(LARGEST + 1).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise BadConfig(f"{path} cannot be read: {error}") from error

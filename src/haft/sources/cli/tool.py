@@ -1,4 +1,4 @@
-"""One command of a program as a tool, without a file being written for it."""
+"""One command of a program as a tool, without a wrapper file."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from haft.sources.cli.spec import Command
 
 @dataclass(frozen=True, slots=True)
 class CommandTool:
-    """Runs the program that PATH finds, with the words that the arguments stand for."""
+    """Runs the program that PATH finds, with the words for the arguments."""
 
     spec: ToolSpec
     command: Command
 
     async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
-        """What could not be passed is refused before anyone is asked."""
+        """Refuse arguments that cannot be passed, before the call needs approval."""
         self._words(arguments)
         return arguments
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         words, stdin = self._words(arguments)
         program = self.command["program"]
-        # A Python module of the workspace would leave bytecode there: a change that nobody asked for.
+        # Otherwise a Python module of the workspace would write bytecode there: an unwanted change.
         quiet = {"PYTHONDONTWRITEBYTECODE": "1"} if program[1:2] == ["-m"] else {}
         command = Started(
             [*program, *words],

@@ -1,6 +1,6 @@
-"""The rest of a wrapper: the toolbox protocol, around `passing`. It needs Python's own library alone.
+"""The main part of a wrapper: the toolbox protocol around `arguments`. It imports only Python's standard library.
 
-`COMMAND` stands above it in a wrapper: what `describe` says, and the program.
+In a wrapper, `COMMAND` is defined above this code: the description and the program.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ COMMAND: dict[str, Any] = {}
 
 
 def main() -> int:
-    """Do what TOOLBOX_ACTION says."""
+    """Carry out TOOLBOX_ACTION."""
     action = os.environ.get("TOOLBOX_ACTION")
     if action == "describe":
         args = {one["name"]: [one.get("type", "string"), one.get("help", "")] for one in COMMAND["parameters"]}
@@ -31,19 +31,19 @@ def main() -> int:
 
 
 def execute() -> int:
-    """Run the program with the arguments that stdin brings."""
+    """Run the program with the arguments from stdin."""
     try:
         text = sys.stdin.buffer.read() if sys.stdin else b""
         words, stdin = words_of(COMMAND, json.loads(text) if text.strip() else {})
     except (ValueError, RecursionError) as error:
-        return refuse(f"stdin holds no JSON that can be read: {error}")
+        return refuse(f"stdin is not valid JSON: {error}")
     except Refused as error:
         return refuse(str(error))
     return run([*COMMAND["program"], *words], stdin)
 
 
 def refuse(why: str) -> int:
-    """Say what is wrong, and what it takes."""
+    """Print the problem, and the parameters."""
     print(f"{COMMAND['name']}: {why}", file=sys.stderr)
     taken = ", ".join(one["name"] if one.get("required") else f"[{one['name']}]" for one in COMMAND["parameters"])
     print(f"it takes: {taken or 'no arguments'}", file=sys.stderr)
@@ -51,7 +51,7 @@ def refuse(why: str) -> int:
 
 
 def run(argv: list[str], stdin: bytes) -> int:
-    """Run a program with our own output; the code that it exits with, and 128 + n after signal n."""
+    """Run a program with our own output. Returns its exit code, or 128 + n after signal n."""
     import signal
 
     reading, writing = os.pipe()
@@ -65,10 +65,10 @@ def run(argv: list[str], stdin: bytes) -> int:
     except (OSError, ValueError) as error:
         print(f"{COMMAND['name']}: `{argv[0]}` cannot be started: {error}", file=sys.stderr)
         if isinstance(error, OSError) and error.errno == 7:
-            print("the arguments are longer than this machine lets a command line be", file=sys.stderr)
+            print("the arguments are longer than this machine allows for a command line", file=sys.stderr)
         if isinstance(error, FileNotFoundError):
-            elsewhere = "that path is of the machine where this tool was wrapped: wrap it again here, without `--pin`"
-            print(elsewhere if os.sep in argv[0] else f"install `{argv[0]}`, or see to PATH", file=sys.stderr)
+            elsewhere = "that path is from the machine where this tool was wrapped: wrap it again here, without `--pin`"
+            print(elsewhere if os.sep in argv[0] else f"install `{argv[0]}`, or fix PATH", file=sys.stderr)
         return 127
     for number in ending:
         signal.signal(number, lambda number, _frame: os.kill(pid, number))

@@ -1,7 +1,7 @@
-"""Skills: folders with a `SKILL.md` that teach an agent something, and may bring tools.
+"""Skills: folders with a `SKILL.md` that teach an agent something, and may contain tools.
 
-`Skills` finds and reads them, `Activations` knows which are active, `SkillTool` is how an agent takes one up. What a
-skill's own tools are is not known here: those are a format's.
+`Skills` finds and reads them, `Activations` stores which are active, and agents read a skill with `SkillTool`. The
+tools inside a skill are handled by their own format.
 """
 
 from typing import TYPE_CHECKING

@@ -1,10 +1,9 @@
-"""Which skills are active: in a workspace, or in one thread of it. One small file for each workspace.
+"""Stores which skills are active, in a workspace or in one thread. There is one small file for each workspace.
 
 HAFT_HOME/skills/<digest of the workspace's path>.json    workspace, active, threads (oldest first)
 
-A skill is kept by its folder, not by its name: another one of that name, which came later, is not active for it. What
-is in it says nothing about whether there is such a skill. A file that cannot be read counts as empty: the worst is
-that a skill has to be activated again.
+A skill is stored by its folder, not by its name: a later skill of the same name is not active because of it. A stored
+folder may no longer exist. A file that cannot be read counts as empty: at worst, a skill must be activated again.
 """
 
 from __future__ import annotations
@@ -39,16 +38,16 @@ class Activations:
 
     @property
     def path(self) -> str:
-        """The file."""
+        """The path of the file."""
         return os.path.join(self._directory, self._name)
 
     def of(self, thread: str | None) -> frozenset[str]:
-        """The folders of the skills that are active in the workspace, and in that thread."""
+        """The folders of the skills that are active in the workspace or in that thread."""
         state = self._current()
         return frozenset(state.active) | frozenset(state.threads.get(thread, ()) if thread is not None else ())
 
     def anywhere(self) -> frozenset[str]:
-        """The folders of those that are active in the workspace or in any thread."""
+        """The folders of the skills that are active in the workspace or in any thread."""
         state = self._current()
         return frozenset(state.active).union(*state.threads.values())
 
@@ -57,7 +56,7 @@ class Activations:
         return [thread for thread, folders in self._current().threads.items() if folder in folders]
 
     def activate(self, folder: str, thread: str | None) -> bool:
-        """Make a skill active in a thread, or in the workspace. False where it was."""
+        """Activate a skill in a thread, or in the workspace. Returns False if it was active already."""
         with self._changing() as state:
             folders = list(state.active if thread is None else state.threads.get(thread, ()))
             is_new = folder not in folders
@@ -66,7 +65,7 @@ class Activations:
         return is_new
 
     def deactivate(self, folder: str, thread: str | None) -> bool:
-        """Make it inactive there. False where it was not active."""
+        """Deactivate a skill there. Returns False if it was not active."""
         with self._changing() as state:
             folders = list(state.active if thread is None else state.threads.get(thread, ()))
             was_active = folder in folders
@@ -75,7 +74,7 @@ class Activations:
         return was_active
 
     def stamp(self) -> tuple[int, ...] | None:
-        """What changes when the file does; None where there is none."""
+        """A value that changes when the file changes; None if there is no file."""
         try:
             status = os.stat(self.path)
         except OSError:
@@ -87,7 +86,7 @@ class Activations:
         if stamp is None:
             return _State()
         if stamp != self._read_at:
-            # Stamped before it is read: a change in between is read now, and again next time.
+            # The stamp is taken before the file is read: a change in between is read again next time.
             self._state, self._read_at = self._load(), stamp
         return self._state
 
@@ -110,13 +109,13 @@ class Activations:
 
     @contextmanager
     def _changing(self) -> Iterator[_State]:
-        """The state, to be changed; kept afterwards where it was."""
+        """The state, for changing it. It is saved afterwards if it changed."""
         try:
             os.makedirs(self._home, mode=0o700, exist_ok=True)
             os.makedirs(self._directory, mode=0o700, exist_ok=True)
             lock = os.open(os.path.join(self._directory, f"{self._name}.lock"), _LOCK, 0o600)
         except OSError as error:
-            raise StorageFailed("the active skills could not be kept", error) from error
+            raise StorageFailed("the active skills could not be saved", error) from error
         try:
             with locked(lock, _PATIENCE):
                 state = self._load()
@@ -125,20 +124,20 @@ class Activations:
                 if state.to_json(self._workspace) != before:
                     self._keep(json.dumps(state.to_json(self._workspace)).encode())
         except (OSError, HaftError) as error:
-            raise StorageFailed("the active skills could not be kept", error) from error
+            raise StorageFailed("the active skills could not be saved", error) from error
         finally:
             os.close(lock)
 
     def _keep(self, data: bytes) -> None:
         path = self.path
         with suppress(FileExistsError):
-            # Made before it is replaced: what is new there would be readable by others, as the umask has it.
+            # Created first with mode 600: `replace` would create it with the umask, readable by others.
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
         Root(self._directory).replace(self._name, data)
 
 
 class _State:
-    """What the file holds."""
+    """The content of the file."""
 
     __slots__ = ("active", "threads")
 
@@ -162,7 +161,7 @@ def _set(state: _State, thread: str | None, folders: list[str]) -> None:
 
 
 def _state_from(kept: Any) -> _State:
-    """What can be made out. `ValueError` where it is not ours."""
+    """The state in decoded JSON. Raises `ValueError` if it has another form."""
     if not isinstance(kept, dict) or not isinstance(kept.get("threads", {}), dict):
         raise ValueError("it holds something else")  # noqa: TRY004  a file is wrong, not a caller
     threads = {thread: _texts(names) for thread, names in kept.get("threads", {}).items()}

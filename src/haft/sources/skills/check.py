@@ -1,4 +1,4 @@
-"""Checking a skill: its SKILL.md. The tools that it brings are checked as what they are."""
+"""Checks a skill: its SKILL.md. The tools in a skill are checked by their own format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KIND: Final = "skill"
 
 
 def check_skill(folder: str) -> Report:
-    """The front matter, and who may change it."""
+    """Check the front matter, and who may change the file."""
     path = os.path.join(folder, SKILL_FILE)
     inspected = inspect_file(path)
     if isinstance(inspected, Finding):
@@ -47,10 +47,10 @@ def _check_matter(matter: FrontMatter, own: str) -> Iterator[Finding]:
     elif problem:
         yield Finding("skill-description", problem, cure)
     if matter.name is not None and matter.name != own:
-        yield Finding("skill-name", f"it calls itself `{matter.name}` and its folder `{own}`", "give both one name")
+        yield Finding("skill-name", f"its name is `{matter.name}` and its folder is `{own}`", "give both the same name")
 
 
 def tool_folders(folder: str) -> list[str]:
-    """Where a skill's own tools lie."""
+    """The folders of a skill's own tools."""
     paths = [os.path.join(folder, name) for name in TOOL_FOLDERS]
     return [path for path in paths if os.path.isdir(path)]

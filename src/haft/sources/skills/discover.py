@@ -1,8 +1,8 @@
-"""Finding skills: in the places where that ecosystem keeps them, the earlier place winning a name.
+"""Finds skills in the directories where agents keep them. The first directory that has a name wins.
 
-Looking is a `scandir` and a few `stat`s; front matter is read only where a SKILL.md is not the file that it was. A
-skill of the workspace must really lie in the workspace: an agent is shown whatever lies in a skill's folder, without
-asking, so a link would let a cloned repository make a skill of files that are the user's own.
+A scan is a `scandir` and a few `stat`s; front matter is read again only if a SKILL.md changed. A skill of the workspace
+must really lie in the workspace: agents may read every file of a skill's folder without approval, so a link would let a
+cloned repository expose the user's own files.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WORDS: Final = {"name", "description", "problem"}
 
 
 class Skills:
-    """The skills there are for a workspace."""
+    """The skills of a workspace."""
 
     def __init__(
         self, workspace: str, definitions: Definitions | None = None, env: Mapping[str, str] = os.environ
@@ -42,7 +42,7 @@ class Skills:
         self._last: tuple[Skill, ...] | None = None
 
     def places(self) -> list[tuple[str, SkillProvenance]]:
-        """The directories that are looked at, in order, and who vouches for what lies there."""
+        """The directories with skills, in order, and the provenance of each."""
         wanted = [
             os.path.join(self.workspace, WORKSPACE_PLACE),
             os.path.join(self._home, USER_PLACE),
@@ -50,7 +50,7 @@ class Skills:
             os.path.join(self.workspace, ".claude/skills"),
             os.path.join(self._home, ".claude/skills"),
         ]
-        # Where the home directory is the workspace, two of them are one.
+        # If the home directory is the workspace, two of these are the same.
         places = dict.fromkeys(path for path in wanted if os.path.isabs(path))
         found: list[tuple[str, SkillProvenance]] = [
             (path, "workspace" if lies_in(path, self.workspace) else "user") for path in places
@@ -58,7 +58,7 @@ class Skills:
         return [*found, (SHIPPED, "builtin")]
 
     def found(self) -> list[Skill]:
-        """Every skill, those that cannot be used too."""
+        """Every skill, including skills that cannot be used."""
         skills: list[Skill] = []
         taken: dict[str, str] = {}
         for place, provenance in self.places():
@@ -72,14 +72,14 @@ class Skills:
         return skills
 
     def last_found(self) -> tuple[Skill, ...]:
-        """What was found when somebody last looked; the same object as long as nothing changed."""
+        """The result of the last scan; the same object as long as nothing changed."""
         if self._last is None:
             self.found()
         assert self._last is not None
         return self._last
 
     def get(self, name: str) -> Skill:
-        """The skill of this name that can be used."""
+        """The usable skill with this name. Raises `BadUsage` if there is none."""
         found = self.found()
         named = [skill for skill in found if skill.name == name]
         for skill in named:
@@ -94,12 +94,12 @@ class Skills:
         raise BadUsage(f"there is no skill called `{name[:80]}`", hint=hint)
 
     def text(self, skill: Skill, reference: str | None = None) -> str:
-        """Its SKILL.md, or another text of its folder. Nothing outside of the folder is ever read."""
+        """Its SKILL.md, or another text of its folder. Never reads a file outside the folder."""
         self._require_in_place(skill)
         return read_text(skill, reference)
 
     def _require_in_place(self, skill: Skill) -> None:
-        """It may have become a link since it was found."""
+        """Refuse a skill whose folder has become a link out of the workspace since it was found."""
         problem = self._link_problem(real_path(skill.folder), skill.provenance)
         if problem is not None:
             raise BadUsage(f"the skill `{skill.name}` in {skill.folder} cannot be used: {problem}")
@@ -129,7 +129,7 @@ class Skills:
     ) -> Skill:
         name = os.path.basename(folder)
         if provenance == "user" and lies_in(real, self.workspace):
-            provenance = "workspace"  # whoever can write there can change it
+            provenance = "workspace"  # whoever can write to the workspace can change it
         within = self._within(folder, real) if provenance == "workspace" else None
         skill = Skill(name, "", folder, provenance, self._link_problem(real, provenance), within=within)
         if skill.problem is not None:
@@ -140,24 +140,25 @@ class Skills:
             return replace(skill, problem=problem)
         identity = [path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
         kept: Any = known.get(name)
-        now[name] = said = kept if _is_kept(kept, identity) else _read(skill, identity)
-        return replace(skill, name=said["name"], description=said["description"], problem=said["problem"])
+        now[name] = entry = kept if _is_kept(kept, identity) else _read(skill, identity)
+        return replace(skill, name=entry["name"], description=entry["description"], problem=entry["problem"])
 
     def _within(self, folder: str, real: str) -> tuple[str, str]:
-        """The path from the workspace on; where a link of the user leads into the workspace, that of its end."""
+        """The workspace and the path from it to the folder; for a user's link into the workspace, the path to its
+        target."""
         return self.workspace, os.path.relpath(folder if lies_in(folder, self.workspace) else real, self.workspace)
 
     def _link_problem(self, real: str, provenance: SkillProvenance) -> str | None:
         if provenance != "workspace" or lies_in(real, self.workspace):
             return None
         return (
-            "it is a link out of the workspace, and an agent would be shown files that are not the workspace's; "
+            "it is a link out of the workspace, and agents could read files that do not belong to the workspace; "
             f"copy it here with `haft skills install`, or put the link into ~/{USER_PLACE}"
         )
 
 
 def _folders(place: str) -> list[tuple[str, bool]]:
-    """The names of the folders there, and of the links to folders, which are marked."""
+    """The names of the folders in a directory, and whether each is a link."""
     try:
         with os.scandir(place) as entries:
             found = [(entry.name, entry.is_symlink()) for entry in islice(entries, _MOST_SCANNED) if _is_folder(entry)]
@@ -179,7 +180,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _look(path: str, real_folder: str) -> tuple[os.stat_result | None, str | None]:
-    """What the SKILL.md is, where it can be read; else why it cannot."""
+    """The stat of a SKILL.md that can be read; otherwise why it cannot."""
     try:
         status = os.lstat(path)
         if stat.S_ISLNK(status.st_mode):
@@ -191,10 +192,10 @@ def _look(path: str, real_folder: str) -> tuple[os.stat_result | None, str | Non
     except OSError as error:
         return (
             None,
-            f"its {SKILL_FILE} cannot be read: {(error.strerror or str(error)).lower()}; see to its permissions",
+            f"its {SKILL_FILE} cannot be read: {(error.strerror or str(error)).lower()}; change its permissions",
         )
     if not stat.S_ISREG(status.st_mode):
-        return None, f"its {SKILL_FILE} is no regular file; write a text file"
+        return None, f"its {SKILL_FILE} is not a regular file; write a text file"
     if status.st_size > LARGEST_TEXT:
         return None, f"its {SKILL_FILE} has {status.st_size:_} bytes; move most of it into references/"
     return status, None
@@ -205,22 +206,22 @@ def _is_kept(kept: Any, identity: list[Any]) -> bool:
 
 
 def _read(skill: Skill, identity: list[Any]) -> dict[str, Any]:
-    """Read the front matter, and hold it against the folder's name."""
+    """Read the front matter, and compare its name with the folder's."""
     try:
         with skill.files().open(SKILL_FILE) as file:
             beginning = file.read(MOST_BYTES)
     except HaftError as error:
-        return _unread(skill, f"{error.message}; see to its permissions")
+        return _unread(skill, f"{error.message}; change its permissions")
     except OSError as error:
         return _unread(skill, f"it cannot be read: {(error.strerror or str(error)).lower()}; try again")
-    said = read_front_matter(beginning)
-    problem = said.problem
-    if problem is None and said.name != skill.name:
-        problem = f"it calls itself `{said.name}` and its folder `{skill.name}`; give both one name"
+    matter = read_front_matter(beginning)
+    problem = matter.problem
+    if problem is None and matter.name != skill.name:
+        problem = f"its name is `{matter.name}` and its folder is `{skill.name}`; give both the same name"
     return {
         "identity": identity,
-        "name": said.name or skill.name,
-        "description": said.description,
+        "name": matter.name or skill.name,
+        "description": matter.description,
         "problem": problem,
     }
 

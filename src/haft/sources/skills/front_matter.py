@@ -1,8 +1,8 @@
-"""The lines between `---` at the top of a SKILL.md: what the skill is called, and when to use it.
+"""Parses the lines between `---` at the top of a SKILL.md: the name of the skill, and when to use it.
 
-They are YAML, or meant to be: many published skills write `description: Use when: …`, which is none. Where YAML cannot
-be read, lines of the form `key: rest` are. Only the lines of `name` and `description` are looked at, as text and
-nothing else: no tag, no merged key and no alias makes anything of them.
+They should be YAML, but many published skills write `description: Use when: …`, which is not valid YAML. If the YAML
+parser fails, lines of the form `key: rest` are parsed instead. Only the lines of `name` and `description` are parsed,
+as plain text: tags, merged keys and aliases have no effect.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from haft.lazy import regex
 
 MOST_BYTES: Final = 65_536
-"""Front matter ends within these, or is none."""
+"""The front matter must end within these bytes."""
 LONGEST_NAME: Final = 64
 LONGEST_DESCRIPTION: Final = 1024
 
@@ -27,28 +27,28 @@ _MOST_BRACKETS: Final = 50
 
 
 class FrontMatter(NamedTuple):
-    """What was read, and what is wrong with it."""
+    """The parsed front matter, and its problem."""
 
     name: str | None
-    """None where there is none that a skill may have."""
+    """None if there is no valid name."""
     description: str
     problem: str | None
 
 
 def is_skill_name(text: str) -> bool:
-    """Whether a skill may be called this."""
+    """Whether a text is a valid skill name."""
     return _NAME.fullmatch(text) is not None
 
 
 def read_front_matter(beginning: bytes) -> FrontMatter:
-    """Read the beginning of a SKILL.md: the whole file, or its first 64 KB."""
+    """Parse the beginning of a SKILL.md: the whole file, or its first 64 KB."""
     is_cut = len(beginning) >= MOST_BYTES
     try:
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(beginning[:MOST_BYTES], final=not is_cut)
     except UnicodeDecodeError as error:
         return _unusable(f"its SKILL.md is not UTF-8 (byte {error.start}); save it as UTF-8")
     if "\0" in text:
-        return _unusable("its SKILL.md is no text; write it in Markdown")
+        return _unusable("its SKILL.md is not a text; write it in Markdown")
     block = _block(text)
     if block is None:
         where = "in its first 64 KB" if is_cut else "at its top"
@@ -73,10 +73,10 @@ def _block(text: str) -> str | None:
 def _mapping(block: str) -> dict[Any, Any]:
     lines = list(_wanted_lines(block))
     if all(map(_SIMPLE.fullmatch, lines)) and len({line.partition(":")[0] for line in lines}) == len(lines):
-        return _plain_lines(lines)  # As most are: YAML would say the same, and take long to load.
+        return _plain_lines(lines)  # The usual case: YAML gives the same result, but takes long to import.
     text = "\n".join(lines)
     found = None
-    # Reading nested lists takes YAML a time that grows with the square of their depth; a description has none.
+    # YAML needs quadratic time for nested lists; a description has none.
     if len(text) <= _MOST_YAML and text.count("[") + text.count("{") <= _MOST_BRACKETS:
         import yaml
 
@@ -88,7 +88,7 @@ def _mapping(block: str) -> dict[Any, Any]:
 
 
 def _wanted_lines(block: str) -> Iterator[str]:
-    """The lines of `name` and `description`, and the indented ones after each."""
+    """The lines of `name` and `description`, with the indented lines after each."""
     is_wanted = False
     for line in block.split("\n"):
         if line[:1] not in ("", " ", "\t"):
@@ -98,7 +98,7 @@ def _wanted_lines(block: str) -> Iterator[str]:
 
 
 def _plain_lines(lines: list[str]) -> dict[str, str]:
-    """`key: rest of the line`, with the indented lines after it."""
+    """Parse `key: rest of the line`, with the indented lines after it."""
     found: dict[str, str] = {}
     key = None
     for line in lines:
@@ -127,17 +127,17 @@ def _name_problem(name: Any) -> str | None:
     if name is None or name == "":
         return "its front matter has no `name`; add `name: …`, the same as its folder"
     if not isinstance(name, str):
-        return "the `name` in its front matter is no text; write `name: …`, the same as its folder"
+        return "the `name` in its front matter is not a text; write `name: …`, the same as its folder"
     if len(name.strip()) > LONGEST_NAME:
         return f"its name has {len(name.strip())} characters; a name has at most {LONGEST_NAME}"
     if not is_skill_name(name.strip()):
-        return f"`{_short(name)}` is no name for a skill; use only a-z, 0-9 and inner `-`, the same as its folder"
+        return f"`{_short(name)}` is not a valid skill name; use only a-z, 0-9 and inner `-`, the same as its folder"
     return None
 
 
 def _description_problem(description: Any, about: str) -> str | None:
     if description is not None and not isinstance(description, str):
-        return "the `description` in its front matter is no text; write it on one line, in quotes"
+        return "the `description` in its front matter is not a text; write it on one line, in quotes"
     if not about:
         return "its front matter has no `description`; say what it teaches and when to use it"
     if len(about) > LONGEST_DESCRIPTION:

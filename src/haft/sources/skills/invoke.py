@@ -1,7 +1,7 @@
-"""The built-in tool `skill`: how an agent reads a skill, and makes the tools that come with it join.
+"""The built-in tool `skill`: an agent reads a skill with it, and gets the tools of the skill.
 
-It changes nothing but which tools there are in the caller's thread, and each of those is decided about when it is
-called; so it is read-only.
+The tool is read-only: it only changes which tools the caller's thread has, and each call of these tools is decided by
+itself.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ LONGEST_LINE: Final = 200
 
 _ABOUT: Final = (
     "Read a skill: instructions for a kind of work, written for this workspace or by its user.\n"
-    "Use it before you begin work that one of the skills below is about. It gives the skill's text, and the tools that "
-    "come with the skill join yours for the rest of this thread. With `reference` it gives another text of the skill, "
-    "such as one that its instructions name."
+    "Use it before you begin work that one of the skills below is about. It returns the skill's text, and you can call "
+    "the skill's own tools for the rest of this thread. With `reference` it returns another text of the skill, such as "
+    "one that its instructions name."
 )
 
 _PROPERTIES: Final[dict[str, Any]] = {
@@ -48,7 +48,7 @@ class SkillTool:
         changed: Callable[[], Awaitable[None] | None],
         listed: Callable[[str | None], Sequence[Listing]] = lambda _thread: (),
     ) -> None:
-        """`changed` is awaited when a skill became active; `listed` says which tools there are in a thread then."""
+        """`changed` is awaited when a skill becomes active; `listed` returns the tools of a thread after that."""
         self._listed = listed
         self._skills = skills
         self._activations = activations
@@ -57,7 +57,7 @@ class SkillTool:
 
     @property
     def spec(self) -> ToolSpec:
-        """As of when skills were last looked for."""
+        """The spec with the skills of the last scan."""
         found = self._skills.last_found()
         if self._described is None or self._described[0] is not found:
             self._described = (found, _spec([skill for skill in found if skill.is_usable]))
@@ -84,9 +84,9 @@ class SkillTool:
             servers, flaw = server_names(skill), None
         except BadUsage as error:
             servers, flaw = [], error.message
-        said = [*_after(skill, reference, ready, others), *_of_servers(servers, flaw)]
+        notes = [*_after(skill, reference, ready, others), *_of_servers(servers, flaw)]
         return Answer(
-            text=text.rstrip("\n") + "".join(f"\n\n[{sentence}]" for sentence in said),
+            text=text.rstrip("\n") + "".join(f"\n\n[{sentence}]" for sentence in notes),
             result={
                 "name": skill.name,
                 "reference": reference or SKILL_FILE,
@@ -99,7 +99,7 @@ class SkillTool:
 
 
 def _after(skill: Skill, reference: str | None, ready: Sequence[str], others: Mapping[str, str]) -> Iterator[str]:
-    """What the text itself cannot say."""
+    """Notes after the text: other texts of the skill, and its tools."""
     if reference is None and (texts := skill.references()):
         yield f"Other texts of this skill, by `reference`: {', '.join(shown(path) for path in texts)}."
     if ready:
@@ -120,7 +120,7 @@ def _spec(usable: list[Skill]) -> ToolSpec:
     lines = [f"- {skill.name}: {_line(skill.description)}" for skill in usable[:MOST_LISTED]]
     if len(usable) > MOST_LISTED:
         lines.append(f"- and {len(usable) - MOST_LISTED} more")
-    listed = "\n".join(["The skills there are:", *lines]) if lines else "There are no skills here."
+    listed = "\n".join(["Skills:", *lines]) if lines else "There are no skills here."
     description = f"{_ABOUT}\n\n{listed}"
     schema = {"type": "object", "properties": _PROPERTIES, "required": ["name"], "additionalProperties": False}
     definition = json.dumps([NAME, description, schema], sort_keys=True)

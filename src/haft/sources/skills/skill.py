@@ -1,4 +1,4 @@
-"""One skill as it lies on disk: what it is called, where it is, and the files that come with it."""
+"""One skill on disk: its name, its folder and its files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOOL_FOLDERS: Final = ("tools", "toolbox")
 SERVERS_FILE: Final = "mcp.json"
 REFERENCES: Final = "references"
 LARGEST_TEXT: Final = 1_000_000
-"""Bytes of a text that is handed to an agent."""
+"""Bytes of a text for an agent."""
 
 _MOST_LISTED: Final = 200
 _MOST_LOOKED_AT: Final = 5_000
@@ -36,17 +36,17 @@ class Skill:
     """A folder with a SKILL.md."""
 
     name: str
-    """Of the front matter; the folder's where that cannot be used."""
+    """From the front matter; the folder's name if that is not valid."""
     description: str
     folder: str
     """Absolute."""
     provenance: SkillProvenance
     problem: str | None = None
-    """Why it cannot be used, and the cure. Such a skill is listed and never active."""
+    """Why it cannot be used, and what to do. Such a skill is listed but never active."""
     shadowed_by: str | None = None
-    """The folder of the earlier skill of the same name."""
+    """The folder of an earlier skill with the same name."""
     within: tuple[str, str] | None = None
-    """For a skill of the workspace: the workspace, and the path to the folder from there."""
+    """For a skill of the workspace: the workspace, and the path from there to the folder."""
 
     @property
     def is_usable(self) -> bool:
@@ -64,7 +64,7 @@ class Skill:
 
     @property
     def tool_folders(self) -> tuple[str, ...]:
-        """Where its own tools lie, absolute. A folder that is a link out of the skill is none of its own."""
+        """The folders of its own tools, absolute. A link out of the skill does not count."""
         found: dict[str, str] = {}
         root = real_path(self.folder)
         for name in TOOL_FOLDERS if root else ():
@@ -98,7 +98,7 @@ class Skill:
 
 
 def real_path(path: str) -> str:
-    """A path with its links resolved; empty where that changes while it is looked at."""
+    """A path with its links resolved; empty if it changes while it is resolved."""
     try:
         return os.path.realpath(path)
     except OSError:
@@ -117,8 +117,8 @@ def _may_be_tool(entry: os.DirEntry[str]) -> bool:
 
 
 def _texts(files: SkillFiles) -> Iterator[str]:
-    """Texts beneath the folder: no links, nothing hidden, none of what is no reference. However large it is, only so
-    much is looked at; `references/` before the rest."""
+    """The texts in the folder, `references/` first. Skips links, hidden files, SKILL.md, mcp.json and tools. Reads only
+    a limited number of entries."""
     left = _MOST_LOOKED_AT
     pending = [("", 0), (REFERENCES, 1)]
     while pending and left > 0:
@@ -143,7 +143,7 @@ def _texts(files: SkillFiles) -> Iterator[str]:
 
 
 def _is_text(name: str, directory: int) -> bool:
-    """Whether a file begins like text, and is not too long to be one."""
+    """Whether a file begins like text and is not too long."""
     descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
     try:
         status = os.fstat(descriptor)

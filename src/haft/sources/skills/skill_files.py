@@ -1,7 +1,7 @@
-"""The files of one skill, by walks that cannot leave it.
+"""The files of one skill, opened so that no path can leave the skill.
 
-A skill of the workspace is reached from the workspace on, however often its folder is swapped for a link meanwhile:
-what lies outside of the workspace is neither read nor listed. What such a swap can still show is the workspace's own.
+A skill of the workspace is opened from the workspace's root, even if its folder is replaced by a link meanwhile: files
+outside the workspace are neither read nor listed. Such a replacement can expose only other files of the workspace.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from haft.files import Root, shown
 
 
 class SkillFiles:
-    """What lies beneath a skill's folder. Paths are relative to that."""
+    """The files in a skill's folder. Paths are relative to the folder."""
 
     def __init__(self, folder: str, within: tuple[str, str] | None) -> None:
         self._root = Root(folder if within is None else within[0])
         self._inside = "." if within is None else within[1]
 
     def open(self, path: str) -> BinaryIO:
-        """A regular file, for reading."""
+        """Open a regular file for reading."""
         return self._root.open(self.locate(path))
 
     def identity(self, path: str) -> tuple[int, ...] | None:
-        """What changes when a file does; None where there is none."""
+        """A value that changes when the file changes; None if there is no file."""
         return self._root.identity(self.locate(path))
 
     def is_directory(self, path: str) -> bool:
-        """Whether a path is one that can be listed."""
+        """Whether a path is a directory that can be listed."""
         try:
             os.close(self._root.open_directory(self.locate(path)))
         except CallError:
@@ -40,7 +40,7 @@ class SkillFiles:
 
     @contextmanager
     def directory(self, path: str) -> Iterator[int]:
-        """A descriptor of a directory, for listing what lies there and opening it."""
+        """A descriptor of a directory, for listing and opening its files."""
         descriptor = self._root.open_directory(self.locate(path))
         try:
             yield descriptor
@@ -48,7 +48,7 @@ class SkillFiles:
             os.close(descriptor)
 
     def locate(self, path: str) -> str:
-        """Where a path really lies, seen from the root of the walk. `PathEscapes` where that is out of the skill."""
+        """The real location of a path, relative to the root. Raises `PathEscapes` if it is outside the skill."""
         found = self._root.locate(os.path.join(self._inside, path))
         own = self._root.locate(self._inside)
         if own != "." and found != own and not found.startswith(f"{own}/"):
@@ -56,7 +56,7 @@ class SkillFiles:
         return found
 
     def is_reachable(self, path: str) -> bool:
-        """Whether a path leads to something that a walk may reach at all: for a skill of the workspace, in there."""
+        """Whether a path leads to a file under the root: for a skill of the workspace, inside the workspace."""
         try:
             self._root.locate(os.path.join(self._inside, path))
         except CallError:

@@ -1,4 +1,4 @@
-"""Reading what a skill teaches: its SKILL.md, or one of its other texts, by path or by the name alone."""
+"""Reads the texts of a skill: its SKILL.md, or another text by its path or its name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_SERVERS: Final = 100
 
 
 def read_text(skill: Skill, reference: str | None) -> str:
-    """The text; `BadUsage` where there is none such, with what there is."""
+    """The text. Raises `BadUsage` with the existing texts if there is no such text."""
     path = reference or SKILL_FILE
     try:
         files = skill.files()
@@ -35,15 +35,15 @@ def read_text(skill: Skill, reference: str | None) -> str:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadUsage(
-            f"`{shown(path)}` of the skill `{skill.name}` is no text: it is not UTF-8 (byte {error.start})"
+            f"`{shown(path)}` of the skill `{skill.name}` is not a text: it is not UTF-8 (byte {error.start})"
         ) from None
     if "\0" in text:
-        raise BadUsage(f"`{shown(path)}` of the skill `{skill.name}` is no text")
+        raise BadUsage(f"`{shown(path)}` of the skill `{skill.name}` is not a text")
     return text.replace("\r\n", "\n")
 
 
 def server_names(skill: Skill) -> list[str]:
-    """The servers that its mcp.json names. They are not started."""
+    """The MCP servers that its mcp.json names. They are not started."""
     try:
         files = skill.files()
         if files.identity(SERVERS_FILE) is None:
@@ -54,14 +54,14 @@ def server_names(skill: Skill) -> list[str]:
         raise BadUsage(f"{SERVERS_FILE} of the skill `{skill.name}` cannot be read: {error}") from error
     if not isinstance(servers, dict):
         raise BadUsage(
-            f"{SERVERS_FILE} of the skill `{skill.name}` is no map of servers",
+            f"{SERVERS_FILE} of the skill `{skill.name}` is not a map of servers",
             hint='write {"name": {"command": "…", "args": []}}, without a key around it',
         )
     return sorted(servers)[:_MOST_SERVERS]
 
 
 def _found(skill: Skill, files: SkillFiles, reference: str) -> str:
-    """The path that is meant: as it was given, or a file of references/ with or without its ending."""
+    """The path that a reference means: the path itself, or a file of references/ with or without its ending."""
     wanted = reference.strip().removeprefix("@").removeprefix("./")
     candidates = [wanted, f"{wanted}.md"]
     if "/" not in wanted:
