@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from haft import ToolService
-from haft.sources.checks.descriptions import vague
+from haft.sources.checks.descriptions import why_vague
 from haft.surfaces.cli.main import run
 
 USE = ("tools", "use", "--approve")
@@ -392,13 +392,13 @@ def test_the_real_program_shows_and_runs_a_fresh_tool(place):
 def test_good_descriptions(description):
     """ "The description is critical: it tells the agent when to use your tool." "Include: What the tool does;
     When/why to use it over alternatives; Any constraints or safety notes"."""
-    assert vague(description) is None
+    assert why_vague(description) is None
 
 
 @pytest.mark.parametrize("description", ["Runs tests", "A utility", "Do stuff with the database"])
 def test_bad_descriptions(description):
     """ "Bad descriptions: (too vague), (meaningless), (unprofessional)"."""
-    assert vague(description) is not None
+    assert why_vague(description) is not None
 
 
 # Error Handling.

@@ -23,7 +23,7 @@ from haft.authoring.studio.packing import pack
 from haft.contracts import BadUsage, Environment
 from haft.sources.agent_studio.check import check_template
 from haft.sources.agent_studio.names import is_template_name, new_folder_name, slug_of
-from haft.sources.agent_studio.requirements import understood
+from haft.sources.agent_studio.requirements import parse_requirements
 from haft.sources.agent_studio.template_reader import read_template
 from haft.surfaces.cli.main import run as haft
 from haft.testing import ToolBench, haft_tools
@@ -570,7 +570,7 @@ def test_requirements_are_in_standard_pip_format(tmp_path):
     """ "Standard pip format. pydantic is always required (it's the validation framework)": "pydantic requests>=2.28.0
     numpy==1.24.0"."""
     text = "pydantic\nrequests>=2.28.0\nnumpy==1.24.0\n"
-    understood(text.encode(), allow_builds=False)
+    parse_requirements(text.encode(), allow_builds=False)
     assert codes(write(tmp_path / "good", requirements=text)) == []
     assert codes(write(tmp_path / "bad", requirements="requests>=2.28.0\npydantic-core\n")) == ["studio-pydantic"]
 

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterator
 
 from haft.authoring.making import ToolKind
-from haft.sources.amp_toolbox import Place, candidate, standard_places
+from haft.sources.amp_toolbox import ToolboxDirectory, candidate, standard_places
 
 
-def toolbox_at(kind: ToolKind, directory: str, workspace: str) -> Place | None:
+def toolbox_at(kind: ToolKind, directory: str, workspace: str) -> ToolboxDirectory | None:
     """The directory as one that toolbox tools are looked for in; None where it is none."""
     if kind.format != "amp-toolbox":
         return None
@@ -17,7 +17,7 @@ def toolbox_at(kind: ToolKind, directory: str, workspace: str) -> Place | None:
     return next((one for one in places if os.path.realpath(one.directory) == os.path.realpath(directory)), None)
 
 
-def obstacles(name: str, toolbox: Place, workspace: str) -> Iterator[str]:
+def obstacles(name: str, toolbox: ToolboxDirectory, workspace: str) -> Iterator[str]:
     """Why it may not be found all the same."""
     path = os.path.join(toolbox.directory, name)
     problem = candidate(path, toolbox).problem

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from haft.sources.amp_toolbox.separator import COLON, EQUALS, Shown, detect_separator
+from haft.sources.amp_toolbox.separator import COLON, EQUALS, DetectedSeparator, detect_separator
 from haft.sources.amp_toolbox.wire import as_text
 
 EQUALS_TOOLS = {
@@ -352,7 +352,7 @@ def test_where_both_are_as_likely_the_protocols_own_is_used_and_it_is_unsure(scr
 
 
 def test_a_script_that_takes_either_is_sure_of_both():
-    assert detect_separator("while IFS='=:' read -r key value; do :; done") == Shown(COLON)
+    assert detect_separator("while IFS='=:' read -r key value; do :; done") == DetectedSeparator(COLON)
 
 
 ASSIGNING = {

@@ -119,7 +119,7 @@ def list_tools(options: Globals, source: str | None, everything: bool) -> None:
 @click.pass_obj
 def search_tools(options: Globals, words: tuple[str, ...]) -> None:
     """Find tools by name, description and parameters, the best first."""
-    from haft.service import NOT_ASKED, search
+    from haft.service import NOT_DESCRIBED, search
 
     every = listings(options, asking=False)
     found = search((listing for listing in every if listing.enabled), " ".join(words))
@@ -129,7 +129,7 @@ def search_tools(options: Globals, words: tuple[str, ...]) -> None:
         _print(found, with_state=False)
     elif not options.quiet:
         say("no tool fits these words: `haft tools list` shows all")
-    unasked = sum(one.reason == NOT_ASKED for one in every)
+    unasked = sum(one.reason == NOT_DESCRIBED for one in every)
     if unasked and not options.quiet:
         say(f"{unasked} more {'is' if unasked == 1 else 'are'} not known yet: `haft tools list` asks what they are")
 
