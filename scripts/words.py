@@ -36,8 +36,8 @@ WORDS: Final = (
             "0012-walls|0012 Walls|0013-walled|0013 A wall @docs/",
             "walls @CHANGELOG.md",
             "walled @CHANGELOG.md",
-            "walls @src/haft/contracts/earlier.py",
-            "walled @src/haft/contracts/earlier.py",
+            "walls @src/haft/contracts/renamed_fields.py",
+            "walled @src/haft/contracts/renamed_fields.py",
         ),
     ),
     Word(

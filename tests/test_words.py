@@ -17,7 +17,7 @@ found.loader.exec_module(words)
         ("README.md", "It runs behind walls.", True),
         ("src/haft/pipeline/run.py", "walls = 1", True),
         ("docs/concepts/limits.md", "by the wall clock", False),
-        ("src/haft/contracts/earlier.py", 'FIELDS = {"walls": "sandbox"}', False),
+        ("src/haft/contracts/renamed_fields.py", 'FIELDS = {"walls": "sandbox"}', False),
         ("docs/decisions/0012-walls.md", "# Walls", False),
         ("README.md", "swallowed", False),
         ("README.md", "the sandbox", False),

@@ -58,7 +58,7 @@ class Context:
     def output(self, stream: str, data: bytes) -> None:
         self.streamed[stream] += data
 
-    def ended(self, children: Any) -> None:
+    def processes_ended(self, children: Any) -> None:
         pass
 
     def progress(self, message: str = "", *, fraction: float | None = None, **facts: Any) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from haft.contracts.failure_lines import failure_line, telling_line
+from haft.contracts.failure_lines import error_line, error_or_last_line
 
 CASES = {
     "node, a missing package": (
@@ -203,15 +203,15 @@ npm error A complete log of this run can be found in: /tmp/npm/_logs/x-debug-0.l
 @pytest.mark.parametrize("program", CASES)
 def test_the_line_that_tells_is_found(program):
     output, line = CASES[program]
-    assert failure_line(output) == line
-    assert telling_line(output) == line
+    assert error_or_last_line(output) == line
+    assert error_line(output) == line
 
 
 def test_where_no_line_tells_the_last_one_stands():
-    assert failure_line("one\ntwo\n\n") == "two" and telling_line("one\ntwo\n") is None
-    assert failure_line("") == "" and failure_line("  \n}\n") == "}"
+    assert error_or_last_line("one\ntwo\n\n") == "two" and error_line("one\ntwo\n") is None
+    assert error_or_last_line("") == "" and error_or_last_line("  \n}\n") == "}"
 
 
 def test_a_long_line_is_cut_and_a_flood_is_bounded():
-    assert len(failure_line("Error: " + "x" * 10_000)) == 301
-    assert failure_line("noise " * 100_000 + "\n" + "Traceback (most recent call last):\n" * 5_000) != ""
+    assert len(error_or_last_line("Error: " + "x" * 10_000)) == 301
+    assert error_or_last_line("noise " * 100_000 + "\n" + "Traceback (most recent call last):\n" * 5_000) != ""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from haft.contracts.variables import names_missed, names_read, why_not_granted, withheld
+from haft.contracts.variables import names_read, names_reported_missing, why_not_granted, withheld
 
 READ = {
     "python": 'import os\nx = os.environ["A_TOKEN"]\ny = os.environ.get("B_URL", "")\nz = os.getenv(\'C_KEY\')',
@@ -44,12 +44,12 @@ def test_what_a_script_sets_itself_it_does_not_read():
     ],
 )
 def test_the_variable_that_a_program_complains_of_is_found_in_its_words(words):
-    assert names_missed(f"some\n{words}\nmore", {"SRC_ACCESS_TOKEN", "OTHER"}) == ("SRC_ACCESS_TOKEN",)
+    assert names_reported_missing(f"some\n{words}\nmore", {"SRC_ACCESS_TOKEN", "OTHER"}) == ("SRC_ACCESS_TOKEN",)
 
 
 def test_words_name_only_what_is_set_here_and_complained_of():
     said = "GUESS is required\nSRC_ACCESS_TOKEN was used\n/x/SRC_ACCESS_TOKEN not found\n\x1b[2K`--network` required"
-    assert names_missed(said, {"SRC_ACCESS_TOKEN"}) == ()
+    assert names_reported_missing(said, {"SRC_ACCESS_TOKEN"}) == ()
 
 
 def test_what_is_passed_anyway_or_given_or_not_set_is_not_withheld():

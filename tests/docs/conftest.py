@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from haft.sandbox.environment import WITH_NETWORK
+from haft.sandbox.environment import NETWORK_VARIABLES
 from warm import STUB
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -58,7 +58,7 @@ def desk(outside_tmp: Path) -> Desk:
     program = f'"{python}" -m haft.surfaces.cli.main'
     (programs / "haft").write_text(STUB.format(calls=scratch / "calls", program=program))
     (programs / "haft").chmod(0o755)
-    names = ("LANG", "LC_ALL", "TZ", *WITH_NETWORK)
+    names = ("LANG", "LC_ALL", "TZ", *NETWORK_VARIABLES)
     kept = {name: os.environ[name] for name in names if name in os.environ}
     env = kept | {
         "HAFT_HOME": str(outside_tmp / "state"),

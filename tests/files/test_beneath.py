@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from haft.contracts import Conflict, InvalidArguments, PathEscapes, Replaced, ToolFailed
+from haft.contracts import Conflict, InvalidArguments, PathEscapes, ToolFailed, WrittenFile
 from haft.files import Root
 from haft.files import replacing as replacing_module
 
@@ -232,18 +232,18 @@ def test_what_does_not_exist_lies_where_it_would_be_made(root, workspace):
 def test_a_new_file_is_made_with_its_directories(root, workspace):
     old = os.umask(0o027)
     try:
-        assert root.replace("a/b/c.txt", b"hello") == Replaced("a/b/c.txt", created=True, directories=("a", "a/b"))
+        assert root.replace("a/b/c.txt", b"hello") == WrittenFile("a/b/c.txt", created=True, directories=("a", "a/b"))
     finally:
         os.umask(old)
     assert (workspace / "a/b/c.txt").read_bytes() == b"hello"
     assert stat.S_IMODE((workspace / "a/b/c.txt").stat().st_mode) == 0o640
-    assert root.replace("a/b/d.txt", b"") == Replaced("a/b/d.txt", created=True)
+    assert root.replace("a/b/d.txt", b"") == WrittenFile("a/b/d.txt", created=True)
 
 
 def test_an_existing_file_keeps_its_mode_but_not_set_user_id(root, workspace):
     (workspace / "run.sh").write_text("old")
     (workspace / "run.sh").chmod(0o4751)
-    assert root.replace("run.sh", b"new") == Replaced("run.sh", created=False)
+    assert root.replace("run.sh", b"new") == WrittenFile("run.sh", created=False)
     assert stat.S_IMODE((workspace / "run.sh").stat().st_mode) == 0o751
     assert os.listdir(workspace) == ["run.sh"]
 

@@ -7,7 +7,7 @@ import threading
 import time
 
 from haft import Context, ToolService, tool
-from haft.contracts import FOLLOWS, TERMINAL
+from haft.contracts import NEXT_STATUSES, TERMINAL
 
 
 @tool(readonly=True)
@@ -341,7 +341,7 @@ def test_a_thousand_concurrent_calls_all_end_each_in_order_and_no_task_is_left(t
             assert (await run).output == str(number)
             statuses = [event.status for event in events if event.type == "status"]
             assert statuses == ["queued", "in-progress", "done"]
-            assert all(after in FOLLOWS[status] for status, after in itertools.pairwise(statuses))
+            assert all(after in NEXT_STATUSES[status] for status, after in itertools.pairwise(statuses))
             assert [event.seq for event in events] == sorted({event.seq for event in events})
             assert events[-1].type == "outcome"
         await asyncio.sleep(0)

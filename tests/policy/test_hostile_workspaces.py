@@ -274,7 +274,7 @@ def in_sandbox(place, tmp_path, command):
         def output(self, _stream, data):
             heard.extend(data)
 
-        def ended(self, _children): ...
+        def processes_ended(self, _children): ...
 
     async def run():
         env = {**os.environ, "HOME": str(place.home), "PATH": f"{place.workspace}:.::{os.environ.get('PATH', '')}"}

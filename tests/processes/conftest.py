@@ -31,7 +31,7 @@ class Sink:
         self.streamed[stream] += data
         self.pieces.append((stream, data))
 
-    def ended(self, children):
+    def processes_ended(self, children):
         self.children.extend(children)
 
     @property

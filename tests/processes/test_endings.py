@@ -101,7 +101,7 @@ def test_a_cancelled_command_is_gone_when_the_call_returns(name, bench, mark, le
                 def output(self, stream, data):
                     ready.set()
 
-                def ended(self, children):
+                def processes_ended(self, children):
                     pass
 
             running = asyncio.create_task(b.bash(STUBBORN[name], sink=Watching()))
@@ -163,7 +163,7 @@ def test_cancelling_again_and_again_ends_it_once(bench, mark, left_of):
                 def output(self, stream, data):
                     ready.set()
 
-                def ended(self, children):
+                def processes_ended(self, children):
                     pass
 
             running = asyncio.create_task(b.bash("trap '' TERM; echo ready; sleep 600; sleep 600", sink=Watching()))
@@ -250,7 +250,7 @@ class Sink:
     def output(self, stream, data):
         if data.startswith(b"ready"):
             os.write(1, b"ready\\n")
-    def ended(self, children):
+    def processes_ended(self, children):
         pass
 
 async def main():

@@ -31,7 +31,7 @@ def test_output_arrives_while_the_command_still_runs(bench, workspace):
                 def output(self, stream, data):
                     seen.set()
 
-                def ended(self, children):
+                def processes_ended(self, children):
                     pass
 
             running = asyncio.create_task(b.bash("echo first; until [ -e go ]; do sleep 0.01; done", sink=Watching()))
@@ -257,7 +257,7 @@ def test_a_flood_on_one_line_does_not_grow_the_host_and_leaves_other_commands_th
             self.total += len(data)
             self.most = max(self.most, resident())
 
-        def ended(self, children):
+        def processes_ended(self, children):
             pass
 
     async def go():
@@ -284,7 +284,7 @@ def test_a_sink_that_fails_does_not_hang_the_command_and_its_error_is_raised(ben
         def output(self, stream, data):
             raise ValueError("no more room")
 
-        def ended(self, children):
+        def processes_ended(self, children):
             pass
 
     async def go():

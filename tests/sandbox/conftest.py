@@ -101,7 +101,7 @@ class Host:
 
     def asking(self, command: str):
         """The same of a program that is only asked what it is."""
-        return self._launched(self._sandbox.asking_launcher(), command)
+        return self._launched(self._sandbox.describe_launcher(), command)
 
     def _launched(self, launcher, command: str):
         heard = bytearray()
@@ -110,7 +110,7 @@ class Host:
             def output(self, _stream, data):
                 heard.extend(data)
 
-            def ended(self, _children): ...
+            def processes_ended(self, _children): ...
 
         end = self._runner.run(launcher.run(Command(["bash", "-c", command]), Sink()))
         return end.code, heard.decode(errors="replace")

@@ -89,7 +89,7 @@ def test_an_answer_that_grants_it_is_not_followed(called):
 def test_nothing_runs_where_the_network_cannot_be_closed(called, monkeypatch):
     outcome = called(answer=True, sandbox__mode="off", command="touch made")
     assert (outcome.status, outcome.error.code) == ("error", "bad-config")
-    assert "`sandbox.network` is `never`, and nothing closes the network" in outcome.error.message
+    assert "`sandbox.network` is `never`, and this machine cannot close the network" in outcome.error.message
     found = Abilities.from_hello
 
     def without(hello):

@@ -197,7 +197,7 @@ def test_calls_that_pass_unasked_and_descriptions_have_an_empty_one_of_their_own
             heard = Heard()
             look = Command(["bash", "-c", "ls /tmp; echo x > /tmp/unasked"])
             await sandbox.launcher("read-only", unasked=True, thread="T-1").run(look, heard)
-            await sandbox.asking_launcher().run(look, heard)
+            await sandbox.describe_launcher().run(look, heard)
             assert b"left" not in heard.data and b"unasked" not in heard.data
             assert "unasked" not in await calls.said("ls /tmp")
 
@@ -211,7 +211,7 @@ class Heard:
     def output(self, _stream, data):
         self.data += data
 
-    def ended(self, _children): ...
+    def processes_ended(self, _children): ...
 
 
 def test_a_call_with_network_sees_it_only_where_that_is_granted_too(opened):
@@ -316,7 +316,7 @@ def test_a_call_that_floods_it_is_ended_and_it_is_emptied(opened, place, what):
             outcome = await calls(FLOODS[what])
             assert outcome.error is not None and outcome.error.code == "limit-exceeded", outcome.output
             assert outcome.limits.hit == "memory_bytes"
-            assert "/tmp reached" in outcome.error.message and "was emptied" in outcome.error.message
+            assert "/tmp of its thread reached" in outcome.error.message and "was emptied" in outcome.error.message
             taken = subprocess.run(["du", "-s", place / "home" / "scratch"], capture_output=True, text=True).stdout
             assert int(taken.split()[0]) < 1000
             assert await calls.said("ls /tmp | grep -v pytest; echo more > /tmp/more; cat /tmp/more") == "more\n"
@@ -337,7 +337,7 @@ def test_so_is_one_that_makes_too_many_files(opened, place, what):
         async with opened(limits__max_changed_files=300) as calls:
             outcome = await calls(NUMEROUS[what])
             assert (outcome.error and outcome.error.code, outcome.limits.hit) == ("limit-exceeded", "max_changed_files")
-            assert "/tmp reached" in outcome.error.message
+            assert "/tmp of its thread reached" in outcome.error.message
             assert await calls.said("ls /tmp | grep -v pytest; true") == ""
         assert not any(path.name.startswith(".gone") for path in (place / "home" / "scratch").iterdir())
 

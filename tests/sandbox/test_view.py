@@ -41,7 +41,7 @@ class Heard:
     def output(self, _stream, data):
         self.said += data
 
-    def ended(self, _children): ...
+    def processes_ended(self, _children): ...
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ class Context:
         assert type(data) is bytes
         self._remember(stream, data)
 
-    def ended(self, children):
+    def processes_ended(self, children):
         self._remember("ended", children)
 
     def progress(self, message="", *, fraction=None, **facts):

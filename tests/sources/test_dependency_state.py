@@ -160,7 +160,7 @@ def test_an_unknown_name_is_answered_with_the_broken_tool_that_was_meant(package
     assert exact.code == "bad-config" and "it is broken: it exited 1" in exact.message
     for each in (bare, near):
         assert each.code == "unknown-tool"
-        assert "`tb__needy` cannot be called, it is broken" in each.message and "Cannot find package" in each.message
+        assert "`tb__needy` cannot be called: it is broken" in each.message and "Cannot find package" in each.message
     assert other.message == "there is no tool called `something_else`"
 
 

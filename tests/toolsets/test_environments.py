@@ -176,7 +176,7 @@ def opened(place, *, mode="auto", workspace=None, **values):
 
 
 def prepared(place, told=lambda _line: None, **more):
-    return asyncio.run(opened(place, **more).prepared(str(place.template), told))
+    return asyncio.run(opened(place, **more).prepare(str(place.template), told))
 
 
 def says(environment, code):
@@ -272,7 +272,7 @@ def test_two_callers_at_once_make_one(place):
 
     async def both():
         several = opened(place)
-        return await asyncio.gather(*(several.prepared(str(place.template), each.append) for each in told))
+        return await asyncio.gather(*(several.prepare(str(place.template), each.append) for each in told))
 
     first, second = asyncio.run(both())
     assert first == second and place.index.count() >= 1
@@ -284,7 +284,7 @@ def test_two_hosts_at_once_make_one(place):
     told = [], []
 
     async def both():
-        return await asyncio.gather(*(opened(place).prepared(str(place.template), each.append) for each in told))
+        return await asyncio.gather(*(opened(place).prepare(str(place.template), each.append) for each in told))
 
     first, second = asyncio.run(both())
     assert first == second
@@ -315,7 +315,7 @@ def test_what_another_process_is_making_is_waited_for(place):
 
     async def wait():
         told = asyncio.Event()
-        waiting = asyncio.ensure_future(opened(place).prepared(str(place.template), lambda _line: told.set()))
+        waiting = asyncio.ensure_future(opened(place).prepare(str(place.template), lambda _line: told.set()))
         await told.wait()
         (place.template / ".requirements_hash.txt").write_text(stamp)
         lock.release(unlink=True)
@@ -331,7 +331,7 @@ def in_the_middle(place, also):
     async def begin():
         place.index.gate.clear()
         several = opened(place)
-        one = asyncio.ensure_future(several.prepared(str(place.template)))
+        one = asyncio.ensure_future(several.prepare(str(place.template)))
         await asyncio.to_thread(place.index.reached.wait, 60)
         return await also(several, one)
 
@@ -354,7 +354,7 @@ def test_a_cancelled_making_leaves_nothing(place, mark, left_of):
 
 def test_one_of_two_callers_can_leave(place):
     async def one_leaves(several, one):
-        other = asyncio.ensure_future(several.prepared(str(place.template)))
+        other = asyncio.ensure_future(several.prepare(str(place.template)))
         await asyncio.sleep(0)
         one.cancel()
         await asyncio.wait((one,))
@@ -368,7 +368,7 @@ def test_one_of_two_callers_can_leave(place):
 def test_the_one_who_comes_after_a_cancelled_making_makes_it(place):
     async def cancel_and_come(several, one):
         one.cancel()
-        other = asyncio.ensure_future(several.prepared(str(place.template)))
+        other = asyncio.ensure_future(several.prepare(str(place.template)))
         place.index.gate.set()
         return await other
 
@@ -391,7 +391,7 @@ import asyncio, json, sys
 from haft.config.config import load_config
 from haft.toolsets.environments import TemplateEnvironments
 env, workspace, state, template = json.loads(sys.argv[1])
-asyncio.run(TemplateEnvironments(load_config(workspace, env), state, env, workspace).prepared(template))
+asyncio.run(TemplateEnvironments(load_config(workspace, env), state, env, workspace).prepare(template))
 """
 
 

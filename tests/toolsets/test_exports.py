@@ -93,7 +93,7 @@ class OfTheTests:
     def current(self, _folder):
         return self._environment
 
-    async def prepared(self, _folder, _told=None):
+    async def prepare(self, _folder, _told=None):
         return self._environment
 
 

@@ -22,7 +22,7 @@ from haft.toolsets.formats import Host
 from haft.toolsets.git_source import source_of
 from haft.toolsets.lock_file import read_pins
 from haft.toolsets.plugins import BashPluginSource
-from haft.toolsets.probe import looking_launcher
+from haft.toolsets.probe import probe_launcher
 
 TOOL = """#!/usr/bin/env bash
 case "$1" in
@@ -118,7 +118,7 @@ def test_a_tag_is_fetched_pinned_and_found_like_a_folder(place, repository):
 
     async def renew():
         catalogue = Catalogue()
-        with looking_launcher(str(place.workspace), place.home) as launcher:
+        with probe_launcher(str(place.workspace), place.home) as launcher:
             catalogue.take("bash-plugin", await plugins.refresh(launcher, lambda *count: told.append(count)))
         return catalogue.listings()
 

@@ -9,7 +9,7 @@ import os
 import pytest
 
 from haft import ToolService
-from haft.contracts import Answer, BadUsage, Command, Found, ToolFailed, ToolSpec
+from haft.contracts import Answer, BadUsage, Command, DiscoveredTool, ToolFailed, ToolSpec
 from haft.sources.checks.codes.model import Code
 from haft.sources.checks.findings import Finding, Report
 from haft.sources.identity import identity_at
@@ -68,9 +68,9 @@ class Toys(ToolSource):
             with open(path) as file:
                 says = json.load(file)["says"]
         except (ValueError, KeyError) as error:
-            return Found(spec, None, "broken", f"it says nothing: {error!r}")
+            return DiscoveredTool(spec, None, "broken", f"it says nothing: {error!r}")
         spec = ToolSpec(**{each: getattr(spec, each) for each in spec.__slots__} | {"description": f"Says {says}."})
-        return Found(spec, Toy(spec, says))
+        return DiscoveredTool(spec, Toy(spec, says))
 
     def places(self):
         return [self._folder]
@@ -247,7 +247,7 @@ def test_a_source_that_is_wrong_itself_is_told_of_and_stops_nothing(toys, monkey
             folder.mkdir(parents=True)
             (folder / "drum").write_text('#!/bin/sh\necho \'{"name": "drum", "description": "Drums.", "args": {}}\'\n')
             (folder / "drum").chmod(0o755)
-            await service.discovery.renew(service.catalogue, service._sandbox.asking_launcher())
+            await service.discovery.renew(service.catalogue, service._sandbox.describe_launcher())
             kinds = {one.spec.kind for one in service.tools(all=True)}
             assert "amp-toolbox" in kinds, "a source that stands behind it in the table"
             assert await service.discovery.places()
@@ -268,7 +268,7 @@ def test_what_is_no_tool_is_told_of_and_changes_nothing(toys, monkeypatch, caplo
     async def play():
         async with ToolService.open(".", installed=False) as service:
             monkeypatch.setattr(Toys, "refresh", nonsensical)
-            await service.discovery.renew(service.catalogue, service._sandbox.asking_launcher())
+            await service.discovery.renew(service.catalogue, service._sandbox.describe_launcher())
             assert {"bear", "robot"} <= {one.spec.name for one in service.tools()}
 
     asyncio.run(play())

@@ -91,7 +91,7 @@ def places(tmp_path, monkeypatch):
 def started(monkeypatch):
     """The commands by which tools were asked what they are or would do."""
     commands = []
-    launcher_of = Sandbox.asking_launcher
+    launcher_of = Sandbox.describe_launcher
 
     class Recording:
         def __init__(self, launcher):
@@ -104,7 +104,7 @@ def started(monkeypatch):
             commands.append(list(command.argv))
             return await self._launcher.run(command, sink)
 
-    monkeypatch.setattr(Sandbox, "asking_launcher", lambda sandbox: Recording(launcher_of(sandbox)))
+    monkeypatch.setattr(Sandbox, "describe_launcher", lambda sandbox: Recording(launcher_of(sandbox)))
     return commands
 
 
@@ -654,7 +654,7 @@ async def test_200_plugins_are_asked_side_by_side_once_and_then_listed_without_s
     )
     settings = {**ALLOW, "plugins": ["bash:."]}
     crowd = Crowd(16)
-    monkeypatch.setattr(Sandbox, "asking_launcher", lambda _sandbox: crowd)
+    monkeypatch.setattr(Sandbox, "describe_launcher", lambda _sandbox: crowd)
     async with places.open(settings=settings) as service:
         assert {name for name, one in plugged(service).items() if one.state == "ready"} == set(names)
     assert crowd.most >= 16
@@ -665,7 +665,7 @@ async def test_200_plugins_are_asked_side_by_side_once_and_then_listed_without_s
             started.append(command)
             raise AssertionError("it was started")
 
-    monkeypatch.setattr(Sandbox, "asking_launcher", lambda _sandbox: Refusing())
+    monkeypatch.setattr(Sandbox, "describe_launcher", lambda _sandbox: Refusing())
     async with places.open(settings=settings) as service:
         assert {name for name, one in plugged(service).items() if one.state == "ready"} == set(names)
     assert started == []

@@ -104,11 +104,11 @@ def test_a_module_that_is_swapped_on_the_way_is_not_run(served):
             served.environment.current = lambda _folder, real=served.environment.current: None if not done else real("")
             done = []
 
-            async def prepared(folder, told=None, *, may_build):
+            async def prepare(folder, told=None, *, may_build):
                 await swap(told)
                 done.append(True)
 
-            served.environment.prepared = prepared
+            served.environment.prepare = prepare
             assert tool.spec.prepares
             return await served.call("swapped")
 

@@ -17,7 +17,7 @@ from haft.audit.chain import Chain
 from haft.audit.lines import parse_line
 from haft.audit.redact import Redactor
 from haft.audit.walk import body_of, last_raw_lines, raw_lines
-from haft.contracts import KEPT_APART, NO_SECRETS, Call, Outcome, Principal, Secrets, iso_time, path_to_json
+from haft.contracts import NO_SECRETS, UNAUDITED_FIELDS, Call, Outcome, Principal, Secrets, iso_time, path_to_json
 from haft.storage import AuditLog, decode, encode, fragment
 
 Act = Literal["approve", "reject", "cancel"]
@@ -40,7 +40,7 @@ class Trail:
         only `runs` keeps."""
         facts = outcome.facts(fragment)
         take = facts.pop
-        apart = {name: take(name) for name in KEPT_APART}
+        apart = {name: take(name) for name in UNAUDITED_FIELDS}
         del facts["startedAt"], facts["cached"]
         facts["type"] = "end" if is_end else "start"
         facts["at"] = iso_time(at)

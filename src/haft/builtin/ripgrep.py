@@ -100,7 +100,7 @@ class Listener:
         else:
             self._complaint += data[: _MOST_COMPLAINT - len(self._complaint)]
 
-    def ended(self, children: Sequence[EndedChild]) -> None:
+    def processes_ended(self, children: Sequence[EndedChild]) -> None:
         """Nothing to tell: ripgrep starts no processes."""
 
     def failure(self, code: int) -> ToolFailed:

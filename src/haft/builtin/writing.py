@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from haft.contracts import MARK, Change, Changes, InvalidArguments, LimitExceeded, Replaced, ToolContext
+from haft.contracts import MARK, Change, Changes, InvalidArguments, LimitExceeded, ToolContext, WrittenFile
 from haft.files import digest_of, shown
 
 UNCHANGED = Changes(engine="declared")
@@ -36,7 +36,7 @@ def refuse_mark(tool: str, text: str) -> None:
         )
 
 
-def declared(replaced: Replaced, before: str | None, content: bytes) -> Changes:
+def declared(replaced: WrittenFile, before: str | None, content: bytes) -> Changes:
     """The change set of one written file: the directories made for it, then the file."""
     directories = [Change(path=path, type="create", kind="directory") for path in replaced.directories]
     file = Change(

@@ -230,7 +230,7 @@ class EngineSelector:
             try:
                 return await calls.begin(owner)
             except engines.SessionEnded:
-                await asyncio.gather(session.ended(), return_exceptions=True)
+                await asyncio.gather(session.wait(), return_exceptions=True)
         return None
 
     async def new_session_calls(

@@ -12,7 +12,7 @@ from haft.changes.commit.manifest import Manifest, PathChange
 from haft.changes.commit.read_entry import read_entry
 from haft.changes.commit.steps import from_latin
 from haft.changes.transactions import LayerSources, TransactionResult, Transactions, conflict_error, unfinished_result
-from haft.contracts import BadUsage, Changes, Conflicting, ToolFailed
+from haft.contracts import BadUsage, Changes, ConflictingPath, ToolFailed
 from haft.values import replace
 
 
@@ -35,7 +35,7 @@ def _apply(
     manifest, moved = _against_current(transactions, manifest)
     if moved:
         write_journal(held, manifest)
-        against = tuple(Conflicting(path, transactions.who_changed(path, manifest)) for path in moved)
+        against = tuple(ConflictingPath(path, transactions.who_changed(path, manifest)) for path in moved)
         error = conflict_error(moved, "it changed again since", hint=f"look at `haft diff {run}`, and apply again")
         return TransactionResult(manifest.changes("held", against), error)
     if granted_paths is not None:
@@ -44,7 +44,7 @@ def _apply(
         if objection is not None:
             transactions.ledger.set_state(run, "held", objection.message)
             return TransactionResult(
-                manifest.changes("held", tuple(map(Conflicting, conflicts)), objection.message), objection
+                manifest.changes("held", tuple(map(ConflictingPath, conflicts)), objection.message), objection
             )
     if granted_paths is None:
         manifest = replace(manifest, notes={**manifest.notes, "accepted": True})
@@ -58,7 +58,7 @@ def _apply(
     except CommitRefused as refusal:
         os.rename(live, held)
         error = conflict_error([refusal.path], refusal.why)
-        return TransactionResult(manifest.changes("held", (Conflicting(refusal.path),)), error)
+        return TransactionResult(manifest.changes("held", (ConflictingPath(refusal.path),)), error)
     with contextlib.suppress(OSError):
         transactions.detach_and_remove(os.path.join(live, "upper"))
     transactions.finish(manifest)

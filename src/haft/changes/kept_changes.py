@@ -12,7 +12,7 @@ from haft.changes.commit.manifest import Manifest, PathChange
 from haft.changes.commit.tree import Tree
 from haft.changes.ledger import Ledger, Row
 from haft.changes.store.blobs import Blobs
-from haft.contracts import Conflicting, ToolFailed
+from haft.contracts import ConflictingPath, ToolFailed
 from haft.values import dataclass
 
 
@@ -24,7 +24,7 @@ class ChangeSet:
     entries: tuple[PathChange, ...]
     complete: bool
     reason: str | None
-    conflicts: tuple[Conflicting, ...] = ()
+    conflicts: tuple[ConflictingPath, ...] = ()
 
     @property
     def run(self) -> str:

@@ -18,7 +18,7 @@ from haft.changes.ledger import Row
 from haft.changes.reversal_plan import Direction, ReversalPlan, ReversalSources, plan_reversal
 from haft.changes.store.blobs import DamagedBlob
 from haft.changes.transactions import Owner, Transactions
-from haft.contracts import BadUsage, Changes, Conflict, Conflicting, HaftError, SandboxDenied, ToolFailed
+from haft.contracts import BadUsage, Changes, Conflict, ConflictingPath, HaftError, SandboxDenied, ToolFailed
 from haft.files import shown
 from haft.values import dataclass, field, replace
 
@@ -29,7 +29,7 @@ class ReversalResult:
 
     runs: tuple[str, ...]
     plan: tuple[dict[str, str], ...]
-    conflicts: tuple[Conflicting, ...]
+    conflicts: tuple[ConflictingPath, ...]
     changes: Changes = field(default_factory=Changes)
     lost: tuple[str, ...] = ()
 
@@ -189,7 +189,7 @@ def _reverse(
         transactions.clear_displaced(run)
         remove(os.path.join(transactions.live, run))
         raise ReversalConflict(
-            plan.direction, ReversalResult(tuple(reverses), tuple(plan.actions()), (Conflicting(refusal.path),))
+            plan.direction, ReversalResult(tuple(reverses), tuple(plan.actions()), (ConflictingPath(refusal.path),))
         ) from refusal
     finally:
         images.close()

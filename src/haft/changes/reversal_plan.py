@@ -23,7 +23,7 @@ from haft.changes.commit.rebuild import Rebuilder
 from haft.changes.commit.steps import from_latin
 from haft.changes.commit.tree import Tree
 from haft.changes.ledger import Ledger, Row
-from haft.contracts import Conflicting, path_to_json
+from haft.contracts import ConflictingPath, path_to_json
 from haft.values import dataclass, field
 
 Direction = Literal["undo", "redo"]
@@ -36,7 +36,7 @@ class ReversalPlan:
     direction: Direction
     rows: list[Row]
     entries: list[PathChange] = field(default_factory=list)
-    conflicts: list[Conflicting] = field(default_factory=list)
+    conflicts: list[ConflictingPath] = field(default_factory=list)
     staying: list[str] = field(default_factory=list)
     """Directories that others have put something into."""
     lost: list[str] = field(default_factory=list)
@@ -101,7 +101,7 @@ def plan_reversal(
         who = _last_changers(conflicts | settled, rows, area, workspace, ledger)
         # A person may have done by hand what is to be done. A later run may itself be taken back, and must come first.
         conflicts |= {path for path in settled if who[path] != "outside"}
-        plan.conflicts = [Conflicting(path, who[path]) for path in sorted(conflicts, key=os.fsencode)]
+        plan.conflicts = [ConflictingPath(path, who[path]) for path in sorted(conflicts, key=os.fsencode)]
         workspace.restore()
     return plan
 

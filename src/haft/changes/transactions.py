@@ -44,7 +44,7 @@ from haft.contracts import (
     Changes,
     ChangesState,
     Conflict,
-    Conflicting,
+    ConflictingPath,
     HaftError,
     LimitExceeded,
     Limits,
@@ -280,10 +280,10 @@ class Transactions:
         manifest = replace(manifest, notes=notes)
         if error is None and action == "commit":
             error = self.objection(manifest, upper, conflicts, granted_paths, judged_paths)
-        against: tuple[Conflicting, ...] = ()
+        against: tuple[ConflictingPath, ...] = ()
         if conflicts:
             manifest = replace(manifest, notes={**manifest.notes, "conflicts": [as_latin(path) for path in conflicts]})
-            against = tuple(Conflicting(path, self.who_changed(path, manifest)) for path in conflicts)
+            against = tuple(ConflictingPath(path, self.who_changed(path, manifest)) for path in conflicts)
         if error is not None or action == "hold":
             reason = why if error is None else error.message
             return self.end_held(owner, manifest, upper, reason, against, error)
@@ -294,7 +294,7 @@ class Transactions:
         except CommitUnfinished as left:
             return unfinished_result(manifest, left)
         except CommitRefused as refusal:
-            found = (Conflicting(refusal.path, self.who_changed(refusal.path, manifest)),)
+            found = (ConflictingPath(refusal.path, self.who_changed(refusal.path, manifest)),)
             reason = f"{shown(refusal.path)}: {refusal.why}"
             return self.end_held(owner, manifest, upper, reason, found, conflict_error([refusal.path], refusal.why))
         self.finish(manifest)
@@ -322,7 +322,7 @@ class Transactions:
         manifest: Manifest,
         upper: str,
         reason: str | None,
-        against: tuple[Conflicting, ...] = (),
+        against: tuple[ConflictingPath, ...] = (),
         error: HaftError | None = None,
     ) -> TransactionResult:
         """Hold a change set, and say what became of it also where the disk fails: what lies there decides, since that

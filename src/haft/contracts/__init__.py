@@ -1,6 +1,7 @@
-"""The vocabulary of haft: values that travel and ports that are filled elsewhere.
+"""The vocabulary of haft: values that all packages exchange, and protocols that other packages implement.
 
-The lowest layer. Everything imports it, it imports nothing of ours, does no I/O, and knows no library but Python's own.
+This is the lowest layer. Every package imports it. It imports no other package of haft, does no I/O, and uses only
+Python's standard library.
 """
 
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
         ChangeKind,
         Changes,
         ChangesState,
-        Conflicting,
+        ConflictingPath,
         Engine,
         path_to_json,
     )
@@ -32,16 +33,15 @@ if TYPE_CHECKING:
     )
     from haft.contracts.decision import (
         Action,
-        Allowable,
         ApprovalAnswer,
         ApprovalRequest,
         Approver,
         DecidedPart,
         Decision,
         Delegation,
+        RuleOffer,
         Scope,
     )
-    from haft.contracts.earlier import with_names_of_today
     from haft.contracts.errors import (
         EXIT_CODES,
         AmbiguousRun,
@@ -77,10 +77,10 @@ if TYPE_CHECKING:
         near_miss,
     )
     from haft.contracts.events import Event, EventType, iso_time
-    from haft.contracts.evolving import evolve
-    from haft.contracts.failure_lines import failure_line, telling_line, without_progress
+    from haft.contracts.failure_lines import error_line, error_or_last_line, without_progress
+    from haft.contracts.frozen_copies import evolve
     from haft.contracts.limits import PROCESS_LIMITS, Limits, LimitsApplied
-    from haft.contracts.locales import PLAIN_LOCALE, foreign_locale, is_locale_variable, reads_utf8
+    from haft.contracts.locales import PLAIN_LOCALE, is_locale_variable, non_utf8_variable, reads_utf8
     from haft.contracts.names import (
         RUN_ID,
         HostId,
@@ -93,12 +93,12 @@ if TYPE_CHECKING:
         new_run_id,
         new_thread_id,
     )
-    from haft.contracts.outcome import KEPT_APART, NO_LIMITS, OUTCOME_FORM, Outcome, outcome_from
-    from haft.contracts.passed import EVALUATED, PASSED, WITH_NETWORK
+    from haft.contracts.outcome import NO_LIMITS, OUTCOME_FIELDS, UNAUDITED_FIELDS, Outcome, outcome_from
+    from haft.contracts.passed_variables import ALWAYS_PASSED, EVALUATED_VARIABLES, NETWORK_VARIABLES
     from haft.contracts.ports import (
-        AskingLauncher,
         Command,
         Definitions,
+        DescribeLauncher,
         EndedChild,
         Environment,
         Environments,
@@ -106,30 +106,31 @@ if TYPE_CHECKING:
         Launcher,
         LayeredSession,
         OutputSink,
-        Replaced,
         Session,
         SessionLauncher,
         Stream,
         ToolContext,
-        Warmth,
+        WarmProgram,
         Workspace,
+        WrittenFile,
     )
     from haft.contracts.principal import Principal, PrincipalKind, check_text
+    from haft.contracts.renamed_fields import with_current_names
     from haft.contracts.secrets import (
         MARK,
+        MIN_SECRET_LENGTH,
         NO_SECRETS,
-        SHORTEST,
         MaskedStream,
         Secrets,
         named_secrets,
         says_secret,
         texts_in,
     )
-    from haft.contracts.states import FOLLOWS, STATUSES, TERMINAL, Status
+    from haft.contracts.states import NEXT_STATUSES, STATUSES, TERMINAL, Status
     from haft.contracts.tool import (
         Answer,
+        DiscoveredTool,
         Effects,
-        Found,
         Hosting,
         Kind,
         Listing,
@@ -140,15 +141,15 @@ if TYPE_CHECKING:
         ToolSpec,
         configured,
     )
-    from haft.contracts.variables import names_missed, names_read, why_not_granted, withheld
+    from haft.contracts.variables import names_read, names_reported_missing, why_not_granted, withheld
 
 __getattr__ = face(
     __name__,
     {
         "call": "Call own_copy",
-        "change": "Change ChangeKind Changes ChangesState Conflicting Engine NO_CHANGES UNTRACKED path_to_json",
-        "decision": "Action Allowable ApprovalAnswer ApprovalRequest Approver DecidedPart Decision Delegation Scope",
-        "earlier": "with_names_of_today",
+        "change": "Change ChangeKind Changes ChangesState ConflictingPath Engine NO_CHANGES UNTRACKED path_to_json",
+        "decision": "Action RuleOffer ApprovalAnswer ApprovalRequest Approver DecidedPart Decision Delegation Scope",
+        "renamed_fields": "with_current_names",
         "errors": (
             "AmbiguousRun BadApprover BadConfig BadUsage Bug CallError Conflict Deadlock EXIT_CODES Failure "
             "HaftError InvalidArguments LeaseLost LimitExceeded MachineError NeedsBuild NeedsPerson "
@@ -156,24 +157,26 @@ __getattr__ = face(
             "ToolFailed Unconfined UnknownRequest UnknownRun UnknownTool SandboxDenied near_miss"
         ),
         "events": "Event EventType iso_time",
-        "failure_lines": "failure_line telling_line without_progress",
+        "failure_lines": "error_or_last_line error_line without_progress",
         "limits": "Limits LimitsApplied PROCESS_LIMITS",
-        "locales": "PLAIN_LOCALE foreign_locale is_locale_variable reads_utf8",
+        "locales": "PLAIN_LOCALE non_utf8_variable is_locale_variable reads_utf8",
         "names": (
             "HostId RUN_ID RunId ThreadId ToolName clean_tool_name is_tool_name new_host_id new_run_id new_thread_id"
         ),
-        "outcome": "KEPT_APART NO_LIMITS OUTCOME_FORM Outcome outcome_from",
-        "passed": "EVALUATED PASSED WITH_NETWORK",
+        "outcome": "UNAUDITED_FIELDS NO_LIMITS OUTCOME_FIELDS Outcome outcome_from",
+        "passed_variables": "EVALUATED_VARIABLES ALWAYS_PASSED NETWORK_VARIABLES",
         "ports": (
-            "AskingLauncher Command Definitions EndedChild Environment Environments Exit Launcher "
-            "LayeredSession OutputSink Replaced Session SessionLauncher Stream ToolContext Warmth Workspace"
+            "DescribeLauncher Command Definitions EndedChild Environment Environments Exit Launcher "
+            "LayeredSession OutputSink WrittenFile Session SessionLauncher Stream ToolContext WarmProgram Workspace"
         ),
         "principal": "Principal PrincipalKind check_text",
-        "evolving": "evolve",
-        "secrets": "MARK MaskedStream NO_SECRETS SHORTEST Secrets named_secrets says_secret texts_in",
-        "states": "FOLLOWS STATUSES Status TERMINAL",
-        "tool": "Answer Effects Found Hosting Kind Listing Provenance RenamedTool State Tool ToolSpec configured",
-        "variables": "names_missed names_read why_not_granted withheld",
+        "frozen_copies": "evolve",
+        "secrets": "MARK MaskedStream NO_SECRETS MIN_SECRET_LENGTH Secrets named_secrets says_secret texts_in",
+        "states": "NEXT_STATUSES STATUSES Status TERMINAL",
+        "tool": (
+            "Answer DiscoveredTool Effects Hosting Kind Listing Provenance RenamedTool State Tool ToolSpec configured"
+        ),
+        "variables": "names_reported_missing names_read why_not_granted withheld",
         "confinement": "Grants Layer NOT_RUN NO_GRANTS NO_CONFINEMENT Profile Confinement grants_from",
     },
 )

@@ -1,4 +1,4 @@
-"""One call on its way through the pipeline. Each stage may hand on a changed copy."""
+"""One call, as it goes through the pipeline. Each stage can replace it with a changed copy."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 def own_copy(value: Any) -> Any:
-    """JSON values that nobody else holds: what is judged must not change before it runs. Subclasses become the plain
-    thing; what is no JSON stays as it is, and validation refuses it. `InvalidArguments` for what contains itself."""
+    """A deep copy of a JSON value. Nobody else holds it, so that arguments cannot change between decision and run.
+    Subclasses become plain types. A value that is not JSON stays as it is, and validation refuses it.
+    `InvalidArguments` if the value contains itself."""
     try:
         return _copied(value)
     except RecursionError:
@@ -47,7 +48,8 @@ def _copied(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Call:
-    """Who wants what done. The first fields come from the caller, the last are filled in by stages."""
+    """Which tool is called, with which arguments, by whom. The caller gives the fields up to `grants`, `trial` and some
+    `secrets`; the stages fill in the others."""
 
     run: RunId
     name: ToolName
@@ -61,17 +63,17 @@ class Call:
     grants: Grants = NO_GRANTS
     tool: Tool | None = None
     found: tuple[tuple[str, int, int], ...] = ()
-    """What the tool was made of when it was found: paths, each with its device and inode."""
+    """The files of the tool when it was discovered: paths, each with its device and inode."""
     decision: Decision | None = None
     limits: LimitsApplied | None = None
     confinement: Confinement | None = None
     layer: Layer | None = None
     preview: str | None = None
-    """What the tool says that it would do."""
+    """The tool's own line about what the call would do."""
     trial: bool = False
-    """Whether it is to be tried first: run, looked at, and then committed or not."""
+    """Whether this is a trial run: a person reviews the changes after the run, and applies or drops them."""
     secrets: Secrets = NO_SECRETS
-    """Values that are masked in everything that is said of the call. The tool gets them as they are."""
+    """Values that are masked in everything that haft shows or records of the call. The tool gets them unmasked."""
 
     @property
     def who(self) -> str:
@@ -83,5 +85,5 @@ class Call:
 
     @property
     def subagent(self) -> bool:
-        """Whether a sub-agent makes it: rules may tell these apart."""
+        """Whether a sub-agent makes the call: rules can match on that."""
         return self.principal.kind == "sub-agent"

@@ -1,4 +1,4 @@
-"""What a call altered, path by path."""
+"""The changes that a call made, path by path."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ChangesState = Literal["none", "committed", "held", "discarded", "undone"]
 
 
 def path_to_json(path: str) -> dict[str, str]:
-    """A path for JSON: names that are not UTF-8 get their bytes beside the text."""
+    """The JSON fields of a path. A path that is not UTF-8 also gets a field with its bytes."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -25,10 +25,10 @@ def path_to_json(path: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One path: what happened to it, and its content before and after, by digest."""
+    """The change of one path. `before` and `after` are digests of its content."""
 
     path: str
-    """Relative to the workspace; bytes that are not UTF-8 as surrogate escapes."""
+    """Relative to the workspace. Bytes that are not UTF-8 are surrogate escapes."""
     type: ChangeType
     kind: ChangeKind = "file"
     before: str | None = None
@@ -36,9 +36,9 @@ class Change:
     mode_before: int | None = None
     mode_after: int | None = None
     renamed_from: str | None = None
-    """Where the content lay before, for what was created under another name."""
+    """The former path, if the call renamed the file."""
     attributes: tuple[str, ...] = ()
-    """The names of extended attributes that came, went or changed; none of what was deleted."""
+    """The names of extended attributes that were added, removed or changed; empty for a deleted path."""
 
     def to_json(self) -> dict[str, Any]:
         shape: dict[str, Any] = {**path_to_json(self.path), "type": self.type, "kind": self.kind}
@@ -58,8 +58,8 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Conflicting:
-    """A path that stands in the way, and who changed it: a run, or `outside`."""
+class ConflictingPath:
+    """A path with a conflict, and who else changed it: a run, or `outside`."""
 
     path: str
     by: str = "outside"
@@ -70,15 +70,15 @@ class Conflicting:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The change set of one run, with how it was found and whether it is the whole truth."""
+    """The change set of one run, with the engine that found it and whether it is complete."""
 
     engine: Engine = "none"
     complete: bool = True
     reason: str | None = None
-    """Why the set is not complete, why it is held, or why not a better engine covered it."""
+    """Why the set is not complete, why it is held, or why haft did not use a better engine."""
     state: ChangesState = "none"
     files: tuple[Change, ...] = ()
-    conflicts: tuple[Conflicting, ...] = ()
+    conflicts: tuple[ConflictingPath, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -92,7 +92,7 @@ class Changes:
 
 
 NO_CHANGES = Changes()
-"""Of a tool that changes nothing."""
+"""The changes of a tool that changes nothing."""
 
 UNTRACKED = Changes(complete=False, reason="this tool's changes are not tracked")
-"""Of a tool that may have changed anything."""
+"""The changes of a tool that may have changed anything."""

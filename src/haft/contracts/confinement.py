@@ -1,4 +1,5 @@
-"""What confines a call: a value that the decision asks for, the sandbox builds, and the outcome shows."""
+"""The confinement of a call: what it may reach. The decision determines it, the sandbox enforces it, the outcome shows
+it."""
 
 from __future__ import annotations
 
@@ -8,24 +9,26 @@ from typing import Any, Literal
 from haft.values import dataclass, field
 
 Profile = Literal["none", "read-only", "workspace"]
-"""`read-only` may write nothing but private scratch places, `workspace` also the workspace; both have no network."""
+"""`read-only`: the call may write only to private scratch directories. `workspace`: also to the workspace. Neither has
+network."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """What opens the sandbox for a call, beyond its profile. Nothing else does."""
+    """What a call may reach beyond its profile. Only grants open the sandbox."""
 
     network: bool = False
     env: tuple[str, ...] = ()
-    """Names of the host's variables that it gets."""
+    """Names of environment variables of the host that the call gets."""
     path: tuple[str, ...] = ()
-    """Directories put on its PATH, readable."""
+    """Directories that are readable and on the call's PATH."""
     read: tuple[str, ...] = ()
-    """Files and directories that it may read although they are hidden."""
+    """Files and directories that the call may read although they are hidden."""
     write: tuple[str, ...] = ()
-    """Files and directories that it may write although they are outside the workspace, or protected in it."""
+    """Files and directories that the call may write although they are outside the workspace, or protected in it."""
     scratch: bool = False
-    """Whether it sees its thread's `/tmp` although it has network. Without network approved calls see it anyway."""
+    """Whether the call sees its thread's `/tmp` although it has network. Approved calls without network always see
+    it."""
 
     def __or__(self, other: Grants) -> Grants:
         lists = (
@@ -37,7 +40,7 @@ class Grants:
         return Grants(self.network or other.network, env, path, read, write, scratch=scratch)
 
     def exceeds(self, other: Grants) -> bool:
-        """Whether it grants all that the other does, and more."""
+        """Whether these grants include the other ones and more."""
         return self | other == self | self and other | self != other | other
 
     def to_json(self) -> dict[str, Any]:
@@ -56,66 +59,67 @@ NO_GRANTS = Grants()
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Where the changes of one call are taken in, above the workspace. Made by `changes`, mounted by `sandbox`."""
+    """A file system layer above the workspace, which collects the changes of one call. `changes` makes it, `sandbox`
+    mounts it."""
 
     name: str
-    """Of its directory, which holds `upper`, below the one that the sandbox was told of."""
+    """The name of the layer's directory, which contains `upper`. The sandbox knows the directory above it."""
     options: str
-    """For the mount."""
+    """The mount options."""
     upper: tuple[int, int]
-    """Which directory `upper` is: device and inode. Another one is not mounted."""
+    """The device and inode of `upper`. The sandbox mounts no other directory."""
     lowers: tuple[tuple[str, int, int], ...] = ()
-    """Finished layers that lie between it and the workspace, topmost first: their names in the same directory, and
-    which directories they are."""
+    """Finished layers between this layer and the workspace, the topmost first: their names in the same directory, each
+    with its device and inode."""
     is_readonly: bool = False
-    """Whether nothing is taken in: the call only reads, and sees the workspace with the finished layers."""
+    """Whether the layer collects nothing: the call only reads, and sees the workspace with the finished layers."""
     view: Callable[[int], None] | None = field(default=None, compare=False, repr=False)
-    """Called with a descriptor of the workspace as the call sees it, where calls that it makes are to see it too."""
+    """Called with a descriptor of the workspace as the call sees it, if calls that it makes must see the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """The confinement of one call."""
+    """What one call may reach."""
 
     profile: Profile = "none"
     network: bool = True
     writable: tuple[str, ...] = ()
-    """What may be written of the host's files, absolute; scratch places are private and not among them."""
+    """Absolute paths of the host that the call may write. Private scratch directories are not among them."""
     readable: tuple[str, ...] = ()
-    """What may be read although it lies in a place that is hidden."""
+    """Paths that the call may read although they lie in a hidden directory."""
     hidden: tuple[str, ...] = ()
-    """Places that are private and empty."""
+    """Directories in whose place the call sees an empty private directory."""
     path: tuple[str, ...] = ()
-    """Directories put on PATH."""
+    """Directories that are added to PATH."""
     env: tuple[str, ...] = ()
-    """The host's variables that were granted."""
+    """The granted environment variables of the host."""
     identities: tuple[tuple[str, int, int], ...] = ()
-    """Which file or directory each granted path was when it was looked at: device and inode."""
+    """Each granted path with the device and inode that it had when the confinement was resolved."""
     found: tuple[tuple[str, int, int], ...] = ()
-    """The same for paths that nobody granted, and that decide which code runs: those of the tool itself and of the
+    """The same for paths that need no grant and decide which code runs: the files of the tool itself and of the
     activated environment."""
     root: tuple[int, int] = (0, 0)
-    """Which directory the workspace was."""
+    """The device and inode of the workspace."""
     neutral: bool = False
-    """Whether nobody looked at the command: PATH is fixed, and git, npm and pip run nothing on the side."""
+    """Whether nobody has checked the command. Then PATH is fixed, and git, npm and pip run no hooks or scripts."""
     unasked: bool = False
-    """Whether nobody approved the call, no person and no rule: it sees less of the host."""
+    """Whether neither a person nor a rule approved the call. Then it sees less of the host."""
     session: bool = False
-    """Whether they stand around a process that outlives its calls, and cannot be opened for one of them."""
+    """Whether the process outlives its calls, so that the sandbox cannot be opened for one of them."""
     layers: tuple[str, ...] = ()
-    """What holds: `namespaces`, `landlock`. Empty where nothing does."""
+    """The mechanisms in force: `namespaces`, `landlock`. Empty if there is no sandbox."""
     reason: str | None = None
-    """Why there is no sandbox, or a weaker one than there should be."""
+    """Why there is no sandbox, or a weaker one than configured."""
     layer: Layer | None = None
-    """What lies over the workspace, where changes are taken in."""
+    """The layer above the workspace that collects the changes."""
     activated: str | None = None
-    """The environment in the workspace, activated by a person, whose programs are on PATH."""
+    """The environment in the workspace that a person activated and whose programs are on PATH."""
     activated_state: str | None = None
-    """What these programs were when they were agreed to."""
+    """The digest of these programs when a person approved them."""
     never_network: bool = False
-    """Whether nothing opens the network to it, no flag and no grant."""
+    """Whether no option and no grant can open the network to the call."""
     scratch: str | None = None
-    """The name of its thread's `/tmp`, where it sees that; else it has one of its own, which is removed with it."""
+    """The name of the thread's `/tmp` that the call sees. None: the call has its own `/tmp`, deleted after it."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -133,11 +137,11 @@ class Confinement:
 
 NO_CONFINEMENT = Confinement()
 NOT_RUN = Confinement(network=False, reason="it has not run")
-"""Of a call that did not get as far as any."""
+"""The confinement of a call that ended before it had one."""
 
 
 def grants_from(given: Mapping[str, Any] | Grants | None) -> Grants:
-    """Grants as they are written in configuration and calls; `ValueError` with a sentence where they are none."""
+    """Read grants as configuration and calls write them; `ValueError` with an explanation if they are not valid."""
     if given is None:
         return NO_GRANTS
     if isinstance(given, Grants):
@@ -157,7 +161,7 @@ def grants_from(given: Mapping[str, Any] | Grants | None) -> Grants:
                 raise ValueError(f"{name} must be a list of texts")
             for word in value:
                 if not isinstance(word, str) or not word or "\0" in word:
-                    raise ValueError(f"{name} must be a list of texts, and {word!r} is none")
+                    raise ValueError(f"{name} must be a list of texts, and {word!r} is not one")
                 if name == "env" and (why := _why_not_granted(word)) is not None:
                     raise ValueError(f"env: {why}")
             lists[name] = tuple(value)
@@ -167,6 +171,6 @@ def grants_from(given: Mapping[str, Any] | Grants | None) -> Grants:
 
 
 def _why_not_granted(name: str) -> str | None:
-    from haft.contracts.variables import why_not_granted  # Few calls grant any.
+    from haft.contracts.variables import why_not_granted  # Imported here because few calls grant variables.
 
     return why_not_granted(name)

@@ -1,4 +1,5 @@
-"""The answer to "may this happen", with everything needed to explain it later."""
+"""The decision about a call, with everything that is needed to explain it; and the request to a person and its
+answer."""
 
 from __future__ import annotations
 
@@ -17,23 +18,23 @@ Scope = Literal["once", "thread", "always"]
 
 @dataclass(frozen=True, slots=True)
 class DecidedPart:
-    """What was decided about one part of a call: a simple command of a line, a redirection."""
+    """The decision about one part of a call: a simple command of a command line, or a redirection."""
 
     command: str
     action: Action
     reason: str
     rule: str | None = None
-    """The rule that decided it, in words, and where it is written; None where analysis did."""
+    """The rule that decided, in words; None if analysis decided. `source` says where the rule is written."""
     source: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        named = {} if self.rule is None else {"rule": self.rule, "source": self.source}
-        return {"command": self.command, "action": self.action, "reason": self.reason, **named}
+        rule = {} if self.rule is None else {"rule": self.rule, "source": self.source}
+        return {"command": self.command, "action": self.action, "reason": self.reason, **rule}
 
 
 @dataclass(frozen=True, slots=True)
 class Delegation:
-    """A program that is asked whether a call may go ahead."""
+    """A program that decides whether a call may run, and the rule that delegates to it."""
 
     to: str
     rule: str
@@ -41,8 +42,8 @@ class Delegation:
 
 
 @dataclass(frozen=True, slots=True)
-class Allowable:
-    """What could be allowed for good, no wider than what was seen."""
+class RuleOffer:
+    """A rule that a person can add while approving a call. It allows no more than what the person saw."""
 
     label: str
     rule: Mapping[str, Any]
@@ -53,12 +54,12 @@ class Allowable:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was decided about one call, by whom, and under which rule."""
+    """The decision about one call: the action, who decided, and by which rule."""
 
     action: Action
     layer: str
-    """The layer that decided: `enablement`, `pins` (a definition that nobody has agreed to), `rules`, `analysis` (of a
-    command), `built-in` (haft's own rules), `delegate`, or `approval` (a person, or nobody to ask)."""
+    """What decided: `enablement`, `pins` (a definition that nobody has approved), `rules`, `analysis` (of a command),
+    `built-in` (haft's own rules), `delegate`, or `approval` (a person; or no person could answer)."""
     rule: str
     """The rule in words."""
     source: str
@@ -67,30 +68,30 @@ class Decision:
     reason: str
     parts: tuple[DecidedPart, ...] = ()
     profile: Profile = "workspace"
-    """The sandbox it may run in, where it runs in one."""
+    """The profile of the sandbox, if the call runs in one."""
     neutral: bool = False
-    """Whether nobody looked at it: see `Confinement.neutral`."""
+    """Whether nobody has checked the command: see `Confinement.neutral`."""
     unasked: bool = False
-    """Whether it passes although no person and no rule approved it: analysis found that it only reads, or haft or the
-    embedding program declares that."""
+    """Whether the call may run although neither a person nor a rule approved it: analysis found that it only reads, or
+    haft or the embedding program declares so."""
     grants: Grants = NO_GRANTS
     message: str | None = None
-    """What the rule tells the model, where it rejects."""
+    """The rule's message to the model, if the rule rejects."""
     delegates: tuple[Delegation, ...] = ()
-    """Whom to ask first, where the action is `delegate`; when all allow, `otherwise` holds."""
+    """The programs that decide, if the action is `delegate`. If all of them allow the call, `otherwise` applies."""
     otherwise: Action = "allow"
-    to_allow: tuple[Allowable, ...] = ()
-    """What a person who is asked could allow for good."""
+    to_allow: tuple[RuleOffer, ...] = ()
+    """The rules that a person can add while approving the call."""
     pin: str | None = None
-    """The digest of the definition, files included, that a yes would be bound to."""
+    """The digest of the tool's definition and files. An approval is bound to it."""
     definition: Mapping[str, Any] | None = None
-    """That definition itself, where a yes has to be kept with it."""
+    """The definition itself, if an approval must be saved with it."""
     definition_diff: str | None = None
-    """How the definition differs from the one that was agreed to."""
+    """The diff from the definition that was approved before."""
     activated: str | None = None
-    """The state of the activated environment in the workspace whose programs are on its PATH; None: they are not."""
+    """The digest of the activated environment in the workspace, if its programs are on the call's PATH."""
     environment: tuple[str, Mapping[str, Any]] | None = None
-    """The digest and the programs of that environment, where a yes has to be kept with them."""
+    """The digest and the programs of that environment, if an approval must be saved with them."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -106,7 +107,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """What a person is asked: the whole call, as it would run."""
+    """A request for approval: the whole call, as it would run."""
 
     run: RunId
     tool: ToolName
@@ -120,59 +121,60 @@ class ApprovalRequest:
     """Variables that the caller adds to the tool's environment."""
     timeout: float | None = None
     sandbox: Confinement = NO_CONFINEMENT
-    """What will confine it; the answer may add grants."""
+    """The confinement of the call. The answer may add grants."""
     withheld: tuple[str, ...] = ()
-    """Variables that the tool names, that are set here, and that it does not get unless the answer grants them."""
+    """Variables that the tool names and that are set on this host. The tool gets them only if the answer grants
+    them."""
     diff: str | None = None
-    """What it changed, where it was tried and waits to be committed."""
+    """The changes of a trial run, which wait to be applied."""
     output: str | None = None
-    """What it printed, where it was tried."""
+    """The output of a trial run."""
     preview: str | None = None
-    """What the tool itself says that it would do. The arguments say what it is given."""
+    """The tool's own line about what the call would do. It does not replace the arguments."""
     parts: tuple[DecidedPart, ...] = ()
-    """What was found in its command, part by part."""
-    to_allow: tuple[Allowable, ...] = ()
-    """What an answer could allow for good, by number."""
+    """The decisions about the parts of the command."""
+    to_allow: tuple[RuleOffer, ...] = ()
+    """The rules that an answer can add; the answer names one by its index."""
     definition_diff: str | None = None
-    """How the tool's definition differs from the one that was agreed to before."""
+    """The diff from the tool's definition that was approved before."""
     pin: str | None = None
-    """The digest of the definition that a yes is bound to; of the requirements where `build` is set."""
+    """The digest of the definition that an approval is bound to. If `build` is set: the digest of the requirements."""
     build: str | None = None
-    """Where the question is whether packages are built, which runs code of their authors: the command that allows it
-    beforehand. There is only yes and no: grants, other arguments and a longer scope mean nothing."""
+    """Set if the request is about building packages, which runs code of their authors: the command that allows the
+    build in advance. The answer is only yes or no: grants, other arguments and a longer scope have no effect."""
     chain: tuple[str, ...] = ()
-    """The runs that led here, outermost first: each waits for the answer."""
+    """The runs that wait for the answer, the outermost first."""
     chain_tools: tuple[str, ...] = ()
-    """What each of them is a call of."""
+    """The tool that each run of `chain` calls."""
     revise: Callable[[Mapping[str, Any]], Awaitable[ApprovalRequest]] | None = field(
         default=None, compare=False, repr=False
     )
-    """The same question with other arguments, validated and decided again: for whoever edits them. Raises where the
-    tool cannot be called with them."""
+    """Returns the request for the same call with other arguments, validated and decided again. Raises if the tool
+    cannot be called with them."""
     id: str | None = None
-    """Its name in the inbox, where another process may answer it too."""
+    """The id of the request in the inbox, where another process may answer it too."""
     expires_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAnswer:
-    """What a person answers. Edited arguments are validated and decided again."""
+    """The answer of a person. Edited arguments are validated and decided again."""
 
     approved: bool
     message: str | None = None
-    """Told to the model where the answer is no; the reason in the audit log either way."""
+    """The reason in the audit log. The model sees it if the call is rejected."""
     arguments: Mapping[str, Any] | None = None
     grants: Grants | Mapping[str, Any] = NO_GRANTS
-    """What opens the sandbox for this call, beyond what was asked for. Variables hold for as long as `scope` says; all
-    else for this call alone."""
+    """Additional grants for this call. Granted variables hold for the whole `scope`; all other grants hold for this
+    call only."""
     scope: Scope = "once"
-    """Whether calls like it shall pass unasked: in this thread, or always in this workspace."""
+    """Whether similar calls need no approval from now on: in this thread, or always in this workspace."""
     allow: int = 0
-    """Which of `to_allow` holds from now on, where the scope is more than `once`."""
+    """The index in `to_allow` of the rule that holds from now on, if the scope is not `once`."""
     who: str | Principal | None = None
-    """Who answered, where that is not whoever the service was opened for. An agent cannot approve."""
+    """Who answered, if not the principal of the service. An agent cannot approve."""
 
 
 Approver = Callable[[ApprovalRequest], "Awaitable[bool | ApprovalAnswer] | bool | ApprovalAnswer"]
-"""Whoever can be asked: a prompt at a terminal, a dialogue of the embedding program. A plain function will do where it
-answers at once; one that waits must be asynchronous, or everything waits with it."""
+"""Answers requests for approval: a prompt at a terminal, or a dialog of the embedding program. It can be a plain
+function if it answers at once. A function that waits must be asynchronous, because it would block the event loop."""

@@ -1,4 +1,4 @@
-"""Every error that haft raises, in one tree, split by who acts next.
+"""Every error that haft raises, in one tree. The branches say who must act next.
 
     HaftError
     ├── CallError                the model may fix the call
@@ -6,7 +6,7 @@
     │   ├── InvalidArguments     invalid-arguments   exit 2
     │   │   └── PathEscapes      (a path that leaves the workspace)
     │   ├── ToolFailed           tool-failed         exit 1
-    │   │   └── NeedsBuild       (a package that must be built, and nobody allowed it)
+    │   │   └── NeedsBuild       (a package must be built, and nobody has approved that)
     │   ├── TimedOut             timed-out           exit 4
     │   ├── LimitExceeded        limit-exceeded      exit 1
     │   │   └── ScratchFull      (a thread's /tmp holds too much)
@@ -18,7 +18,7 @@
     │   │   └── NeedsPerson      (an agent wants to approve, apply or trust)
     │   ├── BadConfig            bad-config          exit 2
     │   ├── BadUsage             bad-usage           exit 2
-    │   │   └── AmbiguousRun     (a beginning that several runs have)
+    │   │   └── AmbiguousRun     (a prefix of several run ids)
     │   ├── UnknownRun           unknown-run         exit 2
     │   └── UnknownRequest       unknown-request     exit 2
     ├── MachineError             the operator repairs the machine
@@ -27,11 +27,11 @@
     │   ├── Unconfined           bad-config          exit 2
     │   │   └── NetworkOpen      bad-config          exit 2
     │   └── StartFailed          tool-failed         exit 1
-    ├── BadApprover              bad-approver        exit 1, and the embedding program's to fix
-    └── Bug                      internal-error      exit 1, and ours to fix
+    ├── BadApprover              bad-approver        exit 1; the embedding program must be fixed
+    └── Bug                      internal-error      exit 1; haft must be fixed
 
-Each carries a stable code, a sentence, an optional hint and whether trying again can help. The class builds the
-sentence; callers pass facts. `Failure` is the same as a plain value, for outcomes and the audit log.
+Each error has a stable code, a message, an optional hint, and whether a retry can help. Most classes build the message
+from facts that the caller passes. `Failure` is the same as a plain value, for outcomes and the audit log.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from typing import Any, ClassVar, Final
 
 from haft.values import dataclass
 
-MOST_NAMED: Final = 5
-"""Of those that somebody has to choose from."""
+MAX_NAMED: Final = 5
+"""How many choices a message lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An error as a value: what an outcome carries."""
+    """An error as a plain value, as outcomes have it."""
 
     code: str
     message: str
@@ -59,7 +59,7 @@ class Failure:
 
 
 class HaftError(Exception):
-    """The root. `str(error)` is the sentence a person reads."""
+    """The base class. `str(error)` is the message for a person."""
 
     code: ClassVar[str] = "internal-error"
     exit_code: ClassVar[int] = 1
@@ -75,7 +75,7 @@ class HaftError(Exception):
 
 
 class CallError(HaftError):
-    """The call itself is at fault: whoever made it can make a better one."""
+    """The call itself is wrong or failed: its caller can make a better one."""
 
 
 class UnknownTool(CallError):
@@ -85,17 +85,17 @@ class UnknownTool(CallError):
     def __init__(
         self, name: str, known: Iterable[str], broken: Mapping[str, str] | None = None, plugins: Iterable[str] = ()
     ) -> None:
-        """`broken` are those that are listed and cannot be called, with the reason; `plugins` those of these names that
-        are plugins, and may have brought the tool."""
+        """`broken` has the tools that cannot be called, each with the reason. `plugins` are the names in it that are
+        plugins, since the tool may belong to one of them."""
         names, broken = sorted(known), broken or {}
         near = near_miss(name, names)
         meant = next((each for each in (name, f"tb__{name}") if each in broken), None)
         if meant is None and near is None:
             meant = near_miss(name, broken)
         message = f"there is no tool called `{name}`"
-        hint = f"did you mean `{near}`?" if near else "`haft tools list` shows the tools there are"
+        hint = f"did you mean `{near}`?" if near else "`haft tools list` shows all tools"
         if meant is not None:
-            message += f", and `{meant}` cannot be called, it is {broken[meant]}"
+            message += f", and `{meant}` cannot be called: it is {broken[meant]}"
         elif suspects := [each for each in plugins if each in broken]:
             may_be = f"it may be a tool of the plugin `{suspects[0]}`, which is {broken[suspects[0]]}"
             hint = f"{hint} {may_be}" if near else may_be
@@ -131,8 +131,8 @@ class ToolFailed(CallError):
 
 
 class NeedsBuild(ToolFailed):
-    """An environment needs packages that have no wheel. `packages` are those known so far, `requirements` the digest of
-    what asked for them, and `command` is what a person types to have them built."""
+    """An environment needs packages that have no wheel. `packages` are those known so far, `requirements` is the digest
+    of the requirements, and `command` is the command that builds the packages."""
 
     def __init__(self, message: str, packages: Sequence[str], requirements: str, command: str) -> None:
         self.packages = tuple(packages)
@@ -159,12 +159,12 @@ class LimitExceeded(CallError):
 
 
 class ScratchFull(LimitExceeded):
-    """The `/tmp` of a thread holds more than it may: in bytes about as much as a call may use of memory, in files as
-    many as it may change."""
+    """The `/tmp` of a thread is over its limit: in bytes about the memory limit of a call, in files the limit of files
+    that a call may change."""
 
     def __init__(self, limit: str, value: float, used: float) -> None:
         what = "files" if limit == "max_changed_files" else "bytes"
-        super().__init__(limit, value, f"its thread's /tmp reached {used:_} {what}, and was emptied")
+        super().__init__(limit, value, f"the /tmp of its thread reached {used:_} {what} and was emptied")
 
 
 class SandboxDenied(CallError):
@@ -183,7 +183,7 @@ class Conflict(CallError):
 
 
 class Deadlock(CallError):
-    """Waiting would have closed a circle."""
+    """The call would wait for a call that waits for it."""
 
     code = "deadlock"
     exit_code = 5
@@ -191,7 +191,7 @@ class Deadlock(CallError):
 
 
 class PersonError(HaftError):
-    """A person has to decide something or to set something right."""
+    """A person must decide or configure something."""
 
 
 class Rejected(PersonError):
@@ -200,7 +200,7 @@ class Rejected(PersonError):
 
 
 class NeedsPerson(Rejected):
-    """An agent or a sub-agent wants to do what only people do."""
+    """An agent or a sub-agent tried an action that only a person may do."""
 
     def __init__(self, verb: str, who: str, kind: str) -> None:
         super().__init__(
@@ -224,18 +224,18 @@ class UnknownRun(PersonError):
     exit_code = 2
 
     def __init__(self, run: str) -> None:
-        super().__init__(f"there is no run called `{run}`", hint="`haft log` shows the runs there are")
+        super().__init__(f"there is no run called `{run}`", hint="`haft log` lists the runs")
 
 
 class AmbiguousRun(BadUsage):
-    """A beginning that several runs have."""
+    """A prefix that several run ids have."""
 
     def __init__(self, name: str, newest: Sequence[str]) -> None:
-        """`newest` are the runs, in words, the newest first."""
-        more = ", …" if len(newest) > MOST_NAMED else ""
+        """`newest` describes each of these runs, the newest first."""
+        more = ", …" if len(newest) > MAX_NAMED else ""
         super().__init__(
-            f"more than one run begins with `{name}`: {', '.join(newest[:MOST_NAMED])}{more}",
-            hint="give more of its name",
+            f"more than one run begins with `{name}`: {', '.join(newest[:MAX_NAMED])}{more}",
+            hint="give more characters of its id",
         )
 
 
@@ -244,11 +244,11 @@ class UnknownRequest(PersonError):
     exit_code = 2
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"nothing called `{name}` waits for an answer", hint="`haft inbox` shows what does")
+        super().__init__(f"no request called `{name}` waits for an answer", hint="`haft inbox` lists the requests")
 
 
 class MachineError(HaftError):
-    """This machine cannot do what it should: its operator has to look."""
+    """This machine failed or lacks something: its operator must repair it."""
 
     retryable = True
 
@@ -263,14 +263,14 @@ class StorageFailed(MachineError):
 
 
 class LeaseLost(StorageFailed):
-    """A host wrote, or was about to, after another process had taken over from it."""
+    """A host tried to write after another process had taken over its runs."""
 
     retryable = False
 
     def __init__(self, host: str) -> None:
         super(StorageFailed, self).__init__(
-            f"host {host} has lost its lease: it was silent for too long, and another process ended its runs",
-            hint="open the service again; `haft log` shows what became of its runs",
+            f"host {host} has lost its lease: it did not renew it in time, and another process ended its runs",
+            hint="open the service again; `haft log` shows how its runs ended",
         )
 
 
@@ -282,16 +282,16 @@ class Unconfined(MachineError):
     def __init__(self, missing: str) -> None:
         super().__init__(
             f"`sandbox.mode` is `required`, and this machine cannot confine the call: {missing}",
-            hint='`haft doctor` says what is missing; `sandbox.mode = "auto"` runs it with what there is',
+            hint='`haft doctor` says what is missing; `sandbox.mode = "auto"` uses the parts that this machine has',
         )
 
 
 class NetworkOpen(Unconfined):
-    """The network shall be closed for good, and cannot be."""
+    """`sandbox.network` is `never`, and this machine cannot close the network."""
 
     def __init__(self, missing: str) -> None:
         super(Unconfined, self).__init__(
-            f"`sandbox.network` is `never`, and nothing closes the network to the call here: {missing}",
+            f"`sandbox.network` is `never`, and this machine cannot close the network to the call: {missing}",
             hint="`haft doctor` says what is missing",
         )
 
@@ -302,7 +302,7 @@ class StartFailed(MachineError):
 
 
 class BadApprover(HaftError):
-    """The approver that a program handed over answered with something that is no answer: neither yes nor no."""
+    """The approver of the embedding program returned something that is neither yes nor no."""
 
     code = "bad-approver"
 
@@ -314,7 +314,7 @@ class BadApprover(HaftError):
 
 
 class Bug(HaftError):
-    """Something haft's authors did not foresee."""
+    """An unexpected exception in haft itself."""
 
     def __init__(self, cause: BaseException) -> None:
         super().__init__(
@@ -335,11 +335,11 @@ EXIT_CODES: Final[dict[str, int]] = {
     "deadlock": 5,
     "cancelled": 130,
 }
-"""The exit code of each error code; those not named exit 1."""
+"""The exit code of each error code. All other error codes exit 1."""
 
 
 def near_miss(word: str, known: Iterable[str]) -> str | None:
-    """The known word most like `word`, if one is like it at all."""
+    """The known word that is most similar to `word`; None if none is similar."""
     import difflib
 
     lowered = {name.lower(): name for name in known}

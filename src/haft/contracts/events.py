@@ -1,4 +1,4 @@
-"""The one event vocabulary: emitted once by the pipeline, read by every surface."""
+"""The events of a run. The pipeline emits each event once, and every surface reads the same events."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ def iso_time(at: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a run. `status` is the run's status at that moment, whatever the type."""
+    """Something that happened to a run. `status` is the run's status at that moment, for all types of events."""
 
     run: RunId
     seq: int
-    """Counts from 0 within the run; an observer in another process sees the same numbers."""
+    """Counts from 0 in each run. Observers in other processes see the same numbers."""
     at: float
     type: EventType
     status: Status
     facts: dict[str, Any] = field(default_factory=dict)
-    """By type: a status `blocked-on-user` has `request`, `reason` and `toAllow` (what could be allowed from now on);
-    stdout and stderr have `text` (and `skipped`, the bytes that a slow reader missed), progress has
-    `message` and `fraction`, child has `child`, `tool` and `became` (its status), outcome has `outcome`."""
+    """Depends on the type. The status `blocked-on-user` has `request`, `reason` and `toAllow` (the rules that the
+    answer can add). stdout and stderr have `text`, and `skipped` if a slow reader missed output. progress has `message`
+    and `fraction`, child has `child`, `tool` and `became` (its status), outcome has `outcome`."""
 
     @property
     def text(self) -> str:
-        """The output that came, for stdout and stderr; the message, for progress."""
+        """The text of stdout and stderr, or the message of progress."""
         return str(self.facts.get("text") or self.facts.get("message") or "")
 
     def to_json(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""The line of a program's output that says why it failed. Often it is not the last one: stack traces, summaries and
-hints follow it. Written for what interpreters, compilers and package managers print in English; of anything else the
-last line counts."""
+"""Finds the line of a program's output that says why the program failed. Often it is not the last line: stack traces,
+summaries and hints follow it. The patterns know the English messages of interpreters, compilers and package managers;
+for all other programs the last line counts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOISE: Final = re.compile(
     r"BEGIN failed|Stack trace:|#\d+ |\s+thrown in |goroutine \d+ |Some errors have|Compilation failed|\s+code: '",
     re.IGNORECASE,
 )
-"""What stands around the line that tells."""
+"""Lines around the error line that do not say what failed."""
 
 _TELLING: Final[tuple[tuple[re.Pattern[str], Literal["first", "last"]], ...]] = (
     (re.compile(r"panic: |fatal error: |thread '.*' panicked at "), "first"),
@@ -38,17 +38,17 @@ _TELLING: Final[tuple[tuple[re.Pattern[str], Literal["first", "last"]], ...]] = 
     (re.compile(r"(?:\w+: )?fatal: |\w+: \(\d+\) |.*\bERROR\b[:\]]|.*\b[Ee]rror: "), "last"),
     (re.compile(r".*(?:No such file or directory|Permission denied|is required|must be set|annot |ailed )"), "last"),
 )  # fmt: skip
-"""What a telling line looks like, the surest first; and which of several tells."""
+"""Patterns of error lines, the surest first. If several lines match, the second value says which one to take."""
 _EXCEPTION: Final = re.compile(r"(?:[A-Za-z_][\w.]*)(?:: |$)")
 
 
 def without_progress(line: str) -> str:
-    """A line without what curl draws before its error."""
+    """The line without the progress that curl prints before its error."""
     return _PROGRESS.sub("", line)
 
 
-def telling_line(text: str) -> str | None:
-    """The line that says what went wrong, on its own; None where none looks like it."""
+def error_line(text: str) -> str | None:
+    """The line that says what failed; None if no line matches a known pattern."""
     lines = [
         without_progress(_COLOUR.sub("", line[:LONGEST_LINE])).rstrip() for line in text.splitlines()[-MOST_LINES:]
     ]
@@ -68,9 +68,9 @@ def telling_line(text: str) -> str | None:
     return _short(line)
 
 
-def failure_line(text: str) -> str:
-    """The same; else the last line that says anything. Empty where there is none."""
-    found = telling_line(text)
+def error_or_last_line(text: str) -> str:
+    """The line that says what failed; if there is none, the last line with a text, or an empty text."""
+    found = error_line(text)
     if found is not None:
         return found
     said = [line.strip() for line in _COLOUR.sub("", text[-LONGEST_LINE:]).splitlines() if line.strip()]
@@ -78,7 +78,8 @@ def failure_line(text: str) -> str:
 
 
 def _raised(lines: list[str]) -> int | None:
-    """The last exception of a Python traceback: what stands below its frames, as far to the left as its head."""
+    """The line number of the exception of the last Python traceback: the first line below its frames that is not
+    indented further than its first line."""
     head = next(
         (n for n in reversed(range(len(lines))) if lines[n].lstrip().startswith("Traceback (most recent")), None
     )

@@ -1,7 +1,7 @@
-"""The words that identify things: tools, runs, threads.
+"""The names of tools and the ids of runs, threads and hosts.
 
-Plain strings at run time, distinct types for the reader and the type checker. Identifiers sort by the time they
-were made, so that a table keyed by them is also ordered by age.
+All are plain strings at run time, and distinct types for the type checker. Ids of runs and hosts sort by their creation
+time, so that a table with such a key is also sorted by age.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ RUN_ID = regex(r"r_[0-9a-f]{24}")
 
 
 def is_tool_name(text: str) -> bool:
-    """Whether `text` may stand as the name of a tool."""
+    """Whether `text` is a valid name of a tool."""
     return TOOL_NAME.fullmatch(text) is not None
 
 
 def clean_tool_name(text: str) -> ToolName:
-    """`text` with everything that may not stand in a tool's name replaced by `_`, cut to 64 characters."""
+    """A valid tool name made from `text`: other characters become `_`, and it is cut to 64 characters."""
     return ToolName(re.sub(r"[^A-Za-z0-9_-]", "_", text)[:64] or "_")
 
 
-# Seeded by the system, and again in a child that was forked: a system call for each name would cost more than the rest.
+# Seeded by the system, and again in a forked child. A system call for each id would cost more than all the rest.
 _chance = random.Random(os.urandom(16))  # noqa: S311  names must differ, not be secret
 _last = 0
 _turn = threading.Lock()
@@ -50,8 +50,8 @@ os.register_at_fork(after_in_child=_begin_anew)
 
 
 def _stamp() -> str:
-    """24 characters: 11 of time in milliseconds, 13 of chance. Never less than the one before: clocks step back, and
-    a millisecond is long."""
+    """24 hexadecimal digits: 11 for the time in milliseconds, 13 random. Always greater than the one before, even if
+    the clock steps back or two ids fall into one millisecond."""
     global _last
     with _turn:
         now = (time.time_ns() // 1_000_000 << 52) | _chance.getrandbits(52)
@@ -60,17 +60,17 @@ def _stamp() -> str:
 
 
 def new_run_id() -> RunId:
-    """A fresh run's name: `r_` and 24 characters, later ones sorting after earlier ones."""
+    """A new run id: `r_` and 24 characters. Later ids sort after earlier ones."""
     return RunId("r_" + _stamp())
 
 
 def new_host_id() -> HostId:
-    """A fresh host's name: `h_` and 24 characters."""
+    """A new host id: `h_` and 24 characters."""
     return HostId("h_" + _stamp())
 
 
 def new_thread_id() -> ThreadId:
-    """A fresh thread's name, `T-<uuid>`: the shape that published tools expect."""
+    """A new thread id, `T-<uuid>`: the form that published tools expect."""
     import uuid
 
     return ThreadId(f"T-{uuid.uuid4()}")

@@ -1,4 +1,4 @@
-"""How a run ended: the value that callers get, and its one JSON form."""
+"""The outcome of a run: the value that callers get, and its JSON form."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from haft.contracts.states import Status
 from haft.values import dataclass
 
 NO_LIMITS = LimitsApplied()
-KEPT_APART: Final = ("output", "stderr", "result", "truncated", "notes")
-"""What of the form the audit log does not hold."""
+UNAUDITED_FIELDS: Final = ("output", "stderr", "result", "truncated", "notes")
+"""The fields of the JSON form that the audit log does not have."""
 
 
 def _own_form(value: Any) -> Any:
@@ -27,7 +27,7 @@ def _own_form(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of a run. Text and JSON of it are bounded; the whole output is kept apart, under the run's name."""
+    """The outcome of a run. Its output is bounded; the whole output is stored separately, by the run's id."""
 
     run_id: RunId
     tool: ToolName
@@ -36,7 +36,7 @@ class Outcome:
     thread: ThreadId
     parent: RunId | None = None
     output: str = ""
-    """stdout and stderr as they came, or the tool's text; head and tail where it is long."""
+    """stdout and stderr in the order in which they came, or the tool's text; only head and tail if it is long."""
     stderr: str = ""
     exit_code: int | None = None
     result: Any = None
@@ -45,15 +45,15 @@ class Outcome:
     output_bytes: int = 0
     started_at: float = 0.0
     duration: float = 0.0
-    """Seconds from the call to its end, waiting included."""
+    """Seconds from the call to its end, with the time that it waited."""
     changes: Changes = NO_CHANGES
     decision: Decision | None = None
     limits: LimitsApplied = NO_LIMITS
     sandbox: Confinement = NO_CONFINEMENT
     ended_children: tuple[EndedChild, ...] = ()
-    """Processes that were still there when the call ended, and were ended with it."""
+    """Processes that still ran when the call ended, and were ended with it."""
     notes: tuple[str, ...] = ()
-    """For the person: what the call met and did not fail for, and what to type to change that."""
+    """Texts for the person about problems that did not make the call fail, each with what to type to change that."""
 
     @property
     def ok(self) -> bool:
@@ -61,11 +61,11 @@ class Outcome:
 
     @property
     def process_exit_code(self) -> int:
-        """What `haft tools use` exits with."""
+        """The exit code of `haft tools use`."""
         return 0 if self.error is None else EXIT_CODES.get(self.error.code, 1)
 
     def to_json(self) -> dict[str, Any]:
-        """The one form of an outcome: what callers print, and what runs are read back as."""
+        """The JSON form of an outcome, which callers print and which stored runs have."""
         facts = self.facts(_own_form)
         facts["error"] = None if self.error is None else self.error.to_json()
         facts["startedAt"] = iso_time(self.started_at)
@@ -75,8 +75,7 @@ class Outcome:
         return facts
 
     def facts(self, form: Callable[[Any], Any]) -> dict[str, Any]:
-        """The same for whoever encodes it, with plain values as they are. `form` writes those that many outcomes
-        share."""
+        """The fields of the JSON form, before encoding. `form` converts the values that many outcomes share."""
         return {
             "run": self.run_id,
             "tool": self.tool,
@@ -104,7 +103,8 @@ class Outcome:
 
 
 def outcome_from(form: Mapping[str, Any]) -> Outcome:
-    """The outcome that another process was told of, with what a caller acts upon: how it ended and what it changed."""
+    """The outcome that another process wrote as JSON, with the fields that a caller needs: how the run ended, and what
+    it changed."""
     changes, error = form["changes"], form["error"]
     return Outcome(
         RunId(form["run"]),
@@ -132,5 +132,5 @@ def outcome_from(form: Mapping[str, Any]) -> Outcome:
     )
 
 
-OUTCOME_FORM: Final = tuple(Outcome(RunId(""), ToolName(""), "done", "", ThreadId("")).to_json())
-"""The names in it, in their order."""
+OUTCOME_FIELDS: Final = tuple(Outcome(RunId(""), ToolName(""), "done", "", ThreadId("")).to_json())
+"""The names of the fields in the JSON form, in their order."""

@@ -1,7 +1,7 @@
-"""What a tool is handed: the only ways in which it reaches files, processes and its caller.
+"""The protocols through which a tool reaches files, processes and its caller.
 
-Sources and built-ins never start a process or leave the workspace by themselves. They ask through these, so that no
-format can slip past limits, the sandbox or the audit log. Implementations live in `processes`, `files` and `pipeline`.
+Sources and built-in tools never start a process or leave the workspace by themselves. They use these protocols, so that
+no format can bypass the limits, the sandbox or the audit log. `processes`, `files` and `pipeline` implement them.
 """
 
 from __future__ import annotations
@@ -21,47 +21,48 @@ Stream = Literal["stdout", "stderr"]
 
 @dataclass(frozen=True, slots=True)
 class EndedChild:
-    """A process that was still there when its call ended, and was ended with it."""
+    """A process that still ran when its call ended, and was ended with it."""
 
     pid: int
     command: str
     ended: bool = True
-    """False where it resisted: another user's, or asleep in the kernel."""
+    """False if it could not be ended: it belongs to another user, or sleeps in the kernel."""
 
     def to_json(self) -> dict[str, Any]:
         return {"pid": self.pid, "command": self.command, "ended": self.ended}
 
 
 @dataclass(frozen=True, slots=True)
-class Warmth:
-    """A program that can be kept loaded: started with `argv`, it speaks the protocol of `haft.helper.warm` and then
-    answers each call from a fork of itself."""
+class WarmProgram:
+    """A program that can be kept loaded in the warm pool. Started with `argv`, it speaks the protocol of
+    `haft.helper.warm` and answers each call from a fork of itself."""
 
     name: str
-    """What it is: of each there is one version at a time."""
+    """Identifies the program. The pool keeps one version of each."""
     version: str
-    """Changes with everything that it has loaded."""
+    """Changes whenever anything that the program has loaded changes."""
     argv: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One program to run: never a shell line, always an argument list."""
+    """One program to run: an argument list, never a shell command line."""
 
     argv: Sequence[str]
     cwd: str = "."
-    """Relative to the workspace, beneath it."""
+    """A directory in the workspace, relative to it."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Added to the environment that the launcher builds."""
     stdin: bytes = b""
     readable: Sequence[str] = ()
-    """Absolute paths of the tool's own files: seen wherever they lie, never written."""
-    begun: Callable[[Callable[[bytes], Awaitable[None]]], None] | None = None
-    """Called once it runs, with what gives it more input: its input then stays open until it ends."""
-    hurried: bool = False
-    """Whether it is ended at once when it is cancelled, without time to tidy up: it was only asked something."""
-    warm: Warmth | None = None
-    """Where it may be kept loaded, and answer from a fork: what it is then. It must behave as it does without."""
+    """Absolute paths of the tool's own files: always readable, never writable."""
+    on_start: Callable[[Callable[[bytes], Awaitable[None]]], None] | None = None
+    """Called once the program runs, with a function that sends it more input. Its stdin stays open until it ends."""
+    kill_at_once: bool = False
+    """Whether a cancellation kills the program at once, without time to clean up. For programs that only answer a
+    question."""
+    warm: WarmProgram | None = None
+    """The warm program that may answer instead, from a fork. It must behave in the same way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +74,12 @@ class Exit:
 
 
 class OutputSink(Protocol):
-    """Where output goes, as it comes."""
+    """Receives the output of a program while it runs."""
 
     def output(self, stream: Stream, data: bytes) -> None: ...
 
-    def ended(self, children: Sequence[EndedChild]) -> None:
-        """Told when processes had to be ended together with the call."""
+    def processes_ended(self, children: Sequence[EndedChild]) -> None:
+        """Called when processes had to be ended together with the call."""
         ...
 
 
@@ -89,57 +90,57 @@ class Session(Protocol):
     def is_over(self) -> bool: ...
 
     def send(self, data: bytes) -> Awaitable[None]:
-        """More input. It goes on its way at once; whoever waits for it knows when the program has taken it."""
+        """Send input. It is sent at once; await the result to know when the program has read it."""
         ...
 
     async def begin_call(self) -> None:
-        """Have processor time and what is written counted anew: from here on it answers a call."""
+        """Start a call: processor time and written bytes count from 0 again."""
         ...
 
-    async def ended(self) -> Exit:
-        """How it ended, once it has. Raises what `run` would."""
+    async def wait(self) -> Exit:
+        """Wait until the program ends, and return how. Raises what `run` would raise."""
         ...
 
     async def end(self) -> None:
-        """End it, with everything that it started."""
+        """End the program and all processes that it started."""
         ...
 
 
 class LayeredSession(Session, Protocol):
-    """One that works above a layer, which can be exchanged beneath it. `ConnectionResetError` where it has ended."""
+    """A session that works above a layer, which haft can exchange. `ConnectionResetError` if the program has ended."""
 
     async def stop(self) -> Sequence[str]:
-        """Stop all of its processes; what of the layer they still hold, in words for people."""
+        """Stop all processes, and return what they still use of the layer, in words for a person."""
         ...
 
-    async def go_on(self, layer: Layer) -> None:
-        """Let them go on above a fresh layer. `HaftError` where that cannot be had."""
+    async def resume(self, layer: Layer) -> None:
+        """Let the processes continue above a new layer. `HaftError` if that is not possible."""
         ...
 
 
 class Launcher(Protocol):
-    """Starts programs. What it runs dies with the call."""
+    """Runs programs. They end with the call."""
 
     async def run(self, command: Command, sink: OutputSink) -> Exit:
-        """Run to the end. When cancelled, the whole tree of processes is ended before this returns."""
+        """Run a program to its end. A cancellation ends the whole process tree before this returns."""
         ...
 
 
-class AskingLauncher(Launcher, Protocol):
-    """Starts foreign programs only to ask them something."""
+class DescribeLauncher(Launcher, Protocol):
+    """Runs programs only to describe tools, before anyone has approved them."""
 
     @property
     def granted(self) -> Grants:
-        """What they have that others have not."""
+        """The grants that these programs have."""
         ...
 
     async def is_confined(self) -> bool:
-        """Whether anything keeps them from doing something else instead."""
+        """Whether a sandbox confines these programs."""
         ...
 
-    def granting(self, grants: Grants) -> AskingLauncher:
-        """The same for one of them that a person lets have more: the network, variables, and files to read. What is
-        secret of that is masked in its output."""
+    def with_grants(self, grants: Grants) -> DescribeLauncher:
+        """A launcher for a program to which a person granted more: network, variables, and files to read. Granted
+        secrets are masked in its output."""
         ...
 
 
@@ -147,118 +148,117 @@ class SessionLauncher(Protocol):
     """Starts programs that outlive a call, and end with the host at the latest."""
 
     async def start(self, command: Command, sink: OutputSink, grants: Grants = NO_GRANTS) -> Session:
-        """`grants` hold for as long as it lives; without any it only reads the workspace."""
+        """Start a program. The `grants` hold until it ends; without grants it can only read the workspace."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Where a Python program of its own requirements runs."""
+    """A Python environment with the requirements of one program."""
 
     python: str
-    """Its interpreter, absolute."""
+    """The absolute path of the interpreter."""
     readable: tuple[str, ...]
-    """What must be seen for it to run, absolute: the environment, and what it leads to."""
+    """Absolute paths that must be readable to run it: the environment, and the places to which it links."""
     mark: str
-    """Changes when it is made anew."""
+    """Changes when the environment is made again."""
 
     @property
     def root(self) -> str:
-        """The environment itself, as `VIRTUAL_ENV` names it."""
+        """The directory of the environment, as in `VIRTUAL_ENV`."""
         return os.path.dirname(os.path.dirname(self.python))
 
 
 class Environments(Protocol):
-    """Makes environments for folders with a `requirements.txt`, and keeps them."""
+    """Makes and stores environments for folders with a `requirements.txt`."""
 
     def current(self, folder: str) -> Environment | None:
-        """The one that a folder has, if its requirements are still what it was made of. Nothing is started."""
+        """The environment of a folder; None if there is none, or the requirements have changed. Starts no process."""
         ...
 
-    async def prepared(
-        self, folder: str, told: Callable[[str], None] = lambda _line: None, *, may_build: bool = False
+    async def prepare(
+        self, folder: str, progress: Callable[[str], None] = lambda _line: None, *, may_build: bool = False
     ) -> Environment:
-        """The same, made where it is missing or outdated; `told` what is being done. Whoever else wants it meanwhile
-        waits for the same one. `ToolFailed` with the last lines where that did not work, `NeedsBuild` where a package
-        has no wheel and may not be built."""
+        """The environment of a folder; makes it if it is missing or outdated. `progress` gets a line for each step. Of
+        several callers at the same time, one makes it and the others wait. `ToolFailed` with the last lines of output
+        if that fails, `NeedsBuild` if a package has no wheel and may not be built."""
         ...
 
     def allow_build(self, folder: str, requirements: str) -> None:
-        """From now on, the packages of the requirements with this digest may be built, as `NeedsBuild` named them:
-        those of a folder that has others by now may not."""
+        """Allow from now on to build the packages of the requirements with this digest, which `NeedsBuild` has. It has
+        no effect if the folder has other requirements by now."""
         ...
 
 
 class Definitions(Protocol):
-    """What tools said of themselves, kept from one process to the next, so that listing them starts none. Whatever is
-    kept may be gone: it can be asked again."""
+    """Stores the descriptions of tools on disk, so that listing tools starts no process. An entry may be lost at any
+    time; then haft describes the tool again."""
 
     @property
     def context(self) -> str:
-        """What else decides what programs say when they are asked, such as how they are confined. A failure under
-        another one is looked at again."""
+        """What else influences a description, such as the confinement. A failure to describe a tool in another context
+        is tried again."""
         ...
 
     def load(self, group: str) -> dict[str, Any]:
-        """What is kept of a group: a directory, mostly."""
+        """The stored descriptions of a group, which is mostly a directory."""
         ...
 
     def save(self, group: str, known: Mapping[str, Any]) -> None:
-        """Keep this of a group, and forget what was kept."""
+        """Replace the stored descriptions of a group."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
-    """What writing a file did, so that it can be declared."""
+class WrittenFile:
+    """The result of writing a file, from which a tool declares its changes."""
 
     path: str
-    """Where the file really lies: relative to the root, links resolved."""
+    """The real path of the file: relative to the root, with links resolved."""
     created: bool
-    """Whether it did not exist before."""
+    """Whether the file did not exist before."""
     directories: tuple[str, ...] = ()
-    """The directories that had to be made for it, outermost first, relative to the root."""
+    """The directories that were created for it, the outermost first, relative to the root."""
 
 
 class Workspace(Protocol):
-    """The files a tool may touch. Every path is resolved beneath the root without following links out of it."""
+    """The files that a tool may use. Every path is resolved beneath the root; no link leads out of it."""
 
     @property
     def root(self) -> str: ...
 
     def open(self, path: str) -> BinaryIO:
-        """A regular file, for reading."""
+        """Open a regular file for reading."""
         ...
 
     def open_directory(self, path: str) -> int:
-        """A descriptor of a directory; the caller closes it."""
+        """Open a directory, and return its descriptor; the caller closes it."""
         ...
 
-    def replace(self, path: str, content: bytes, *, expect: Any = None) -> Replaced:
-        """Write a whole file in one step, making the directories it needs. `expect` is the identity that the file
-        must still have (see `identity`), else `Conflict`."""
+    def replace(self, path: str, content: bytes, *, expect: Any = None) -> WrittenFile:
+        """Write a whole file atomically, and create the directories it needs. `Conflict` if the file no longer has the
+        identity `expect` (see `identity`)."""
         ...
 
-    def prepare(self, path: str, *, expect: Any = None) -> Replaced:
-        """What `replace` would do, without doing it; raises where it would."""
+    def prepare(self, path: str, *, expect: Any = None) -> WrittenFile:
+        """Return what `replace` would do, without doing it. Raises if `replace` would."""
         ...
 
     def identity(self, path: str) -> Any:
-        """What changes when the file does; None where there is none."""
+        """A value that changes when the file does; None if there is no file."""
         ...
 
     def locate(self, path: str) -> str:
-        """Where `path` really lies: relative to the root, links resolved. What does not exist lies where it would be
-        made."""
+        """The real path of `path`: relative to the root, with links resolved. The path need not exist."""
         ...
 
     def seen_at(self, place: str) -> Workspace:
-        """The same files as they are seen at another place, under the same names."""
+        """The same workspace with its files in another directory; paths and names stay the same."""
         ...
 
 
 class ToolContext(OutputSink, Protocol):
-    """What one call of a tool is handed."""
+    """What a tool gets for one call."""
 
     @property
     def run(self) -> RunId: ...
@@ -280,26 +280,26 @@ class ToolContext(OutputSink, Protocol):
     def config(self) -> Mapping[str, Any]: ...
     @property
     def secrets(self) -> Secrets:
-        """What is masked in all that leaves the tool. Whoever quotes a part of its output masks before it cuts."""
+        """The values that are masked in everything that leaves the tool. Mask a text before you cut it."""
         ...
 
     @property
     def cancelled(self) -> bool:
-        """Whether the call was cancelled or ran out of time: for functions that can stop early."""
+        """Whether the call was cancelled or timed out. Functions can check it and stop early."""
         ...
 
     @property
     def chain(self) -> tuple[RunId, ...]:
-        """The runs that wait for this call: the one that made it, the one that made that, and so on."""
+        """The runs that wait for this call: its caller, the caller of its caller, and so on."""
         ...
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = None) -> Any:
-        """Call another tool, as part of this call. In an asynchronous function: await it for the outcome. In any other
-        it waits, and gives the outcome."""
+        """Call another tool as part of this call. An asynchronous function awaits the result for the outcome. In any
+        other function, this waits and returns the outcome."""
         ...
 
     def stderr_only(self, data: bytes, stream: Stream = "stderr") -> None:
-        """What a program wrote to `stream`, where that is kept with stderr and not part of the output."""
+        """Add text to the outcome's `stderr` and not to its `output`. `stream` is where the program wrote it."""
         ...
 
     def progress(self, message: str = "", *, fraction: float | None = None, **facts: Any) -> None: ...

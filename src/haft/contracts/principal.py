@@ -1,7 +1,7 @@
 """Who acts: a person, an agent, or a sub-agent that an agent started.
 
-Only the embedding program or a surface makes one. It travels with every call, answer, undo, redo, apply, drop and
-cancel, and the audit log names it. It proves nothing: whoever holds the service is believed.
+Only the embedding program or a surface makes a principal. Every call, answer, undo, redo, apply, drop and cancel has
+one, and the audit log names it. haft does not verify it: it trusts the program that uses the service.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from haft.values import dataclass, replace
 
 PrincipalKind = Literal["person", "agent", "sub-agent"]
 _KINDS: Final[tuple[str, ...]] = get_args(PrincipalKind)
-"""By what they may do, the most first."""
+"""Sorted by their rights, the most first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,13 @@ class Principal:
         check_text("who", self.who)
         check_text("thread", self.thread)
         if not self.who:
-            raise BadUsage("`who` must be a name, not an empty text")
+            raise BadUsage("`who` must not be empty")
         if self.kind not in _KINDS:
             raise BadUsage(f"a principal is a person, an agent or a sub-agent, not {self.kind!r}")
 
     def acting(self, who: str | Principal | None, thread: str | None = None) -> Principal:
-        """Whoever acts through a service that this principal opened. A text names somebody and leaves the kind as it
-        is; a principal may be allowed less than this one, and never more."""
+        """The principal that acts through a service that this principal opened. If `who` is a text, the kind stays. If
+        it is a principal, it can have fewer rights than this one, but never more."""
         acts = replace(self, who=who) if isinstance(who, str) else self if who is None else who
         if not isinstance(acts, Principal):
             raise BadUsage(f"`who` must be a name or a Principal, not {who!r}")
@@ -49,12 +49,12 @@ class Principal:
             raise NeedsPerson(verb, self.who, self.kind)
 
     def to_json(self) -> dict[str, Any]:
-        """As the audit log names it."""
+        """The fields in the audit log."""
         return {"who": self.who, "whoKind": self.kind, "thread": self.thread}
 
 
 def check_text(word: str, value: Any) -> None:
-    """`BadUsage` where a name that is kept is no text, or none that UTF-8 can hold."""
+    """`BadUsage` if a name is not a text, or cannot be encoded as UTF-8."""
     if value is None:
         return
     try:

@@ -1,8 +1,8 @@
-"""Values that must not leave the tools they belong to: which names say so, and how they are masked.
+"""Secrets: values that must not leave the tools they belong to. Says which names mark a secret, and masks secrets.
 
-The one place that knows what a secret is. `Secrets` is a set of values; it masks text, bytes and JSON values, and
-streams of bytes that arrive in pieces of any size. Every byte of every occurrence goes, overlapping ones too. Not
-masked: encoded forms (base64, URL escapes), and values that a program changed, cut or turned round.
+Only this module knows what a secret is. `Secrets` is a set of values; it masks text, bytes and JSON values, and streams
+of bytes that arrive in pieces of any size. It masks every byte of every occurrence, also of overlapping ones. It does
+not mask encoded forms (base64, URL escapes), or values that a program changed, cut or reversed.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any, AnyStr, Final, Generic
 from haft.lazy import regex
 
 MARK: Final = "[secret removed by haft]"
-"""What stands in place of a secret, everywhere."""
-SHORTEST: Final = 8
-"""A shorter value stands in innocent text."""
+"""The text that replaces a secret everywhere."""
+MIN_SECRET_LENGTH: Final = 8
+"""The shortest value that is masked. Shorter values also occur in harmless text."""
 _CUT: Final = "…"
-"""How haft marks that it cut a text: half of a secret may stand beside it."""
+"""The mark that haft puts where it cuts a text. Part of a secret may be next to it."""
 
 _SAYS_SECRET: Final = regex(
     r"PASSWORD|PASSWD|_PWD$"
@@ -28,12 +28,12 @@ _CAMEL: Final = regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z
 
 
 def says_secret(name: str) -> bool:
-    """Whether a name says that its value is secret: `API_KEY`, `smtpPassword`, `github-token`."""
+    """Whether a name says that its value is secret, such as `API_KEY`, `smtpPassword` or `github-token`."""
     return any(_SAYS_SECRET.search(form.upper()) for form in (name, _CAMEL.sub("_", name)))
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """Every text in a JSON value, however deep."""
+    """Every text in a JSON value, at any depth."""
     left = [value]
     while left:
         one = left.pop()
@@ -46,7 +46,7 @@ def texts_in(value: Any) -> Iterator[str]:
 
 
 def named_secrets(values: Mapping[str, Any]) -> Iterator[str]:
-    """The texts in a table that stand, however deep, under a name that says secret."""
+    """The texts in a table, at any depth, that have a name that says secret."""
     left = [values]
     while left:
         for name, value in left.pop().items():
@@ -59,12 +59,12 @@ def named_secrets(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 class Secrets:
-    """Known values, of at least `shortest` characters each. Immutable; `|` adds two sets."""
+    """A set of secret values of at least `shortest` characters each. Immutable; `|` joins two sets."""
 
     __slots__ = ("_bytes", "_texts", "values")
 
-    def __init__(self, values: Iterable[str] = (), shortest: int = SHORTEST) -> None:
-        known = {form for value in values for form in (value, value.strip())}  # Who prints one may leave a newline out.
+    def __init__(self, values: Iterable[str] = (), shortest: int = MIN_SECRET_LENGTH) -> None:
+        known = {form for value in values for form in (value, value.strip())}  # A program may print it without newline.
         self.values: Final = frozenset(value for value in known if len(value) >= shortest and value not in MARK)
         self._texts: _Patterns[str] | None = None
         self._bytes: _Patterns[bytes] | None = None
@@ -89,7 +89,7 @@ class Secrets:
         return f"<{len(self.values)} secrets>"
 
     def masked(self, value: Any) -> Any:
-        """A JSON value with the mark in place of every secret: in texts, names of fields and numbers."""
+        """The JSON value with every secret masked: in texts, field names and numbers."""
         if not self.values:
             return value
         if isinstance(value, str):
@@ -106,26 +106,26 @@ class Secrets:
         return value
 
     def masked_text(self, text: str) -> str:
-        """A text with every secret masked, and what haft's own cutting left of one."""
+        """The text with every secret masked, also those of which haft cut off a part."""
         if not self.values:
             return text
         patterns = self._of_text()
         return patterns.replaced(text, MARK, patterns.cut_short(text))
 
     def spans_in(self, text: str) -> list[tuple[int, int]]:
-        """Where they stand in a text, in order."""
+        """The start and end of every secret in a text, in order."""
         return self._of_text().spans(text) if self.values else []
 
     def are_in(self, data: bytes) -> bool:
-        """Whether any of them stands there."""
+        """Whether the data contains any of the secrets."""
         return bool(self.values) and self._of_bytes().is_in(data)
 
     def masked_bytes(self, data: bytes) -> bytes:
-        """The same for output as a program wrote it."""
+        """The bytes with every secret masked."""
         return self._of_bytes().replaced(data, MARK.encode()) if self.values else data
 
     def stream(self) -> MaskedStream:
-        """For output that comes in pieces: one for each stream."""
+        """A new masker for one stream of output that comes in pieces."""
         return MaskedStream(self._of_bytes() if self.values else None)
 
     def _of_text(self) -> _Patterns[str]:
@@ -139,7 +139,7 @@ class Secrets:
         return self._bytes
 
     def _forms(self) -> set[str]:
-        """The values, also as they stand inside a JSON string, written either way."""
+        """The values, plain and as they look inside a JSON string, with and without ASCII escapes."""
         import json
 
         return {
@@ -153,8 +153,8 @@ NO_SECRETS: Final = Secrets()
 
 
 class MaskedStream:
-    """Masks bytes that come in pieces. The result is that of the whole, wherever it was split: only bytes that begin a
-    secret are held back until the next piece, or the end, shows what they are."""
+    """Masks bytes that come in pieces. The result is the same as for the whole: bytes that may be the start of a secret
+    are kept back until the next piece, or the end, shows what they are."""
 
     __slots__ = ("_covered", "_held", "_patterns")
 
@@ -162,14 +162,14 @@ class MaskedStream:
         self._patterns = patterns
         self._held = b""
         self._covered = 0
-        """How many of the bytes held are masked already: a mark stands for them."""
+        """How many of the bytes in `_held` belong to a secret whose mark is already in the output."""
 
     def feed(self, data: bytes) -> bytes:
-        """What can be shown now."""
+        """Add data, and return the masked bytes that can be shown now."""
         return data if self._patterns is None else self._passed(self._patterns, data, is_last=False)
 
     def end(self) -> bytes:
-        """The rest: nothing follows."""
+        """End the stream, and return the remaining masked bytes."""
         return b"" if self._patterns is None else self._passed(self._patterns, b"", is_last=True)
 
     def _passed(self, patterns: _Patterns[bytes], data: bytes, *, is_last: bool) -> bytes:
@@ -177,7 +177,7 @@ class MaskedStream:
         keep = len(data) if is_last else len(data) - patterns.begun(data)
         shown, at = bytearray(), 0
         for start, end in patterns.spans(data, self._covered):
-            if start > 0 or not self._covered:  # Else its mark was shown before.
+            if start > 0 or not self._covered:  # Else its mark is already in the output.
                 if start >= keep:
                     break
                 shown += data[at:start] + MARK.encode()
@@ -188,8 +188,8 @@ class MaskedStream:
 
 
 class _Patterns(Generic[AnyStr]):
-    """Finds a few fixed texts in a long one. Time grows with the length of the text, whatever stands in it: searching
-    is Python's own, and looks at each pattern once."""
+    """Finds a few fixed patterns in a long text. The time is linear in the length of the text, whatever its content: it
+    uses Python's own search, once for each pattern."""
 
     __slots__ = ("_failures", "_patterns")
 
@@ -198,7 +198,7 @@ class _Patterns(Generic[AnyStr]):
         self._failures: dict[AnyStr, list[int]] = {}
 
     def replaced(self, text: AnyStr, mark: AnyStr, more: Iterable[tuple[int, int]] = ()) -> AnyStr:
-        """`text` with a mark for every span."""
+        """The text with a mark in place of every span."""
         pieces: list[AnyStr] = []
         at = 0
         for start, end in self.spans(text, more=more):
@@ -208,8 +208,8 @@ class _Patterns(Generic[AnyStr]):
         return nothing.join(pieces) + text[at:] if pieces else text
 
     def spans(self, text: AnyStr, covered: int = 0, more: Iterable[tuple[int, int]] = ()) -> list[tuple[int, int]]:
-        """What is part of any occurrence, in order; those that overlap are one. `covered` counts as an occurrence at
-        the beginning, and `more` are others."""
+        """The spans of all occurrences, in order; overlapping ones are joined. `covered` is the length of another span
+        at the start of the text, and `more` has further spans."""
         found = [(0, covered)] if covered else []
         found += more
         for pattern in self._patterns:
@@ -230,24 +230,24 @@ class _Patterns(Generic[AnyStr]):
         return any(pattern in text for pattern in self._patterns)
 
     def begun(self, text: AnyStr) -> int:
-        """How long the longest end of `text` is that begins a pattern and is not all of it."""
+        """The length of the longest end of `text` that is a start of a pattern, but not the whole pattern."""
         return max((self._overlap(text, pattern) for pattern in self._patterns), default=0)
 
     def cut_short(self: _Patterns[str], text: str) -> Iterator[tuple[int, int]]:
-        """Where the first or the last part of a pattern stands beside a cut."""
+        """The spans next to a cut that are the first or the last part of a pattern."""
         for cut in (place.start() for place in re.finditer(_CUT, text)):
-            before, after = text[max(0, cut - SHORTEST) : cut], text[cut + 1 : cut + 1 + SHORTEST]
+            before, after = text[max(0, cut - MIN_SECRET_LENGTH) : cut], text[cut + 1 : cut + 1 + MIN_SECRET_LENGTH]
             for pattern in self._patterns:
-                if len(before) == SHORTEST and before in pattern:
+                if len(before) == MIN_SECRET_LENGTH and before in pattern:
                     length = self._overlap(text[max(0, cut - len(pattern)) : cut], pattern)
-                    if length >= SHORTEST:
+                    if length >= MIN_SECRET_LENGTH:
                         yield cut - length, cut
-                at = pattern.find(after, 1) if len(after) == SHORTEST else -1
+                at = pattern.find(after, 1) if len(after) == MIN_SECRET_LENGTH else -1
                 if at > 0 and text.startswith(pattern[at:], cut + 1):
                     yield cut + 1, cut + 1 + len(pattern) - at
 
     def _overlap(self, text: AnyStr, pattern: AnyStr) -> int:
-        """How long the longest end of `text` is that begins `pattern` and is shorter than it."""
+        """The length of the longest end of `text` that is a start of `pattern` and shorter than it."""
         first = text.find(pattern[:1], max(0, len(text) - len(pattern) + 1))
         if first < 0:
             return 0
@@ -262,8 +262,8 @@ class _Patterns(Generic[AnyStr]):
 
 
 def _occurrences(text: AnyStr, pattern: AnyStr) -> Iterator[tuple[int, int]]:
-    """Spans that together cover every occurrence. Of those that overlap, the last is looked for first: then a text that
-    repeats itself takes no more steps than another."""
+    """Spans that together cover every occurrence. Searches for the last overlapping occurrence first, so that a
+    repetitive text takes no more steps than any other."""
     size = len(pattern)
     at = text.find(pattern)
     while at >= 0:
@@ -275,7 +275,8 @@ def _occurrences(text: AnyStr, pattern: AnyStr) -> Iterator[tuple[int, int]]:
 
 
 def _failure(pattern: AnyStr) -> list[int]:
-    """For each beginning of a pattern, the longest shorter one that it ends with (Knuth, Morris and Pratt)."""
+    """The failure table of Knuth, Morris and Pratt: for each start of the pattern, the length of the longest shorter
+    start with which it ends."""
     table, length = [0], 0
     for position in range(1, len(pattern)):
         while length and pattern[position] != pattern[length]:

@@ -1,6 +1,6 @@
-"""The life of a run in eight words, and which may follow which.
+"""The eight statuses of a run, and which status may follow which.
 
-The words are plain strings: they travel unchanged to JSON, the audit log, MCP and HTTP.
+Statuses are plain strings, the same in JSON, the audit log, MCP and HTTP.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ Status = Literal[
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 
 TERMINAL: Final[frozenset[str]] = frozenset({"done", "error", "rejected-by-user", "cancelled"})
-"""A run ends in exactly one of these, and never leaves it."""
+"""The statuses in which a run ends. A run reaches exactly one of them, and then never changes."""
 
-FOLLOWS: Final[dict[str, frozenset[str]]] = {
+NEXT_STATUSES: Final[dict[str, frozenset[str]]] = {
     "queued": frozenset(
         {"blocked-on-user", "in-progress", "cancellation-requested", "done", "error", "rejected-by-user", "cancelled"}
     ),
@@ -35,5 +35,5 @@ FOLLOWS: Final[dict[str, frozenset[str]]] = {
     "rejected-by-user": frozenset(),
     "cancelled": frozenset(),
 }
-"""What may come after each status. `cancellation-requested` may still end `done` or `error` where the tool was
-faster than the request, or where the host died meanwhile."""
+"""The statuses that may follow each status. After `cancellation-requested` a run may still end `done` or `error`: the
+tool was faster than the request, or the host died."""

@@ -1,4 +1,4 @@
-"""What a tool is, whatever format it came in: a description that travels, and something that can be invoked."""
+"""A tool, of any format: its description (`ToolSpec`), and the object that runs it (`Tool`)."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from haft.contracts.ports import ToolContext
 from haft.values import dataclass, field
 
 Kind = Literal["builtin", "amp-toolbox", "bash-plugin", "agent-studio", "mcp", "python", "cli"]
-"""A tool's format."""
+"""The format of a tool."""
 
 Provenance = Literal["builtin", "embedded", "installed", "user", "workspace"]
-"""Who vouches for the tool: haft, the embedding program that handed it over, an installed package, the user whose
-folder it lies in, or nobody but the workspace that it lies in."""
+"""Where the tool comes from, which says how far it is trusted: haft, the embedding program, an installed package, a
+folder of the user, or only the workspace."""
 
 Hosting = Literal["in-process", "per-call", "session", "remote"]
-"""Where a call's work is done: in the host itself, without a sandbox; in processes that end with the call; in one that
-outlives it, in a sandbox that is the same for all calls; or elsewhere, where nothing is confined and nothing is
-tracked."""
+"""Where the work of a call is done. `in-process`: in the host, without a sandbox. `per-call`: in processes that end
+with the call. `session`: in a process that outlives the call, in one sandbox for all calls. `remote`: elsewhere,
+where haft neither confines the call nor tracks its changes."""
 
 State = Literal["ready", "broken", "duplicate", "disabled", "inactive", "needs-config"]
 
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What a call of the tool may do to the world. Everything not claimed is assumed."""
+    """What the tool claims about its effects. Without a claim, haft assumes the worst."""
 
     readonly: bool = False
     cacheable: bool = False
@@ -47,7 +47,7 @@ class Effects:
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """Everything known of a tool without running it."""
+    """Everything that haft knows about a tool without running it."""
 
     name: ToolName
     kind: Kind
@@ -57,43 +57,42 @@ class ToolSpec:
     effects: Effects = Effects()
     provenance: Provenance = "embedded"
     origin: str = ""
-    """Where the definition stands: a module, a file, a server."""
+    """Where the definition is: a module, a file, a server."""
     digest: str = ""
-    """Of the definition: what an approval is bound to."""
+    """The digest of the definition. An approval is bound to it."""
     hosting: Hosting = "in-process"
     keeps_state: bool = True
-    """Of a process that outlives its calls: whether only that process can answer them. Without a state, a call that is
-    granted something is answered by a process of its own."""
+    """For a session: whether its process keeps state between calls, so that only this process can answer them. If not,
+    a call with grants gets a process of its own."""
     grants: Grants = NO_GRANTS
-    """What the process that outlives its calls may reach, beyond reading the workspace. Others are granted things call
-    by call."""
+    """For a session: the grants of its process. Other tools get their grants call by call."""
     timeout: float | None = None
-    """The tool's own deadline in seconds, where its writer set one."""
+    """The deadline in seconds that the tool's definition sets."""
     preprocesses: bool = False
-    """Whether its `preprocess` does anything; only then is it called."""
+    """Whether `preprocess` does anything; otherwise haft does not call it."""
     prepares: bool = False
-    """Whether it has `prepare(told) -> None`: makes what a call needs besides, before its clock runs."""
+    """Whether the tool has `prepare(progress) -> None`, which makes what a call needs, before its deadline starts."""
     previews: bool = False
-    """Whether it has `preview(arguments, context) -> str`: a line that says what a call would do."""
+    """Whether the tool has `preview(arguments, context) -> str`: a line that says what a call would do."""
     explains: bool = False
-    """Whether it has `explain(arguments, context, exit_code, timed_out) -> str | None`: what to say of a call that
-    failed."""
+    """Whether the tool has `explain(arguments, context, exit_code, timed_out) -> str | None`, which explains a failed
+    call."""
     commands: tuple[str, ...] = ()
-    """Parameters that are command lines: they are taken apart before anything is decided."""
+    """The parameters that are command lines. Policy analyses them part by part."""
     paths: tuple[str, ...] = ()
-    """Parameters that are paths in the workspace: rules are held against where they really lead."""
+    """The parameters that are paths in the workspace. Rules are matched against the real path."""
     files: tuple[str, ...] = ()
-    """The files that the tool is made of, absolute: an approval holds as long as none of them changes."""
+    """The absolute paths of the tool's files. An approval holds until one of them changes."""
     meta: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def has_processes(self) -> bool:
-        """Whether its work is done in processes of this machine, which can be confined."""
+        """Whether the tool runs in processes of this machine, which haft can confine."""
         return self.hosting in ("per-call", "session")
 
     @property
     def is_vouched_for(self) -> bool:
-        """Whether nobody has to agree to what it is. A file that stands for such a tool is another matter."""
+        """Whether the tool's definition needs no approval. An exported file of such a tool does need it."""
         return self.provenance in ("builtin", "embedded") and "export" not in self.meta
 
     @property
@@ -104,40 +103,41 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a tool hands back. Its streamed output is not in here: that went out while it ran."""
+    """What a tool returns. Output that it streamed while it ran is not part of it."""
 
     text: str | None = None
-    """The output, where the tool did not stream it."""
+    """The output, if the tool did not stream it."""
     result: Any = None
-    """The structured value, where the tool has one."""
+    """The structured value, if the tool has one."""
     exit_code: int | None = None
     failure: Failure | None = None
     hit: str | None = None
     """The limit that stopped it, if one did."""
     changes: Changes | None = None
-    """What it changed; None: whatever its effects allow, untracked."""
+    """The changes; None: the tool does not declare them."""
 
 
 @runtime_checkable
 class Tool(Protocol):
-    """The one shape that every format becomes. A tool that is handed secrets has `secrets`, too: they are masked in
-    everything that is said of its calls."""
+    """The interface that tools of all formats have. A tool that gets secrets also has `secrets`, which are masked in
+    everything that haft shows or records of its calls."""
 
     @property
     def spec(self) -> ToolSpec: ...
 
     async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
-        """The arguments as they shall be judged, shown, recorded and run. Called where the spec says `preprocesses`."""
+        """Return the arguments that haft decides about, shows, records and runs. Called only if the spec has
+        `preprocesses`."""
         ...
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
-        """Do it. A failure is raised or answered; cancellation arrives as `asyncio.CancelledError`."""
+        """Run the call. Raise an error or return a failure; cancellation arrives as `asyncio.CancelledError`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RenamedTool:
-    """A tool under another spec: the name that a catalogue gave it, mostly."""
+    """A tool with another spec, mostly with another name that the catalogue gave it."""
 
     spec: ToolSpec
     tool: Tool
@@ -152,19 +152,19 @@ class RenamedTool:
         return RenamedTool(self.spec, configured(self.tool, config))
 
     def __getattr__(self, name: str) -> Any:
-        """What only some tools have."""
+        """Give access to the optional attributes of the tool."""
         return getattr(self.tool, name)
 
 
 def configured(tool: Tool, config: Mapping[str, Any]) -> Tool:
-    """The tool as one call configures it, where it has `configured`. `BadConfig` where that is not enough."""
-    having: Any = getattr(tool, "configured", None)
-    return tool if having is None else having(config)
+    """The tool with the configuration of one call, if it has `configured`. `BadConfig` if a value is missing."""
+    configure: Any = getattr(tool, "configured", None)
+    return tool if configure is None else configure(config)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a source found: a tool, or why there is none."""
+class DiscoveredTool:
+    """What a source discovered: a tool, or the reason why it cannot be used."""
 
     spec: ToolSpec
     tool: Tool | None
@@ -174,13 +174,13 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A tool as the catalogue shows it: ready, or not and why."""
+    """A tool as the catalogue lists it: ready, or the reason why not."""
 
     spec: ToolSpec
     state: State = "ready"
     reason: str | None = None
     source: str = ""
-    """Who found it, where a source answers for all that it finds."""
+    """The source that discovered the tool, if that source replaces all its tools at each refresh."""
 
     @property
     def enabled(self) -> bool:
@@ -188,7 +188,7 @@ class Listing:
 
     @property
     def why_not(self) -> str:
-        """Why it cannot be called, as the end of a sentence."""
+        """Why the tool cannot be called, as a part of a sentence."""
         state = "needs configuration" if self.state == "needs-config" else f"is {self.state}"
         return f"it {state}: {self.reason}"
 

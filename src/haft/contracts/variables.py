@@ -1,7 +1,7 @@
-"""Variables of the environment, by name only: which of them a program reads, and which it is not given.
+"""Names of environment variables: which ones a program reads, and which ones it does not get.
 
-What a program says is written by strangers: of its words only names count that are set here, and nothing is granted by
-them. A person who reads a suggestion decides.
+haft does not trust the source or the output of a program. It uses only names that are set on this host, only to suggest
+them to a person, and never grants a variable because of them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Container, Iterable, Mapping
 from typing import Final
 
-from haft.contracts.passed import EVALUATED, PASSED, WITH_NETWORK
+from haft.contracts.passed_variables import ALWAYS_PASSED, EVALUATED_VARIABLES, NETWORK_VARIABLES
 from haft.lazy import regex
 
 NAME: Final = r"[A-Za-z_][A-Za-z0-9_]*"
@@ -23,7 +23,7 @@ _OF_SHELLS: Final = frozenset(
         "PPID", "PWD", "RANDOM", "REPLY", "SECONDS", "SHLVL", "UID", "VISUAL", "_",
     )
 )  # fmt: skip
-"""Shells set these themselves, or they change only how output looks."""
+"""Variables that shells set themselves, or that change only how output looks."""
 _OF_HAFT: Final = regex(r"AGENT|AGENT_THREAD_ID|AGENT_TOOL_.*|AMP_THREAD_ID|TOOLBOX_ACTION")
 
 MOST_NAMED: Final = 20
@@ -40,7 +40,7 @@ _READS: Final = regex(
     rf"|\$ENV\{{\s*{_Q}?({NAME})|\$_(?:ENV|SERVER)\[\s*{_Q}({NAME}){_Q}"
     rf"|\benvvar\s*=\s*{_Q}({NAME}){_Q}|\bprintenv\s+({NAME})"
 )
-"""How Python, JavaScript, Ruby, Perl, PHP, Go, Rust and Lua read a variable."""
+"""The ways in which Python, JavaScript, Ruby, Perl, PHP, Go, Rust and Lua read a variable."""
 _UNPACKED: Final = regex(r"\{([^{}]{1,2000})\}\s*=\s*(?:process|Bun|import\.meta)\.env\b")
 _EXPANDED: Final = regex(rf"\$\{{?[#!]?({NAME})|\s-[vnz]\s+[\"']?\$?\{{?({NAME})")
 _ASSIGNED: Final = regex(
@@ -54,11 +54,11 @@ _MISSED: Final = regex(
     r"|\bempty\b|\bno\b|\bnot\b|n't\b|\bwithout\b|\bskip|\bKeyError\b|\bkey not found\b|\bvariables?\b",
     re.IGNORECASE,
 )
-"""Words with which programs complain of a variable."""
+"""Words in messages about a missing variable."""
 
 
 def names_read(text: str) -> tuple[str, ...]:
-    """The variables that a program reads, by its source, as far as their names stand there."""
+    """The variables that a program reads, as far as its source text has their names."""
     text = text[:LONGEST_TEXT]
     found = [name for match in _READS.finditer(text) for name in match.groups() if name]
     for match in _UNPACKED.finditer(text):
@@ -68,24 +68,24 @@ def names_read(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def names_missed(words: str, known: Container[str]) -> tuple[str, ...]:
-    """Those of `known` that a program complains of: on one line with words such as `required` or `not set`."""
+def names_reported_missing(words: str, known: Container[str]) -> tuple[str, ...]:
+    """The names of `known` that a program reports as missing: on a line with words such as `required`, `not set`."""
     lines = (line[:LONGEST_LINE] for line in words.splitlines()[-MOST_LINES:])
     found = (name for line in lines if _MISSED.search(line) for name in _WORD.findall(line) if name in known)
     return tuple(dict.fromkeys(found))
 
 
 def withheld(names: Iterable[str], host: Mapping[str, str], given: Container[str] = ()) -> tuple[str, ...]:
-    """Those of `names` that are set here and that a call does not get, unless they were given to it."""
+    """The names that are set on this host, and that a call gets only with a grant. Names in `given` are left out."""
     found = (name for name in names if name in host and name not in given and not _is_no_matter(name))
     return tuple(dict.fromkeys(found))[:MOST_NAMED]
 
 
 def _is_no_matter(name: str) -> bool:
     return (
-        name in PASSED
+        name in ALWAYS_PASSED
         or name.startswith("LC_")
-        or name.upper() in WITH_NETWORK
+        or name.upper() in NETWORK_VARIABLES
         or name in _OF_SHELLS
         or why_not_granted(name) is not None
         or _OF_HAFT.fullmatch(name) is not None
@@ -93,13 +93,13 @@ def _is_no_matter(name: str) -> bool:
 
 
 def why_not_granted(name: str) -> str | None:
-    """Why no call gets a variable of this name, whoever grants it; None where one can."""
+    """Why a variable of this name cannot be granted; None if it can."""
     if not re.fullmatch(NAME, name):
-        return f"{name[:80]!r} is no name of a variable"
+        return f"{name[:80]!r} is not a valid name of a variable"
     if name == "PATH":
         return "PATH is built by haft; `path` in a grant adds directories to it"
     if name.startswith("HAFT_"):
-        return f"{name} is haft's own"
-    if name in _OBEYED or EVALUATED.fullmatch(name):
+        return f"{name} is a variable of haft itself"
+    if name in _OBEYED or EVALUATED_VARIABLES.fullmatch(name):
         return f"{name} makes programs run other code than their own"
     return None

@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterable
 from typing import Any, BinaryIO, Final
 
-from haft.contracts import Replaced, ToolFailed
+from haft.contracts import ToolFailed, WrittenFile
 from haft.files.failures import identity_of, in_words, require_regular
 from haft.files.replacing import replace_file, require_replaceable
 from haft.files.showing import shown
@@ -70,7 +70,7 @@ class Root:
             except NotADirectoryError:
                 raise ToolFailed(f"`{shown(path)}` is not a directory", hint="use read_file to see a file") from None
 
-    def replace(self, path: str, content: bytes, *, expect: Any = None) -> Replaced:
+    def replace(self, path: str, content: bytes, *, expect: Any = None) -> WrittenFile:
         """Write a whole file in one step, making the directories it needs. See `replacing` for what is kept."""
         with self._walk(path, "make") as place, in_words(path, "written"):
             try:
@@ -78,9 +78,9 @@ class Root:
             except BaseException:
                 place.unmake()
                 raise
-            return Replaced(place.where, created, tuple(made for _, _, made in place.made))
+            return WrittenFile(place.where, created, tuple(made for _, _, made in place.made))
 
-    def prepare(self, path: str, *, expect: Any = None) -> Replaced:
+    def prepare(self, path: str, *, expect: Any = None) -> WrittenFile:
         """What `replace` would do, without doing it; raises where it would."""
         with self._walk(path, "suppose") as place, in_words(path, "written"):
             before = require_replaceable(place, expect)
@@ -90,7 +90,7 @@ class Root:
         while above and self.identity(above) is None:
             missing.append(above)
             above = os.path.dirname(above)
-        return Replaced(where, before is None, tuple(reversed(missing)))
+        return WrittenFile(where, before is None, tuple(reversed(missing)))
 
     def identity(self, path: str) -> tuple[int, ...] | None:
         """What changes when the file does; None where there is none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 
-from haft.contracts import Call, Confinement, ToolSpec, names_missed, names_read, withheld
+from haft.contracts import Call, Confinement, ToolSpec, names_read, names_reported_missing, withheld
 from haft.files.tool_source import texts_of
 
 
@@ -33,7 +33,7 @@ def missed_by(
 ) -> tuple[str, ...]:
     """Those that a call seems to have missed: what it complained of; of a call that failed, else what its source
     names."""
-    complained = withheld(names_missed(said, host), host, {*confinement.env, *call.env})
+    complained = withheld(names_reported_missing(said, host), host, {*confinement.env, *call.env})
     return complained or (withheld_from(call, confinement, host) if failed else ())
 
 

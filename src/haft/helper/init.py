@@ -17,7 +17,7 @@ from typing import Any
 
 from haft.helper import cgroups, jail, kernel, landlock, seccomp
 from haft.helper.meter import Meter, apply_rlimits, opened_own_io, rlimits
-from haft.helper.paths import Replaced, check_same
+from haft.helper.paths import WrittenFile, check_same
 from haft.helper.sockets import fullest
 from haft.helper.supervisor import Supervisor, wake_on_children
 from haft.helper.words import argv_and_env, failure, never_started, programs, read_request, tell
@@ -145,7 +145,7 @@ class Init:
             if is_stale or not self._enter(room, request):
                 tell(control, {"stale": True})
                 return None
-        except Replaced as error:
+        except WrittenFile as error:
             tell(control, {"replaced": error.filename})
             return None
         except (OSError, ValueError) as error:

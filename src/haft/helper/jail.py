@@ -23,7 +23,7 @@ from haft.helper import kernel
 from haft.helper.host_sockets import HostSockets
 from haft.helper.kept import THREADS, Kept
 from haft.helper.kernel import ATTR_NODEV, ATTR_NOSUID, ATTR_RDONLY, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY
-from haft.helper.paths import Replaced, identity, walked, walked_from_top
+from haft.helper.paths import WrittenFile, identity, walked, walked_from_top
 from haft.helper.protect import protect
 
 DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
@@ -58,7 +58,7 @@ def opened_as_meant(path: str, rest: list[Any]) -> int | None:
         return opened(path)
     place = walked_from_top(path)
     if place is None or identity(place) != rest[1]:
-        raise Replaced(path)
+        raise WrittenFile(path)
     return place
 
 
@@ -515,7 +515,7 @@ class Room:
         """A directory among the layers, where it is the one that the host meant."""
         place = walked_from_top(f"{LAYERS}/{name}")
         if place is None or (which is not None and identity(place) != which):
-            raise Replaced(f"{self._site['layers']}/{name}")
+            raise WrittenFile(f"{self._site['layers']}/{name}")
         return place
 
     def _open_mounts(self) -> None:

@@ -7,7 +7,7 @@ import os
 import stat
 
 
-class Replaced(OSError):
+class WrittenFile(OSError):
     """Something else lies where the call was resolved to."""
 
     def __init__(self, path: str) -> None:
@@ -15,13 +15,13 @@ class Replaced(OSError):
 
 
 def check_same(path: str, which: list[int]) -> None:
-    """`Replaced` where something else lies there than was meant."""
+    """`WrittenFile` where something else lies there than was meant."""
     try:
         found = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
-        raise Replaced(path) from None
+        raise WrittenFile(path) from None
     if [found.st_dev, found.st_ino] != which:
-        raise Replaced(path)
+        raise WrittenFile(path)
 
 
 def walked(root: int, name: str) -> int | None:

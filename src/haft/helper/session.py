@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from haft.helper import jail, kernel, rotation
 from haft.helper.init import Everyone, Init
-from haft.helper.paths import Replaced
+from haft.helper.paths import WrittenFile
 from haft.helper.supervisor import forget_signals
 from haft.helper.words import argv_and_env, failure, never_started, programs, tell
 
@@ -68,7 +68,7 @@ class Stay:
                 tell(control, {"stale": True})
                 return
             room.let_go()
-        except Replaced as error:
+        except WrittenFile as error:
             tell(control, {"replaced": error.filename})
             return
         except (OSError, ValueError) as error:

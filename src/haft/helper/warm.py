@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 
 from haft.helper import jail, scratch
 from haft.helper.init import STREAMS, Everyone, Init
-from haft.helper.paths import Replaced
+from haft.helper.paths import WrittenFile
 from haft.helper.scheduling import scheduling
 from haft.helper.supervisor import Supervisor, drain, forget_signals, reap
 from haft.helper.words import argv_and_env, never_started, programs, read_request, tell
@@ -301,7 +301,7 @@ class Warm:
             socket.send_fds(end, [os.fsencode(request["directory"])], [*streams, *([] if rules is None else [rules])])
             if rules is not None:
                 os.close(rules)
-        except Replaced as error:
+        except WrittenFile as error:
             tell(control, {"replaced": error.filename})
             return
         except (OSError, ValueError) as error:

@@ -98,5 +98,5 @@ class CallContext:
         if self._run.outcome is None:
             self._run.stderr_only(data, stream)
 
-    def ended(self, children: Sequence[EndedChild]) -> None:
-        self._run.ended(children)
+    def processes_ended(self, children: Sequence[EndedChild]) -> None:
+        self._run.processes_ended(children)

@@ -157,7 +157,7 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
         return CallContext(
             run,
             dependencies.workspace,
-            lambda _run: dependencies.sandbox.asking_launcher(),
+            lambda _run: dependencies.sandbox.describe_launcher(),
             dependencies.limits,
             dependencies.call,
         )

@@ -277,7 +277,7 @@ class Run:
         self._next_seq = seq + 1
         self.output_buffer.add_stderr_only(seq, time.time(), data, stream)
 
-    def ended(self, children: Sequence[EndedChild]) -> None:
+    def processes_ended(self, children: Sequence[EndedChild]) -> None:
         """Remember the processes that had to be ended together with the call."""
         self.ended_children.extend(children)
 

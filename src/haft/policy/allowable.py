@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from haft.contracts import Allowable
+from haft.contracts import RuleOffer
 from haft.policy.analysis.command.wrapping import is_interpreter, starts_commands
 from haft.policy.analysis.verdict import Part
 from haft.policy.plain_words import SCRIPT_NAME, has_plain_options, is_plain_word
@@ -53,7 +53,7 @@ _QUIET_OPTIONS: Final = frozenset(
 """Options of these programs that run nothing else; haft offers no rule for a command with other options."""
 
 
-def allowable(query: PolicyQuery, unsafe: Sequence[Part] | None) -> tuple[Allowable, ...]:
+def allowable(query: PolicyQuery, unsafe: Sequence[Part] | None) -> tuple[RuleOffer, ...]:
     """The rules that an answer to this prompt may remember. `unsafe` are the parts that need approval; None if the call
     has no command line."""
     spec = query.spec
@@ -66,14 +66,14 @@ def allowable(query: PolicyQuery, unsafe: Sequence[Part] | None) -> tuple[Allowa
     if unsafe is not None and set(exactly) - {*spec.commands, "cwd"}:
         return ()  # Variables, standard input and the like: the words do not say what they do.
     rule: dict[str, Any] = {"tool": spec.name, "action": "allow", "exactly": exactly}
-    return (Allowable(f"exactly this call of {spec.name}", rule),)
+    return (RuleOffer(f"exactly this call of {spec.name}", rule),)
 
 
-def with_variables(offered: Allowable, names: Sequence[str]) -> Allowable:
+def with_variables(offered: RuleOffer, names: Sequence[str]) -> RuleOffer:
     """The same rule, extended to pass these variables: an answer that holds for longer keeps them."""
     if not names:
         return offered
-    return Allowable(f"{offered.label}, with {', '.join(names)}", {**offered.rule, "grant": {"env": list(names)}})
+    return RuleOffer(f"{offered.label}, with {', '.join(names)}", {**offered.rule, "grant": {"env": list(names)}})
 
 
 def _says_what_it_does(part: Part) -> bool:

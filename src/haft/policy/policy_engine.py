@@ -20,9 +20,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from haft.contracts import NO_GRANTS, Action, DecidedPart, Decision, Delegation, Grants, HaftError, foreign_locale
+from haft.contracts import NO_GRANTS, Action, DecidedPart, Decision, Delegation, Grants, HaftError, non_utf8_variable
 from haft.policy.allowable import allowable
-from haft.policy.analysis.verdict import DANGERS, EVALUATED, Analysis, Danger, Ground, Part, unread
+from haft.policy.analysis.verdict import DANGERS, EVALUATED_VARIABLES, Analysis, Danger, Ground, Part, unread
 from haft.policy.approval.environments import ENVIRONMENT, Environments, may_use_environment
 from haft.policy.approval.pins import Pin, difference, pin_of
 from haft.policy.baseline import BUILT_IN_SOURCE, decide
@@ -148,7 +148,7 @@ class PolicyEngine:
         parts = [part for each in found for part in each.parts]
         env = arguments.get("env")
         variables = {**query.env, **(env if isinstance(env, Mapping) else {})}
-        foreign = foreign_locale(variables)
+        foreign = non_utf8_variable(variables)
         if foreign is not None:
             return _unreadable(lines, foreign, str(variables[foreign]))
         if variables:
@@ -454,7 +454,7 @@ def _variables_part(variables: Mapping[str, Any]) -> Part:
     odd = sorted(str(name) for name in variables if name not in _HARMLESS_VARIABLES)
     shown = " ".join(f"{name}={value}" for name, value in variables.items())
     reason = f"`{odd[0]}` is set for this command" if odd else "these variables only change how output looks"
-    possible = tuple(DANGERS) if any(map(EVALUATED.fullmatch, odd)) else ()
+    possible = tuple(DANGERS) if any(map(EVALUATED_VARIABLES.fullmatch, odd)) else ()
     return Part("syntax", f"with {shown}", (), not odd, reason, literal=False, possible=possible)
 
 

@@ -77,9 +77,9 @@ class ProcessLauncher:
         self._ran = ran
 
     async def run(self, command: Command, sink: OutputSink) -> Exit:
-        begun = await self._begun(command, sink, keeps_open=command.begun is not None)
-        if command.begun is not None and begun.feed is not None:
-            command.begun(begun.feed.send)
+        begun = await self._begun(command, sink, keeps_open=command.on_start is not None)
+        if command.on_start is not None and begun.feed is not None:
+            command.on_start(begun.feed.send)
         return await self._seen_out(command, sink, begun)
 
     async def start(self, command: Command, sink: OutputSink) -> ProcessSession:
@@ -136,7 +136,7 @@ class ProcessLauncher:
         """Wait until it has ended and everything it said was heard."""
         drains = begun.drains
         try:
-            ending, cancelled = await until_ended(begun.handle, hurried=command.hurried)
+            ending, cancelled = await until_ended(begun.handle, kill_at_once=command.kill_at_once)
             await until_drained(drains)
         finally:
             if begun.feed is not None:
@@ -146,7 +146,7 @@ class ProcessLauncher:
         if ending.failed is None and ending.replaced is None and not ending.stale:
             self._ran()
         if ending.ended or ending.left:
-            sink.ended((*ending.ended, *ending.left))
+            sink.processes_ended((*ending.ended, *ending.left))
         if cancelled is not None:
             raise cancelled
         for drain in drains:
@@ -189,7 +189,7 @@ class ProcessSession:
         with contextlib.suppress(ConnectionResetError):  # Whoever waits for its end hears of that.
             await self.order({"do": "call"})
 
-    async def ended(self) -> Exit:
+    async def wait(self) -> Exit:
         return await asyncio.shield(self._ending)
 
     async def end(self) -> None:
@@ -197,7 +197,7 @@ class ProcessSession:
         await asyncio.gather(self._ending, return_exceptions=True)
 
 
-async def until_ended(handle: Handle, *, hurried: bool = False) -> tuple[Ending, asyncio.CancelledError | None]:
+async def until_ended(handle: Handle, *, kill_at_once: bool = False) -> tuple[Ending, asyncio.CancelledError | None]:
     """Wait until nothing of the tree is left. Cancellation ends the tree first and is handed back, not raised."""
     cancelled: asyncio.CancelledError | None = None
     while not handle.ending.done():
@@ -205,7 +205,7 @@ async def until_ended(handle: Handle, *, hurried: bool = False) -> tuple[Ending,
             await asyncio.shield(handle.ending)
         except asyncio.CancelledError as error:
             cancelled = error
-            if hurried:
+            if kill_at_once:
                 handle.hurry()
             else:
                 handle.terminate()

@@ -12,7 +12,7 @@ from typing import Any
 
 from haft.contracts import (
     BadConfig,
-    Found,
+    DiscoveredTool,
     Listing,
     RenamedTool,
     Tool,
@@ -47,7 +47,7 @@ class Catalogue:
     ) -> None:
         self._why_off = why_off
         self._why_inactive = why_inactive
-        self._found: dict[str, list[Found]] = {}
+        self._found: dict[str, list[DiscoveredTool]] = {}
         self._named: dict[str, _Entry] = {}
         self._duplicates: list[_Entry] = []
         self._watchers: set[Callable[[], None]] = set()
@@ -85,14 +85,14 @@ class Catalogue:
             self._named[free] = entry
         return entry
 
-    def take(self, source: str, found: Iterable[Found]) -> bool:
+    def take(self, source: str, found: Iterable[DiscoveredTool]) -> bool:
         """Everything that a source has now, in place of what it had; whether that is anything else. What cannot be
         called holds no name."""
         found = list(found)
         if found == self._found.get(source, []):
             return False
         given: list[Any] = found  # Whoever wrote the source may not have checked its types.
-        if wrong := [one for one in given if not isinstance(one, Found) or not isinstance(one.spec.name, str)]:
+        if wrong := [one for one in given if not isinstance(one, DiscoveredTool) or not isinstance(one.spec.name, str)]:
             raise TypeError(f"{shortened(repr(wrong[0]), 80)} is nothing that a source can find")
         self._found[source] = found
         self._named = {name: entry for name, entry in self._named.items() if entry.listing.source != source}

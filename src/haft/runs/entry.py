@@ -10,16 +10,16 @@ from __future__ import annotations
 from typing import Any, NamedTuple, cast
 
 from haft.contracts import (
-    KEPT_APART,
-    OUTCOME_FORM,
+    OUTCOME_FIELDS,
     TERMINAL,
+    UNAUDITED_FIELDS,
     Event,
     HostId,
     RunId,
     Secrets,
     Status,
     iso_time,
-    with_names_of_today,
+    with_current_names,
 )
 from haft.storage import decode, encode
 from haft.values import dataclass
@@ -46,8 +46,8 @@ def entry_of(run: RunId, record: bytes, rest: dict[str, Any], clean: Any = bytes
     return Entry(run, rest["endedAt"] is None, rest["recorded"], record, line)
 
 
-_RECORD = {"workspace", "arguments", "cwd", "digest", *OUTCOME_FORM} - {"startedAt", "cached", *KEPT_APART}
-_REST = {"host", "startedAt", "endedAt", "states", "noted", "recorded", *KEPT_APART} - {"notes"}
+_RECORD = {"workspace", "arguments", "cwd", "digest", *OUTCOME_FIELDS} - {"startedAt", "cached", *UNAUDITED_FIELDS}
+_REST = {"host", "startedAt", "endedAt", "states", "noted", "recorded", *UNAUDITED_FIELDS} - {"notes"}
 """Runs of earlier versions have no notes."""
 
 
@@ -58,7 +58,7 @@ def entry_from_line(line: bytes) -> Entry | None:
     try:
         document = decode(line)
         record, rest = document["record"], document["rest"]
-        if not (with_names_of_today(record).keys() >= _RECORD and rest.keys() >= _REST):
+        if not (with_current_names(record).keys() >= _RECORD and rest.keys() >= _REST):
             return None
         if not all(isinstance(text, str) for text in (record["run"], record["status"], rest["host"])):
             return None
@@ -78,7 +78,7 @@ class RunRecord:
     @classmethod
     def from_text(cls, text: str | bytes) -> RunRecord:
         document = decode(text)
-        return cls(with_names_of_today(document["record"]), document["rest"])
+        return cls(with_current_names(document["record"]), document["rest"])
 
     @property
     def id(self) -> RunId:
@@ -153,7 +153,7 @@ class RunRecord:
             "cached": False,
             "changes": self.changes,
         }
-        return {name: known[name] for name in OUTCOME_FORM}
+        return {name: known[name] for name in OUTCOME_FIELDS}
 
     def states(self) -> list[Event]:
         """Every status it had so far."""

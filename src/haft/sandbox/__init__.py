@@ -10,7 +10,7 @@ from haft.lazy import face
 
 if TYPE_CHECKING:
     from haft.sandbox.abilities import Abilities
-    from haft.sandbox.environment import WITH_NETWORK, safe_path
+    from haft.sandbox.environment import NETWORK_VARIABLES, safe_path
     from haft.sandbox.helper_requests import OWN_PLACES
     from haft.sandbox.identities import with_parents
     from haft.sandbox.sandbox import IN_PROCESS, REMOTE, Mode, Sandbox
@@ -31,7 +31,7 @@ __getattr__ = face(
     __name__,
     {
         "abilities": "Abilities",
-        "environment": "WITH_NETWORK safe_path",
+        "environment": "NETWORK_VARIABLES safe_path",
         "identities": "with_parents",
         "sandbox": "IN_PROCESS Mode REMOTE Sandbox",
         "site": "CACHES Site can_be_hidden home_of needed",

@@ -11,9 +11,9 @@ import stat
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from haft.contracts import PASSED as PASSED
+from haft.contracts import ALWAYS_PASSED as ALWAYS_PASSED
+from haft.contracts import NETWORK_VARIABLES as NETWORK_VARIABLES
 from haft.contracts import PLAIN_LOCALE, Confinement, reads_utf8
-from haft.contracts import WITH_NETWORK as WITH_NETWORK
 
 DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 
@@ -56,10 +56,10 @@ INSIDE: Final = "HAFT_INSIDE"
 
 def built_environment(host: Mapping[str, str], workspace: str, confinement: Confinement) -> dict[str, str]:
     """What a tool gets: the few variables that programs cannot do without, and what was granted."""
-    env = {name: host[name] for name in PASSED if name in host}
+    env = {name: host[name] for name in ALWAYS_PASSED if name in host}
     env.update({name: value for name, value in host.items() if name.startswith("LC_")})
     if confinement.network:
-        env.update({name: value for name, value in host.items() if name.upper() in WITH_NETWORK})
+        env.update({name: value for name, value in host.items() if name.upper() in NETWORK_VARIABLES})
     env.update(QUIET)
     env.update({name: host[name] for name in confinement.env if name in host})
     # Where the files of locales lie (LOCPATH) is the person's own, where it was granted.

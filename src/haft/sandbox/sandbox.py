@@ -18,14 +18,14 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from haft.contracts import (
+    MIN_SECRET_LENGTH,
     NO_GRANTS,
     NO_SECRETS,
-    SHORTEST,
-    AskingLauncher,
     Call,
     Command,
     Confinement,
     Conflict,
+    DescribeLauncher,
     EndedChild,
     Exit,
     Grants,
@@ -375,7 +375,7 @@ class Sandbox:
         """What starts the commands of one call, all within one confinement."""
         return _Behind(self, confinement, layer=layer, is_of_one_call=True)
 
-    def asking_launcher(self) -> AskingLauncher:
+    def describe_launcher(self) -> DescribeLauncher:
         """What starts foreign programs only to ask them something: they write nothing and reach nobody, whatever was
         granted to calls."""
         return self._asking(NO_GRANTS)
@@ -526,7 +526,7 @@ class Sandbox:
                 witness.close()  # Its layers are copied, whoever holds them.
 
         async def leave() -> None:
-            await asyncio.gather(session.ended(), return_exceptions=True)
+            await asyncio.gather(session.wait(), return_exceptions=True)
             self._leave(starter)
 
         leaving = asyncio.create_task(leave())
@@ -649,8 +649,8 @@ class Sandbox:
         for name in self.unset(confinement.env):
             yield f"{name} was granted to `{call.name}`, and is not set here: set {name} and call it again"
         for name in confinement.env:
-            if says_secret(name) and 0 < len(self._host.get(name, "")) < SHORTEST:
-                yield f"{name} has fewer than {SHORTEST} characters and is not masked"
+            if says_secret(name) and 0 < len(self._host.get(name, "")) < MIN_SECRET_LENGTH:
+                yield f"{name} has fewer than {MIN_SECRET_LENGTH} characters and is not masked"
 
     def withheld(self, call: Call, confinement: Confinement) -> tuple[str, ...]:
         """The variables that a call names, that are set here, and that it does not get."""
@@ -702,7 +702,7 @@ class Sandbox:
 class _Deaf:
     def output(self, stream: Stream, data: bytes) -> None: ...
 
-    def ended(self, children: Sequence[EndedChild]) -> None: ...
+    def processes_ended(self, children: Sequence[EndedChild]) -> None: ...
 
 
 class _Masked:
@@ -715,8 +715,8 @@ class _Masked:
     def output(self, stream: Stream, data: bytes) -> None:
         self._sink.output(stream, self._streams[stream].feed(data))
 
-    def ended(self, children: Sequence[EndedChild]) -> None:
-        self._sink.ended(children)
+    def processes_ended(self, children: Sequence[EndedChild]) -> None:
+        self._sink.processes_ended(children)
 
     def end(self) -> None:
         for stream, masked in self._streams.items():
@@ -749,8 +749,8 @@ class _Behind:
     def granted(self) -> Grants:
         return self._grants
 
-    def granting(self, grants: Grants) -> AskingLauncher:
-        """For who is asked something: see `AskingLauncher`."""
+    def with_grants(self, grants: Grants) -> DescribeLauncher:
+        """For who is asked something: see `DescribeLauncher`."""
         if grants == NO_GRANTS:
             return self
         return self._sandbox._asking(Grants(network=grants.network, env=grants.env, read=grants.read))

@@ -27,8 +27,8 @@ class LayeredProgram:
     async def begin_call(self) -> None:
         await self._session.begin_call()
 
-    async def ended(self) -> Exit:
-        return await self._session.ended()
+    async def wait(self) -> Exit:
+        return await self._session.wait()
 
     async def end(self) -> None:
         await self._session.end()
@@ -38,7 +38,7 @@ class LayeredProgram:
         problem = said.get("problem")
         return [*([problem] if problem else []), *said.get("holders", ())]
 
-    async def go_on(self, layer: Layer) -> None:
+    async def resume(self, layer: Layer) -> None:
         work = f"work-{os.urandom(8).hex()}"
         told = {"name": layer.name, "options": layer.options, "upper": layer.upper, "lowers": [], "work": work}
         said = await self._session.order({"do": "turn", "layer": told, "view": layer.view is not None})

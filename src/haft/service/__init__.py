@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from haft.sources.amp_toolbox import PROJECT
     from haft.sources.skills import Activations, Skill, Skills, lies_in, server_names
     from haft.storage import Filter, StateHome, default_home
-    from haft.toolsets import Discovery, TemplateEnvironments, Updated, fill_catalogue, looking_launcher
+    from haft.toolsets import Discovery, TemplateEnvironments, Updated, fill_catalogue, probe_launcher
 
 __getattr__ = face(
     __name__,
@@ -106,6 +106,6 @@ __getattr__ = face(
         "haft.sources.amp_toolbox": "PROJECT",
         "haft.sources.skills": "Activations Skill Skills lies_in server_names",
         "haft.storage": "Filter StateHome default_home",
-        "haft.toolsets": "Discovery TemplateEnvironments Updated fill_catalogue looking_launcher",
+        "haft.toolsets": "Discovery TemplateEnvironments Updated fill_catalogue probe_launcher",
     },
 )

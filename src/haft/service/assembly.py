@@ -80,7 +80,7 @@ class Host:
         self.discovery.configure(self.config)
         self.catalogue = Catalogue(lambda spec: enablement.why_not(spec.name, spec.kind), self.discovery.why_inactive)
         self.directory = working_directory(self.config, self.workspace)
-        self.disk = CatalogueRefresher(self.discovery, self.catalogue, lambda: self.sandbox.asking_launcher())
+        self.disk = CatalogueRefresher(self.discovery, self.catalogue, lambda: self.sandbox.describe_launcher())
         self.principal = this_user().acting(who or None, thread)
         self._is_named = bool(self.principal.thread)
         if not self._is_named:

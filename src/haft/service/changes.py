@@ -227,7 +227,7 @@ def rows_for(
             raise BadUsage(f"nothing of thread {thread} is there to undo")
     if not runs and thread is None:
         if direction == "redo":
-            raise BadUsage("`redo` needs the run that was undone", hint="`haft log` shows the runs there are")
+            raise BadUsage("`redo` needs the run that was undone", hint="`haft log` lists the runs")
         last = ledger.last(workspace, who)
         if last is None:
             raise BadUsage(f"there is nothing left to undo in {workspace} for {who}")

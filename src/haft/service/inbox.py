@@ -16,15 +16,15 @@ from typing import Any
 from haft.audit import Redactor, Trail, secret_values
 from haft.contracts import (
     NO_GRANTS,
-    Allowable,
     BadUsage,
     Conflict,
     Grants,
     HaftError,
     Principal,
+    RuleOffer,
     grants_from,
     iso_time,
-    with_names_of_today,
+    with_current_names,
 )
 from haft.policy import Answered, Inbox, Memory, Waiting, with_variables
 from haft.storage import StateHome, open_stores
@@ -135,7 +135,7 @@ class InboxFacade:
         if waiting.tried or not given.approved:
             self._inbox.end(waiting.id, "taken")
         if given.approved and given.scope != "once":
-            offered = Allowable(**waiting.shown["toAllow"][given.allow])
+            offered = RuleOffer(**waiting.shown["toAllow"][given.allow])
             rule = with_variables(offered, grants_from(given.grants).env).rule
             thread = waiting.thread if given.scope == "thread" else None
             memory = Memory(self._connection, waiting.workspace)
@@ -197,7 +197,7 @@ class InboxFacade:
 
 def to_json(waiting: Waiting) -> dict[str, Any]:
     """As `haft inbox --json` prints it."""
-    shown = with_names_of_today(waiting.shown)
+    shown = with_current_names(waiting.shown)
     return {
         "id": waiting.id,
         "run": waiting.run,

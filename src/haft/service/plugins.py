@@ -20,7 +20,7 @@ from haft.toolsets import (
     PythonPluginSource,
     Standing,
     Updated,
-    looking_launcher,
+    probe_launcher,
 )
 
 ProgressCallback = Callable[[int, int], None]
@@ -134,7 +134,7 @@ class PluginsFacade:
         for source in self._sources:
             catalogue.take(source.name, source.find())
         if any(source.is_incomplete for source in self._sources):
-            with looking_launcher(self._workspace, self._home, self._config) as launcher:
+            with probe_launcher(self._workspace, self._home, self._config) as launcher:
                 for source in self._sources:
                     found = await source.refresh(launcher, told)
                     if found is not None:

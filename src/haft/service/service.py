@@ -273,7 +273,7 @@ class ToolService:
 
         return PreviewContext(
             self._host.root,
-            self._host.sandbox.asking_launcher(),
+            self._host.sandbox.describe_launcher(),
             self.config.limits,
             principal=self.principal,
             cwd=self._host.directory,

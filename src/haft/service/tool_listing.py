@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from haft.config import is_configured, load_config
-from haft.contracts import Found, Listing, ToolSpec, clean_tool_name
+from haft.contracts import DiscoveredTool, Listing, ToolSpec, clean_tool_name
 from haft.registry import Catalogue
 from haft.sources.amp_toolbox import PREFIX
 from haft.storage import StateHome
@@ -46,18 +46,18 @@ class ListedTools:
         """Ask every file that is new what it is."""
         import asyncio
 
-        from haft.toolsets import looking_launcher
+        from haft.toolsets import probe_launcher
 
-        with looking_launcher(self._workspace, self._home, self.config) as launcher:
+        with probe_launcher(self._workspace, self._home, self.config) as launcher:
             asyncio.run(self.discovery.renew(self.catalogue, launcher, told))
 
-    def ask_one(self, path: str) -> Found:
+    def ask_one(self, path: str) -> DiscoveredTool:
         """Ask one file what it is, wherever it lies."""
         import asyncio
 
-        from haft.toolsets import looking_launcher
+        from haft.toolsets import probe_launcher
 
-        with looking_launcher(self._workspace, self._home) as launcher:
+        with probe_launcher(self._workspace, self._home) as launcher:
             return asyncio.run(self.discovery.at(path, launcher))
 
     def listings(self, thread: str | None = None) -> list[Listing]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from haft.contracts import Command, EndedChild, HaftError, Launcher, MachineError, Stream, failure_line
+from haft.contracts import Command, EndedChild, HaftError, Launcher, MachineError, Stream, error_or_last_line
 
 DESCRIBE_SECONDS: Final = 5.0
 MAX_STDOUT: Final = 1_000_000
@@ -57,7 +57,7 @@ class _OutputCollector:
             self.too_much.set()
         kept += data[: max(0, MAX_STDOUT - len(kept))]
 
-    def ended(self, children: Sequence[EndedChild]) -> None:
+    def processes_ended(self, children: Sequence[EndedChild]) -> None:
         self.left_processes += [child.command for child in children]
 
 
@@ -65,7 +65,7 @@ async def run_briefly(command: Command, launcher: Launcher, *, seconds: float = 
     """Run a program until it ends, until the deadline, or until it has printed too much."""
     collector = _OutputCollector()
     begun = time.monotonic()
-    running = asyncio.ensure_future(launcher.run(replace(command, hurried=True), collector))
+    running = asyncio.ensure_future(launcher.run(replace(command, kill_at_once=True), collector))
     flooded = asyncio.ensure_future(collector.too_much.wait())
     try:
         await asyncio.wait((running, flooded), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -100,4 +100,4 @@ async def run_briefly(command: Command, launcher: Launcher, *, seconds: float = 
 
 def stderr_summary(stderr: bytes) -> str:
     """The line of stderr that names the cause of a failure."""
-    return failure_line(stderr.decode("utf-8", "replace"))
+    return error_or_last_line(stderr.decode("utf-8", "replace"))

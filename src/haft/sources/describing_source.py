@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-from haft.contracts import AskingLauncher, Definitions, Found, Grants, Provenance, State, ToolSpec
+from haft.contracts import Definitions, DescribeLauncher, DiscoveredTool, Grants, Provenance, State, ToolSpec
 from haft.sources.dependency_state import dependency_state
 from haft.sources.description_cache import (
     NO_SANDBOX,
@@ -88,18 +88,18 @@ class DescribingSource(ToolSource, Generic[P]):
         return True
 
     @abstractmethod
-    async def describe(self, file: P, launcher: AskingLauncher, seconds: float) -> CacheEntry:
+    async def describe(self, file: P, launcher: DescribeLauncher, seconds: float) -> CacheEntry:
         """Run one file to get its description."""
 
     @abstractmethod
-    def tools_of(self, file: P, known: Mapping[str, Any]) -> Iterator[Found]:
+    def tools_of(self, file: P, known: Mapping[str, Any]) -> Iterator[DiscoveredTool]:
         """The tools of a file that is described."""
 
     @abstractmethod
     def undescribed_spec(self, file: P, known: Mapping[str, Any]) -> ToolSpec:
         """The spec of a file without a description. `known` may have the name from an earlier description."""
 
-    def find(self) -> Iterable[Found]:
+    def find(self) -> Iterable[DiscoveredTool]:
         self.scan()
         return list(self.found())
 
@@ -108,8 +108,8 @@ class DescribingSource(ToolSource, Generic[P]):
         return bool(self.undescribed())
 
     async def refresh(
-        self, launcher: AskingLauncher, progress: ProgressCallback, *, retry_name: str | None = None
-    ) -> Iterable[Found] | None:
+        self, launcher: DescribeLauncher, progress: ProgressCallback, *, retry_name: str | None = None
+    ) -> Iterable[DiscoveredTool] | None:
         import asyncio
 
         has_changed = await asyncio.to_thread(self.scan)
@@ -157,7 +157,7 @@ class DescribingSource(ToolSource, Generic[P]):
 
     async def describe_files(
         self,
-        launcher: AskingLauncher,
+        launcher: DescribeLauncher,
         progress: ProgressCallback = lambda _done, _all: None,
         *,
         skip: frozenset[str] = frozenset(),
@@ -168,24 +168,26 @@ class DescribingSource(ToolSource, Generic[P]):
         if wanted:
             await self._cache.describe_many(wanted, self._seen, self.describe, launcher, progress)
 
-    def found(self) -> Iterator[Found]:
+    def found(self) -> Iterator[DiscoveredTool]:
         """Every tool of every file; for a file without tools, the reason."""
         self._has_failures = False
         for each in self._seen:
             if (why_not := self.why_not(each)) is not None:
-                yield Found(self.undescribed_spec(each, {}), None, *why_not)
+                yield DiscoveredTool(self.undescribed_spec(each, {}), None, *why_not)
             else:
                 yield from self.found_in(each, self._cache.get(each))
 
-    def found_in(self, each: P, known: Mapping[str, Any]) -> Iterator[Found]:
+    def found_in(self, each: P, known: Mapping[str, Any]) -> Iterator[DiscoveredTool]:
         """The tools of one file, by its cache entry."""
         if known.get("identity") != each.identity:
             why = NO_SANDBOX if each.provenance in self._skipped else NOT_DESCRIBED
-            yield Found(self.undescribed_spec(each, known), None, "broken", why)
+            yield DiscoveredTool(self.undescribed_spec(each, known), None, "broken", why)
         elif "problem" in known:
             self._has_failures = True
             state: State = "needs-config" if known.get("needsConfig") else "broken"
-            yield Found(self.undescribed_spec(each, known), None, state, self.shown_problem(each, known["problem"]))
+            yield DiscoveredTool(
+                self.undescribed_spec(each, known), None, state, self.shown_problem(each, known["problem"])
+            )
         else:
             yield from self.tools_of(each, known)
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
-from haft.contracts import NO_GRANTS, AskingLauncher, Definitions, Grants, Provenance
+from haft.contracts import NO_GRANTS, Definitions, DescribeLauncher, Grants, Provenance
 from haft.sources.port import ProgressCallback
 from haft.values import dataclass
 
@@ -55,7 +55,7 @@ class Describable(Protocol):
 
 A = TypeVar("A", bound=Describable)
 
-DescribeFile = Callable[[A, AskingLauncher, float], Awaitable[CacheEntry]]
+DescribeFile = Callable[[A, DescribeLauncher, float], Awaitable[CacheEntry]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,16 +139,16 @@ class DescriptionCache:
         self._definitions.save(group, kept)
 
     async def describe_one(
-        self, file: A, describe: DescribeFile[A], launcher: AskingLauncher, seconds: float, extra: Grants = NO_GRANTS
+        self, file: A, describe: DescribeFile[A], launcher: DescribeLauncher, seconds: float, extra: Grants = NO_GRANTS
     ) -> CacheEntry:
         """Describe one file with the grants that a rule gives to the tool of its last name. If the file then gives
         another name, that answer is dropped, and the file is described again without these grants. The file has the
         grants in `extra` in both cases."""
         grants = self._granted(file, self.get(file))
-        without = launcher if extra == NO_GRANTS else launcher.granting(extra)
+        without = launcher if extra == NO_GRANTS else launcher.with_grants(extra)
         if grants == NO_GRANTS:
             return await describe(file, without, seconds)
-        known = await describe(file, launcher.granting(extra | grants), seconds)
+        known = await describe(file, launcher.with_grants(extra | grants), seconds)
         if "problem" in known or self._granted(file, known) == grants:
             return {**known, "granted": _grant_names(grants)}
         return {**await describe(file, without, seconds), "refused": _grant_names(grants)}
@@ -158,14 +158,14 @@ class DescriptionCache:
         wanted: Sequence[A],
         every: Iterable[A],
         describe: DescribeFile[A],
-        launcher: AskingLauncher,
+        launcher: DescribeLauncher,
         progress: ProgressCallback,
     ) -> None:
         """Describe the files in `wanted` and keep their entries. `every` are all files that exist: entries of others
         are dropped."""
         around = {file.key: self._dependencies(file) for file in wanted}
 
-        async def granted(file: A, launcher: AskingLauncher, seconds: float) -> CacheEntry:
+        async def granted(file: A, launcher: DescribeLauncher, seconds: float) -> CacheEntry:
             return await self.describe_one(file, describe, launcher, seconds)
 
         answers = await describe_all(wanted, granted, launcher, progress)
@@ -193,7 +193,7 @@ def _grant_names(grants: Grants) -> dict[str, Any] | None:
 async def describe_all(
     wanted: Sequence[A],
     describe: DescribeFile[A],
-    launcher: AskingLauncher,
+    launcher: DescribeLauncher,
     progress: ProgressCallback = lambda _done, _all: None,
 ) -> dict[str, CacheEntry]:
     """The new entry of each file, by its key. Describes many files at once, within one deadline: a file without an

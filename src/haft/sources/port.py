@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from haft.contracts import NO_SECRETS, AskingLauncher, Definitions, Found, Grants, Listing, Secrets, ToolSpec
+from haft.contracts import NO_SECRETS, Definitions, DescribeLauncher, DiscoveredTool, Grants, Listing, Secrets, ToolSpec
 from haft.values import dataclass
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class ToolSource(Protocol):
     codes: Sequence[Code] = ()
     """The codes that only the check of this format finds."""
 
-    def find(self) -> Iterable[Found]:
+    def find(self) -> Iterable[DiscoveredTool]:
         """Look for tools. Returns every tool that is known by now, or why there is none. Starts nothing."""
         ...
 
@@ -93,8 +93,8 @@ class ToolSource(Protocol):
         return False
 
     async def refresh(
-        self, launcher: AskingLauncher, progress: ProgressCallback, *, retry_name: str | None = None
-    ) -> Iterable[Found] | None:
+        self, launcher: DescribeLauncher, progress: ProgressCallback, *, retry_name: str | None = None
+    ) -> Iterable[DiscoveredTool] | None:
         """Look again, and describe tools that are not described yet. Returns the tools; None if nothing changed. A tool
         that is listed as `retry_name` and whose description failed is described again. A source that waits for others
         must limit its waiting, and await the host's `renew` when they answer later."""
@@ -118,7 +118,7 @@ class ToolSource(Protocol):
         """Whether the file or folder at a path has this format, without running it."""
         return False
 
-    async def load(self, path: str, launcher: AskingLauncher, grants: Grants) -> Found | None:
+    async def load(self, path: str, launcher: DescribeLauncher, grants: Grants) -> DiscoveredTool | None:
         """The tool at a path that it recognizes, described anew with `grants`, which the caller gives. None if tools of
         this format cannot be called by path. Raises `BadUsage` if the tool is broken."""
         return None
@@ -131,7 +131,7 @@ class ToolSource(Protocol):
         """Whether the file of a found tool is checked; otherwise only its definition is."""
         return False
 
-    async def check(self, target: Target, launcher: AskingLauncher, reserved: Collection[str]) -> Sequence[Report]:
+    async def check(self, target: Target, launcher: DescribeLauncher, reserved: Collection[str]) -> Sequence[Report]:
         """Check a target. `reserved` are the parameter names that options of the command line hide."""
         return ()
 

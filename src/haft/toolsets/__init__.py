@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from haft.toolsets.fetching import Standing, Updated
     from haft.toolsets.formats import Host
     from haft.toolsets.plugins import BashPluginSource, ConfiguredPlugins, PythonPluginSource
-    from haft.toolsets.probe import looking_launcher
+    from haft.toolsets.probe import probe_launcher
     from haft.toolsets.sessions import Sessions
 
 __getattr__ = face(
@@ -32,7 +32,7 @@ __getattr__ = face(
         "fetching": "Standing Updated",
         "formats": "Host",
         "catalogue_refresher": "CatalogueRefresher",
-        "probe": "looking_launcher",
+        "probe": "probe_launcher",
         "plugins": "BashPluginSource ConfiguredPlugins PythonPluginSource",
         "sessions": "Sessions",
     },

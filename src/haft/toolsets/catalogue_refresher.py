@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Final, Never
 
-from haft.contracts import NO_GRANTS, AskingLauncher, BadUsage, Grants, Listing
+from haft.contracts import NO_GRANTS, BadUsage, DescribeLauncher, Grants, Listing
 from haft.registry import Catalogue
 from haft.toolsets.discovery import Discovery
 
@@ -31,7 +31,7 @@ _log = logging.getLogger("haft")
 class CatalogueRefresher:
     """One for each service. `launcher` makes what asks tools what they are."""
 
-    def __init__(self, discovery: Discovery, catalogue: Catalogue, launcher: Callable[[], AskingLauncher]) -> None:
+    def __init__(self, discovery: Discovery, catalogue: Catalogue, launcher: Callable[[], DescribeLauncher]) -> None:
         self._discovery = discovery
         self._catalogue = catalogue
         self._launcher = launcher

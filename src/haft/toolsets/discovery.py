@@ -16,9 +16,9 @@ from haft.config import load_config
 from haft.contracts import (
     NO_GRANTS,
     NO_SECRETS,
-    AskingLauncher,
     BadUsage,
-    Found,
+    DescribeLauncher,
+    DiscoveredTool,
     Grants,
     HaftError,
     Kind,
@@ -135,7 +135,7 @@ class Discovery:
     async def renew(
         self,
         catalogue: Catalogue,
-        launcher: AskingLauncher,
+        launcher: DescribeLauncher,
         told: ProgressCallback = lambda _done, _all: None,
         *,
         retry_name: str | None = None,
@@ -227,7 +227,7 @@ class Discovery:
         wanted = os.path.realpath(directory)
         return any(os.path.realpath(place) == wanted for place in self.source(name).places())
 
-    async def at(self, path: str, launcher: AskingLauncher, grants: Grants = NO_GRANTS) -> Found:
+    async def at(self, path: str, launcher: DescribeLauncher, grants: Grants = NO_GRANTS) -> DiscoveredTool:
         """The tool at a path, wherever it lies, asked anew, with what a rule or whoever names it grants."""
         path = os.path.abspath(os.path.expanduser(path))
         if not os.path.lexists(path):
@@ -246,7 +246,7 @@ class Discovery:
                 await source.close()
         self._host.close()
 
-    def _needing(self, unset: Unset) -> Found | None:
+    def _needing(self, unset: Unset) -> DiscoveredTool | None:
         """A tool that there would be if a variable were set."""
         one = next((one for one in self._formats.values() if one.each == unset.setting), None)
         if one is None:
@@ -254,7 +254,7 @@ class Discovery:
         name = clean_tool_name(os.path.splitext(os.path.basename(unset.entry))[0])
         schema = {"type": "object", "properties": {}}
         spec = ToolSpec(name, cast(Kind, one.name), "", schema, origin=unset.source, provenance="user")
-        return Found(spec, None, "needs-config", unset.sentence())
+        return DiscoveredTool(spec, None, "needs-config", unset.sentence())
 
 
 @contextlib.contextmanager

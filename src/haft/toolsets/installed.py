@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from haft.contracts import AskingLauncher, Found, ToolSpec
+from haft.contracts import DescribeLauncher, DiscoveredTool, ToolSpec
 from haft.sources import SourceHost, Target, ToolSource
 from haft.toolsets.entry_points import packages_offer_tools
 
@@ -23,20 +23,22 @@ class InstalledTools(ToolSource):
     name = "python"
 
     def __init__(self, _host: SourceHost) -> None:
-        self._found: list[Found] | None = None
+        self._found: list[DiscoveredTool] | None = None
 
-    def find(self) -> Iterable[Found]:
+    def find(self) -> Iterable[DiscoveredTool]:
         if self._found is None:
             self._found = []
             if packages_offer_tools():
                 from haft.sources.python import installed_tools
 
                 tools, broken = installed_tools()
-                self._found = [Found(tool.spec, tool) for tool in tools]
-                self._found += [Found(one.spec, None, "broken", one.reason) for one in broken]
+                self._found = [DiscoveredTool(tool.spec, tool) for tool in tools]
+                self._found += [DiscoveredTool(one.spec, None, "broken", one.reason) for one in broken]
         return self._found
 
-    async def refresh(self, launcher: AskingLauncher, told: ProgressCallback, *, retry_name: str | None = None) -> None:
+    async def refresh(
+        self, launcher: DescribeLauncher, told: ProgressCallback, *, retry_name: str | None = None
+    ) -> None:
         return None
 
     def recognizes(self, path: str) -> bool:
@@ -48,7 +50,7 @@ class InstalledTools(ToolSource):
         inspected = inspect_file(path)
         return not isinstance(inspected, Finding) and is_python_tools(inspected)
 
-    async def check(self, target: Target, launcher: AskingLauncher, reserved: Collection[str]) -> Sequence[Report]:
+    async def check(self, target: Target, launcher: DescribeLauncher, reserved: Collection[str]) -> Sequence[Report]:
         from haft.sources.python import check_python
 
         return check_python(target.path, reserved)

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from haft.contracts import AskingLauncher, BadConfig, Found, HaftError, Listing, ToolSpec, clean_tool_name
+from haft.contracts import BadConfig, DescribeLauncher, DiscoveredTool, HaftError, Listing, ToolSpec, clean_tool_name
 from haft.registry import Catalogue
 from haft.sources.amp_toolbox import Export
 
@@ -22,7 +22,7 @@ class Elsewhere(Protocol):
 
     def is_current(self, listing: Listing) -> bool: ...
 
-    async def renew(self, catalogue: Catalogue, launcher: AskingLauncher) -> None: ...
+    async def renew(self, catalogue: Catalogue, launcher: DescribeLauncher) -> None: ...
 
     async def close(self) -> None: ...
 
@@ -40,20 +40,20 @@ class Origins:
         self._opened = opened
         self._others: dict[str, tuple[Elsewhere, Catalogue]] = {}
 
-    def __call__(self, export: Export) -> Found:
+    def __call__(self, export: Export) -> DiscoveredTool:
         try:
             catalogue = self._here() if export.workspace is None else self._other(export.workspace)[1]
             tool = None if catalogue is None else catalogue.peek(export.name)
             listings = [] if catalogue is None else catalogue.listings(all=True)
             listing = next((one for one in listings if one.spec.name == export.name), None)
             if listing is not None and not listing.enabled:
-                return Found(listing.spec, None, listing.state, listing.reason)
+                return DiscoveredTool(listing.spec, None, listing.state, listing.reason)
         except (HaftError, OSError) as error:
             return _missing(export, error.message if isinstance(error, HaftError) else str(error))
         if tool is None:
             where = f" in {export.workspace}" if export.workspace is not None else ""
             return _missing(export, f"there is no tool `{export.name}`{where} any more: export it again")
-        return Found(tool.spec, tool)
+        return DiscoveredTool(tool.spec, tool)
 
     def is_current(self, export: Mapping[str, str | None]) -> bool:
         """Whether a tool is still what it was when it was last looked at."""
@@ -64,7 +64,7 @@ class Origins:
         listing = catalogue.listing(name or "")
         return listing is not None and discovery.is_current(listing)
 
-    async def renew(self, launcher: AskingLauncher) -> bool:
+    async def renew(self, launcher: DescribeLauncher) -> bool:
         """Look again at what other workspaces have; whether that is anything else."""
         before = [catalogue.version for _discovery, catalogue in self._others.values()]
         self.are_unasked = False
@@ -87,7 +87,7 @@ class Origins:
         return known
 
 
-def _missing(export: Export, why: str) -> Found:
+def _missing(export: Export, why: str) -> DiscoveredTool:
     spec = ToolSpec(
         name=clean_tool_name(export.name),
         kind="amp-toolbox",
@@ -96,4 +96,4 @@ def _missing(export: Export, why: str) -> Found:
         provenance="user",
         hosting="per-call",
     )
-    return Found(spec, None, "broken", why)
+    return DiscoveredTool(spec, None, "broken", why)

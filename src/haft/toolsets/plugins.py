@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from haft.config import Config
-from haft.contracts import AskingLauncher, BadUsage, Found, Grants, Provenance, ToolSpec
+from haft.contracts import BadUsage, DescribeLauncher, DiscoveredTool, Grants, Provenance, ToolSpec
 from haft.files import leads_inside
 from haft.sources import Target
 from haft.sources.bash_plugin import (
@@ -146,8 +146,8 @@ class BashPluginSource(BashPlugins):
         return bool(self.plugins.unfetched()) or super().is_incomplete
 
     async def refresh(
-        self, launcher: AskingLauncher, told: ProgressCallback, *, retry_name: str | None = None
-    ) -> Iterable[Found] | None:
+        self, launcher: DescribeLauncher, told: ProgressCallback, *, retry_name: str | None = None
+    ) -> Iterable[DiscoveredTool] | None:
         if self.fetches and (wanted := self.plugins.unfetched()):
             assert self.plugins.fetching is not None
             await self.plugins.fetching.fetch(wanted, told)
@@ -172,7 +172,7 @@ class BashPluginSource(BashPlugins):
             return os.path.lexists(os.path.join(path, DESCRIPTOR))
         return is_bash_plugin(script(path).encode())
 
-    async def load(self, path: str, launcher: AskingLauncher, grants: Grants) -> Found | None:
+    async def load(self, path: str, launcher: DescribeLauncher, grants: Grants) -> DiscoveredTool | None:
         """Whoever names a file here allows it."""
         from haft.sources import DESCRIBE_SECONDS
 
@@ -182,7 +182,7 @@ class BashPluginSource(BashPlugins):
         reference = PluginReference(f"bash:{path}", "the command line", "bash", path=path, is_file=True)
         (file,) = files_of(reference, path, "workspace" if inside else "user", None)
         if file.problem is None:
-            known = await self.describe(file, launcher.granting(grants), DESCRIBE_SECONDS)
+            known = await self.describe(file, launcher.with_grants(grants), DESCRIBE_SECONDS)
         else:
             known = {"problem": file.problem}
         if "problem" in known:
@@ -198,7 +198,7 @@ class BashPluginSource(BashPlugins):
     def is_checked_at_origin(self, spec: ToolSpec) -> bool:
         return os.path.isfile(spec.origin)
 
-    async def check(self, target: Target, launcher: AskingLauncher, reserved: Collection[str]) -> Sequence[Report]:
+    async def check(self, target: Target, launcher: DescribeLauncher, reserved: Collection[str]) -> Sequence[Report]:
         from haft.sources.bash_plugin import check_plugin
 
         report = await check_plugin(target.path, launcher, reserved)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from haft.config import load_config
-from haft.contracts import AskingLauncher
+from haft.contracts import DescribeLauncher
 from haft.files import Root
 from haft.sandbox import Sandbox
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def looking_launcher(workspace: str, home: StateHome, config: Config | None = None) -> Iterator[AskingLauncher]:
+def probe_launcher(workspace: str, home: StateHome, config: Config | None = None) -> Iterator[DescribeLauncher]:
     """What starts programs that may write nothing and reach nobody. Their processes end with the block."""
     config = config or load_config(workspace, os.environ, trust_home=home.path)
     root = Root(workspace)
     home.prepare()
     sandbox = Sandbox(workspace, home.path, os.environ, root.open_directory, config.limits, config.sandbox_mode)
     try:
-        yield sandbox.asking_launcher()
+        yield sandbox.describe_launcher()
     finally:
         sandbox.close()

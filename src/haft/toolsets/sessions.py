@@ -48,7 +48,7 @@ class Sessions:
 
     async def start(self, command: Command, sink: OutputSink, grants: Grants = NO_GRANTS) -> Session:
         kept = _Kept()
-        kept.owned = await OwnerTask.open(self._kept(kept, command, sink, grants), lambda session: session.ended())
+        kept.owned = await OwnerTask.open(self._kept(kept, command, sink, grants), lambda session: session.wait())
         return kept
 
     @contextlib.asynccontextmanager
@@ -111,8 +111,8 @@ class _Kept:
     async def begin_call(self) -> None:
         await self.owned.value.begin_call()
 
-    async def ended(self) -> Exit:
-        return await self.owned.value.ended()
+    async def wait(self) -> Exit:
+        return await self.owned.value.wait()
 
     async def end(self) -> None:
         await self.owned.value.end()

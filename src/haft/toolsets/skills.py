@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from haft.contracts import AskingLauncher, Found
+from haft.contracts import DescribeLauncher, DiscoveredTool
 from haft.sources import Target, ToolSource
 from haft.sources.skills import SKILL_FILE, TOOL_FOLDERS, SkillTool
 from haft.toolsets.formats import Host
@@ -25,12 +25,12 @@ class SkillSource(ToolSource):
         self._skills = host.skills
         self._tool = SkillTool(host.skills, host.activations, lambda: host.renew(), host.listed)
 
-    def find(self) -> Iterable[Found]:
-        return [Found(self._tool.spec, self._tool)]
+    def find(self) -> Iterable[DiscoveredTool]:
+        return [DiscoveredTool(self._tool.spec, self._tool)]
 
     async def refresh(
-        self, launcher: AskingLauncher, told: ProgressCallback, *, retry_name: str | None = None
-    ) -> Iterable[Found]:
+        self, launcher: DescribeLauncher, told: ProgressCallback, *, retry_name: str | None = None
+    ) -> Iterable[DiscoveredTool]:
         import asyncio
 
         await asyncio.to_thread(self._skills.found)
@@ -47,7 +47,7 @@ class SkillSource(ToolSource):
         inner = (os.path.join(path, name) for name in TOOL_FOLDERS)
         yield Target(path, self.name, holds=tuple(each for each in inner if os.path.isdir(each)))
 
-    async def check(self, target: Target, launcher: AskingLauncher, reserved: Collection[str]) -> Sequence[Report]:
+    async def check(self, target: Target, launcher: DescribeLauncher, reserved: Collection[str]) -> Sequence[Report]:
         from haft.sources.skills import check_skill
 
         return [check_skill(target.path)]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from haft.config import UNSET, Config
-from haft.contracts import AskingLauncher, BadUsage, Environment, Environments, Found, Grants, Provenance
+from haft.contracts import BadUsage, DescribeLauncher, DiscoveredTool, Environment, Environments, Grants, Provenance
 from haft.files import lies_inside
 from haft.sources import Target
 from haft.sources.agent_studio import ENTRY, ENVIRONMENT, HASH_FILE, ConfiguredInstance, TemplateDirectory, Templates
@@ -46,7 +46,7 @@ class TemplateSource(Templates):
     def targets(self, path: str) -> Iterator[Target]:
         yield Target(_folder(path), self.name)
 
-    async def load(self, path: str, launcher: AskingLauncher, grants: Grants) -> Found:
+    async def load(self, path: str, launcher: DescribeLauncher, grants: Grants) -> DiscoveredTool:
         """The template in a folder that a person named, as it is configured or else with its defaults."""
         folder = _folder(path)
         place = self.place(folder, "the command line")
@@ -106,8 +106,8 @@ class _OnUse(Environments):
     def current(self, folder: str) -> Environment | None:
         return self._real().current(folder)
 
-    async def prepared(self, folder: str, told: Any = lambda _line: None, *, may_build: bool = False) -> Environment:
-        return await self._real().prepared(folder, told, may_build=may_build)
+    async def prepare(self, folder: str, told: Any = lambda _line: None, *, may_build: bool = False) -> Environment:
+        return await self._real().prepare(folder, told, may_build=may_build)
 
     def allow_build(self, folder: str, requirements: str) -> None:
         self._real().allow_build(folder, requirements)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from haft.contracts import AskingLauncher, BadUsage, Found, Grants, ToolSpec
+from haft.contracts import BadUsage, DescribeLauncher, DiscoveredTool, Grants, ToolSpec
 from haft.files import leads_inside
 from haft.sources.amp_toolbox import (
     Candidate,
@@ -67,8 +67,8 @@ class ToolboxSource(Toolboxes):
         return super().is_incomplete or (self._origins_of is not None and self._origins_of.are_unasked)
 
     async def refresh(
-        self, launcher: AskingLauncher, told: ProgressCallback, *, retry_name: str | None = None
-    ) -> Iterable[Found] | None:
+        self, launcher: DescribeLauncher, told: ProgressCallback, *, retry_name: str | None = None
+    ) -> Iterable[DiscoveredTool] | None:
         are_others = self._origins_of is not None and await self._origins_of.renew(launcher)
         found = await super().refresh(launcher, told, retry_name=retry_name)
         return list(self.found()) if are_others else found
@@ -85,7 +85,7 @@ class ToolboxSource(Toolboxes):
     def recognizes(self, path: str) -> bool:
         return not os.path.isdir(path)
 
-    async def load(self, path: str, launcher: AskingLauncher, grants: Grants) -> Found:
+    async def load(self, path: str, launcher: DescribeLauncher, grants: Grants) -> DiscoveredTool:
         from haft.sources.amp_toolbox import export_at, exported_tool
 
         each = self._candidate(path)
@@ -108,13 +108,13 @@ class ToolboxSource(Toolboxes):
     def is_checked_at_origin(self, spec: ToolSpec) -> bool:
         return os.path.isfile(spec.origin)
 
-    async def check(self, target: Target, launcher: AskingLauncher, reserved: Collection[str]) -> Sequence[Report]:
+    async def check(self, target: Target, launcher: DescribeLauncher, reserved: Collection[str]) -> Sequence[Report]:
         from haft.sources.amp_toolbox import check_executable
 
         each = self._candidate(os.path.abspath(target.path))
         if self._host.settings.get("permissions"):
             self.scan()  # Another file may have the name that a rule speaks of.
-            launcher = launcher.granting(self.granted_to(each))
+            launcher = launcher.with_grants(self.granted_to(each))
         report = await check_executable(target.path, launcher, reserved, folder=target.folder, within=target.within)
         self.forget_failure(each)
         if report.has("separator-unclear") and self._separator_is_set(report.name or "", each):
@@ -137,7 +137,7 @@ class ToolboxSource(Toolboxes):
         if self._origins_of is not None:
             await self._origins_of.close()
 
-    def _origin(self, export: Export) -> Found:
+    def _origin(self, export: Export) -> DiscoveredTool:
         """The tool that an executable stands for."""
         if self._origins_of is None:
             from haft.toolsets.origins import Origins

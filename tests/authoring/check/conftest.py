@@ -6,7 +6,7 @@ import os
 import pytest
 
 from haft.authoring.check import check_targets, targets_of
-from haft.service import looking_launcher
+from haft.service import probe_launcher
 from haft.storage import StateHome
 from haft.toolsets.discovery import Discovery
 
@@ -28,7 +28,7 @@ def check_all(tmp_path_factory):
     workspace.mkdir()
 
     home = StateHome(str(place / "state"))
-    with looking_launcher(str(workspace), home) as launcher:
+    with probe_launcher(str(workspace), home) as launcher:
 
         def check(*paths):
             sources = Discovery(str(workspace), home, os.environ).every_source()

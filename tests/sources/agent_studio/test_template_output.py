@@ -28,7 +28,7 @@ class Context:
     def aside(self, data: bytes, _stream="stderr") -> None:
         self.beside += data
 
-    def ended(self, _children) -> None: ...
+    def processes_ended(self, _children) -> None: ...
 
 
 def heard(parts, key="tool_output"):

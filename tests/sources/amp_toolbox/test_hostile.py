@@ -8,7 +8,7 @@ import resource
 import pytest
 
 from haft.registry import Catalogue
-from haft.service import looking_launcher
+from haft.service import probe_launcher
 from haft.sources.description_cache import NOT_DESCRIBED
 from haft.storage import StateHome
 from haft.toolsets.discovery import Discovery
@@ -49,7 +49,7 @@ def test_three_hundred_tools_of_which_two_dozen_are_hostile(tmp_path, left_of, e
     forever = f"1000.{os.urandom(4).hex().translate(str.maketrans('abcdef', '123456'))}"
     names = hostile.fill(str(workspace / ".agents/tools"), GOOD, forever=forever)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with looking_launcher(str(workspace), home) as launcher:
+    with probe_launcher(str(workspace), home) as launcher:
         first = listed(workspace, home, launcher)
         eventually(lambda: not left_of(forever), what="everything that was started has ended, while the sandbox stands")
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
@@ -90,7 +90,7 @@ def test_a_tool_that_was_changed_is_asked_again_and_no_other(tmp_path):
             asked.append(os.path.basename(command.argv[0]))
             return await self._launcher.run(command, sink)
 
-    with looking_launcher(str(workspace), home) as launcher:
+    with probe_launcher(str(workspace), home) as launcher:
         listed(workspace, home, Counting(launcher))
         assert sorted(asked) == ["good_0", "good_1", "good_2"]
         asked.clear()

@@ -14,7 +14,7 @@ import pytest
 from haft.changes import differences
 from haft.changes.commit.entry import Entry
 from haft.changes.commit.manifest import PathChange
-from haft.contracts import Conflicting
+from haft.contracts import ConflictingPath
 from haft.surfaces.cli.commands.diff import print_changes
 from haft.surfaces.cli.globals import Globals
 
@@ -37,7 +37,7 @@ class Kept:
     engine: str = "overlay"
     complete: bool = True
     reason: str | None = None
-    conflicts: tuple[Conflicting, ...] = ()
+    conflicts: tuple[ConflictingPath, ...] = ()
     more: tuple[PathChange, ...] = ()
 
     @property
@@ -129,7 +129,9 @@ def test_stat_is_coloured_on_a_terminal(capsys, monkeypatch):
 
 
 def test_json_has_the_whole_change_set(capsys):
-    kept = Kept({"x": (b"a\n", b"b\n")}, state="held", conflicts=(Conflicting("x"),), complete=False, reason="a fifo")
+    kept = Kept(
+        {"x": (b"a\n", b"b\n")}, state="held", conflicts=(ConflictingPath("x"),), complete=False, reason="a fifo"
+    )
     print_changes(kept, RUN, Globals(json=True), "patch")
     said = capsys.readouterr()
     found = json.loads(said.out)
@@ -145,7 +147,7 @@ def test_json_has_the_whole_change_set(capsys):
 
 def test_the_state_is_talk(capsys):
     kept = Kept(
-        {"x": (b"a\n", b"b\n")}, state="held", conflicts=(Conflicting("x", "r_1"),), complete=False, reason="why"
+        {"x": (b"a\n", b"b\n")}, state="held", conflicts=(ConflictingPath("x", "r_1"),), complete=False, reason="why"
     )
     print_changes(kept, RUN, Globals(), "stat")
     assert capsys.readouterr().err.splitlines() == [

@@ -32,7 +32,7 @@ from .test_shapes import fits
         (["run", "shell"], 2, "there is no command `haft run`", "did you mean `haft use`?"),
         (["search", "x"], 2, "there is no command `haft search`", "did you mean `haft tools search`?"),
         (["show"], 2, "`haft show` needs RUN", "`haft log` shows the runs"),
-        (["show", "r_none"], 2, "there is no run called `r_none`", "`haft log` shows the runs there are"),
+        (["show", "r_none"], 2, "there is no run called `r_none`", "`haft log` lists the runs"),
         (["cancel"], 2, "`haft cancel` needs a run or `--all`", "haft log"),
         (["cancel", "r_none"], 2, "there is no run called `r_none`", "`haft log`"),
         (["-w", "nowhere", "tools", "list"], 2, "the workspace nowhere is not a directory", None),

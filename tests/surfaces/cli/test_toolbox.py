@@ -368,7 +368,7 @@ def test_an_exported_tool_is_shown_in_every_form(haft, form):
     [
         (["raed_file"], "read_file"),
         (["tb__read_file"], "`tb__read_file` is exported already"),
-        (["x"], "`x` cannot be called, it is broken: [cli.x]"),
+        (["x"], "`x` cannot be called: it is broken: [cli.x]"),
     ],
 )
 def test_what_cannot_be_exported_is_said(haft, words, sentence):

@@ -77,7 +77,7 @@ def test_a_call_that_fails_names_what_its_source_reads(box):
         ("UNSET_ONE", "hint: set UNSET_ONE"),
         ("TEAM_TOKN", "hint: did you mean TEAM_TOKEN?"),
         ("A=b", "takes the name of a variable, and no value"),
-        ("A-b", "no name of a variable"),
+        ("A-b", "not a valid name of a variable"),
         ("LD_PRELOAD", "other code than their own"),
         ("PATH", "built by haft"),
         ("HAFT_HOME", "haft's own"),

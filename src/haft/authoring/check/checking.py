@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from haft.contracts import AskingLauncher
+from haft.contracts import DescribeLauncher
 from haft.sources import Target, ToolSource
 from haft.sources.checks import Report
 
@@ -26,7 +26,7 @@ MOST_AGAIN: Final = 10
 async def check_targets(
     sources: Iterable[ToolSource],
     targets: Sequence[Target],
-    launcher: AskingLauncher,
+    launcher: DescribeLauncher,
     reserved: Collection[str] = (),
 ) -> list[list[Report]]:
     """Everything, in order, each by the source of its format. A Python file may have several tools."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from haft.changes.commit.attributes import differing_names
 from haft.changes.commit.entry import Entry
-from haft.contracts import Change, Changes, ChangesState, Conflicting, Engine
+from haft.contracts import Change, Changes, ChangesState, ConflictingPath, Engine
 from haft.storage import decode, encode
 from haft.values import dataclass, field, replace
 
@@ -66,7 +66,9 @@ class Manifest:
     notes: dict[str, Any] = field(default_factory=dict)
     """What a package above wants kept with it."""
 
-    def changes(self, state: ChangesState, conflicts: Sequence[Conflicting] = (), reason: str | None = None) -> Changes:
+    def changes(
+        self, state: ChangesState, conflicts: Sequence[ConflictingPath] = (), reason: str | None = None
+    ) -> Changes:
         """As the outcome shows it."""
         sources = renames(self.entries)
         return Changes(

@@ -21,7 +21,7 @@ from haft.changes.engines.defaults import TransactionDefaults
 from haft.changes.engines.scope import Scope, stopped_result
 from haft.changes.nested_calls import CallerParts
 from haft.changes.transactions import EndAction, Owner, TransactionResult, Transactions
-from haft.contracts import Changes, Conflict, HaftError, LimitExceeded, Replaced, StorageFailed, Workspace
+from haft.contracts import Changes, Conflict, HaftError, LimitExceeded, StorageFailed, Workspace, WrittenFile
 from haft.values import replace
 
 NOT_ALL: Final = "it runs in this process, and may have changed other files by itself"
@@ -82,15 +82,15 @@ class DeclaredTransaction(TransactionDefaults):
     def seen_at(self, place: str) -> Workspace:
         return self._inner.seen_at(place)
 
-    def prepare(self, path: str, *, expect: Any = None) -> Replaced:
+    def prepare(self, path: str, *, expect: Any = None) -> WrittenFile:
         return self._inner.prepare(path, expect=expect)
 
-    def replace(self, path: str, content: bytes, *, expect: Any = None) -> Replaced:
+    def replace(self, path: str, content: bytes, *, expect: Any = None) -> WrittenFile:
         """Write a whole file, when the call is over; it is checked now whether that could be done."""
         with self._lock:
             return self._stage(path, content, expect)
 
-    def _stage(self, path: str, content: bytes, expect: Any) -> Replaced:
+    def _stage(self, path: str, content: bytes, expect: Any) -> WrittenFile:
         prepared = self._inner.prepare(path, expect=expect)
         if self.scope is not None and expect is not None:
             # The check opened it for writing, and so had it copied into the caller's layer: only its last time is new.

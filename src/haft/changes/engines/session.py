@@ -102,7 +102,7 @@ class SessionCalls:
             transaction = SessionTransaction(self._transactions, owner, self, holders, written)
             self._last = owner
             try:
-                await session.go_on(transaction.layer)
+                await session.resume(transaction.layer)
             except BaseException:
                 transaction.drop()
                 raise
@@ -127,7 +127,7 @@ class SessionCalls:
         """A call is over and its changes are taken in: let the process go on."""
         try:
             self._between = BetweenCallsLayer(self._transactions)
-            await session.go_on(self._between.layer)
+            await session.resume(self._between.layer)
         except ConnectionResetError:
             await self.collect_writes()
         except (HaftError, OSError):

@@ -171,8 +171,8 @@ def _with_failure_line(outcome: Outcome) -> Outcome:
     error = outcome.error
     if error is None or error.code != "tool-failed" or not error.message.endswith(f" exited {outcome.exit_code}"):
         return outcome
-    from haft.contracts import failure_line, telling_line
+    from haft.contracts import error_line, error_or_last_line
 
     # The last line of stdout can be anything. The last line of stderr is better than nothing.
-    line = telling_line(outcome.stderr) or telling_line(outcome.output) or failure_line(outcome.stderr)
+    line = error_line(outcome.stderr) or error_line(outcome.output) or error_or_last_line(outcome.stderr)
     return evolve(outcome, error=replace(error, message=f"{error.message}: {line}")) if line else outcome

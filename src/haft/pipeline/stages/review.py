@@ -70,13 +70,13 @@ class Review:
             failure = Rejected(f"the changes of the trial run of `{run.call.name}` were dropped: {reason}").failure()
             return evolve(outcome, status="rejected-by-user", error=failure, changes=changes, decision=decision)
         run.set_status("in-progress")
-        settled = await run_uncancellable(lambda: self._engine_selector().apply(run.id, outcome.sandbox.writable))
-        run.changes = settled.changes
+        result = await run_uncancellable(lambda: self._engine_selector().apply(run.id, outcome.sandbox.writable))
+        run.changes = result.changes
         reason = answer.message or "the approver approved the changes"
         decision = replace(run.decision, action="allow", layer="approval", by="person", reason=reason)
-        outcome = evolve(outcome, changes=settled.changes, decision=decision)
-        if settled.error is not None:
-            outcome = evolve(outcome, status="error", error=with_run_id(settled.error.failure(), run.id))
+        outcome = evolve(outcome, changes=result.changes, decision=decision)
+        if result.error is not None:
+            outcome = evolve(outcome, status="error", error=with_run_id(result.error.failure(), run.id))
         return outcome
 
     @staticmethod

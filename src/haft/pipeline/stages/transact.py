@@ -123,13 +123,13 @@ class Transact:
             else:
                 outcome = await self._run_tracked(run, proceed, scope)
         except asyncio.CancelledError:
-            await self._take_back(run)
+            await self._undo_children(run)
             raise
         if outcome.error is not None and outcome.error.code == "cancelled":
-            await self._take_back(run)
+            await self._undo_children(run)
         return outcome
 
-    async def _take_back(self, run: Run) -> None:
+    async def _undo_children(self, run: Run) -> None:
         if not run.descendants:
             return
         owner = _owner(run)
@@ -206,16 +206,16 @@ class Transact:
             action, why = "hold", "the call was stopped before it ended by itself"
         elif code == "cancelled":
             action = "discard"
-        settled = await self._finish_transaction(run, transaction, action, why)
-        run.changes = settled.changes
-        if settled.error is not None:
-            failure = with_run_id(settled.error.failure(), run.id)
-            return evolve(outcome, status="error", error=failure, changes=settled.changes)
-        if settled.changes.state == "held" and outcome.error is not None and code in _STOPPED:
+        result = await self._finish_transaction(run, transaction, action, why)
+        run.changes = result.changes
+        if result.error is not None:
+            failure = with_run_id(result.error.failure(), run.id)
+            return evolve(outcome, status="error", error=failure, changes=result.changes)
+        if result.changes.state == "held" and outcome.error is not None and code in _STOPPED:
             more = f"its changes are held: `haft diff {run.id}`, `haft changes apply|drop {run.id}`"
             hint = f"{outcome.error.hint}; {more}" if outcome.error.hint else more
             outcome = evolve(outcome, error=replace(outcome.error, hint=hint))
-        return self._with_layer_hint(evolve(outcome, changes=settled.changes))
+        return self._with_layer_hint(evolve(outcome, changes=result.changes))
 
     async def _finish_transaction(
         self, run: Run, transaction: Transaction, action: EndAction, why: str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from haft.contracts import EVALUATED as EVALUATED
+from haft.contracts import EVALUATED_VARIABLES as EVALUATED_VARIABLES
 from haft.values import dataclass
 
 PartKind = Literal["command", "redirection", "syntax"]

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from haft.contracts import NO_SECRETS, AskingLauncher, Definitions, Environments, Found, Secrets, ToolSpec
+from haft.contracts import NO_SECRETS, Definitions, DescribeLauncher, DiscoveredTool, Environments, Secrets, ToolSpec
 from haft.sources.agent_studio.discover import (
     ConfiguredInstance,
     Instance,
@@ -68,13 +68,13 @@ class Templates(ToolSource):
         """The secret parameters of all tools."""
         return self._secrets
 
-    def find(self) -> Iterable[Found]:
+    def find(self) -> Iterable[DiscoveredTool]:
         self._look()
         return list(self.found())
 
     async def refresh(
-        self, launcher: AskingLauncher, progress: ProgressCallback, *, retry_name: str | None = None
-    ) -> Iterable[Found] | None:
+        self, launcher: DescribeLauncher, progress: ProgressCallback, *, retry_name: str | None = None
+    ) -> Iterable[DiscoveredTool] | None:
         import asyncio
 
         return list(self.found()) if await asyncio.to_thread(self._look) else None
@@ -97,7 +97,7 @@ class Templates(ToolSource):
         """The folders of all templates."""
         return [each.folder for each in self._seen]
 
-    async def check(self, target: Target, launcher: AskingLauncher, reserved: Collection[str]) -> Sequence[Report]:
+    async def check(self, target: Target, launcher: DescribeLauncher, reserved: Collection[str]) -> Sequence[Report]:
         from haft.sources.agent_studio.check import check_template
 
         return [check_template(target.path, reserved)]
@@ -105,7 +105,7 @@ class Templates(ToolSource):
     def cure(self, spec: ToolSpec) -> str:
         return f"haft templates check {spec.origin}"
 
-    def found(self) -> Iterator[Found]:
+    def found(self) -> Iterator[DiscoveredTool]:
         """Every tool, or why there is none."""
         holders: dict[tuple[str | None, str], str] = {}
         for each in self._seen:
@@ -116,24 +116,24 @@ class Templates(ToolSource):
             if one.tool is not None and one.state == "ready" and scope in holders:
                 among = "without a workflow" if each.workflow is None else f"in the workflow `{each.workflow}`"
                 reason = f"the name `{each.name}` is taken by {holders[scope]}: names are unique {among}"
-                yield Found(one.spec, None, "duplicate", reason)
+                yield DiscoveredTool(one.spec, None, "duplicate", reason)
                 continue
             if one.tool is not None and one.state == "ready":
                 holders[scope] = each.folder
             yield one
         self._save()
 
-    def _found(self, each: Instance) -> Found:
+    def _found(self, each: Instance) -> DiscoveredTool:
         if each.problem is not None:
-            return Found(bare_spec(each), None, "broken", each.problem)
+            return DiscoveredTool(bare_spec(each), None, "broken", each.problem)
         known = self._known(each)
         if "problem" in known:
-            return Found(bare_spec(each), None, "broken", known["problem"])
+            return DiscoveredTool(bare_spec(each), None, "broken", known["problem"])
         spec = spec_of(known, each)
         is_warm = self._cold.isdisjoint((each.name, spec.name))
         tool = TemplateTool(spec, each, known, self._environments, is_warm)
         why = why_unset(each, known)
-        return Found(spec, tool) if why is None else Found(spec, tool, "needs-config", why)
+        return DiscoveredTool(spec, tool) if why is None else DiscoveredTool(spec, tool, "needs-config", why)
 
     def _known(self, each: Instance) -> CacheEntry:
         group = f"{GROUP}{os.path.dirname(each.folder)}"

@@ -65,8 +65,8 @@ class TemplateOutput:
             self._last = (self._last + said)[-MOST_TOLD:]
             self._context.stderr_only(said)
 
-    def ended(self, children: Sequence[EndedChild]) -> None:
-        self._context.ended(children)
+    def processes_ended(self, children: Sequence[EndedChild]) -> None:
+        self._context.processes_ended(children)
 
     def close(self) -> Any:
         """Handle the end of the output. Returns the answer as JSON, if it is JSON."""

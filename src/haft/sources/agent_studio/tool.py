@@ -22,7 +22,7 @@ from haft.contracts import (
     ToolFailed,
     ToolName,
     ToolSpec,
-    Warmth,
+    WarmProgram,
     clean_tool_name,
     named_secrets,
     texts_in,
@@ -78,7 +78,7 @@ class TemplateTool:
         """Make its environment, if there is no current one."""
         if self.environments.current(self.instance.folder) is None:
             is_own = self.instance.provenance != "workspace"
-            await self.environments.prepared(self.instance.folder, progress, may_build=is_own)
+            await self.environments.prepare(self.instance.folder, progress, may_build=is_own)
 
     def allow_build(self, requirements: str) -> None:
         """Record that a person approved building the packages of these requirements."""
@@ -108,7 +108,7 @@ class TemplateTool:
             env={**context.env, "VIRTUAL_ENV": environment.root, "PYTHONDONTWRITEBYTECODE": "1"},
             stdin=self._request(arguments),
             readable=(folder, os.path.realpath(folder), RUNNER, *environment.readable),
-            warm=Warmth(folder, version, (*argv, "serve")) if self.is_warm else None,
+            warm=WarmProgram(folder, version, (*argv, "serve")) if self.is_warm else None,
         )
         end = await context.launcher.run(command, output)
         result = output.close()

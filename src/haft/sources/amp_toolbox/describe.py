@@ -9,7 +9,7 @@ import re
 import shlex
 from typing import Final
 
-from haft.contracts import AskingLauncher, Grants, names_read, withheld
+from haft.contracts import DescribeLauncher, Grants, names_read, withheld
 from haft.sources.amp_toolbox.describe_action import run_describe
 from haft.sources.amp_toolbox.description import Unreadable, read_description
 from haft.sources.amp_toolbox.discover import Candidate
@@ -24,7 +24,7 @@ _FETCHES: Final = re.compile(r"#!.*?\b(uv run|uvx|pipx run|npx|pnpx|bunx|bun|den
 """The first line of a script whose runner may fetch packages before it starts the script."""
 
 
-async def describe(candidate: Candidate, launcher: AskingLauncher, seconds: float) -> CacheEntry:
+async def describe(candidate: Candidate, launcher: DescribeLauncher, seconds: float) -> CacheEntry:
     """Describe one file."""
     place = candidate.place
     output = await run_describe(

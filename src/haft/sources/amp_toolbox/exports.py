@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from haft.contracts import Found, RenamedTool, ToolSpec
+from haft.contracts import DiscoveredTool, RenamedTool, ToolSpec
 from haft.sources.amp_toolbox.discover import Candidate
 from haft.sources.amp_toolbox.tool import registered_name
 
@@ -35,7 +35,7 @@ class Export:
         return {"described": self.described, "name": self.name, "workspace": self.workspace}
 
 
-Origins = Callable[[Export], Found]
+Origins = Callable[[Export], DiscoveredTool]
 """Returns the tool of an export, or why the tool is not available."""
 
 
@@ -65,7 +65,7 @@ def _export(facts: Any) -> Export | None:
     return Export(described, name, workspace)
 
 
-def exported_tool(each: Candidate, export: Export, origins: Origins) -> Found:
+def exported_tool(each: Candidate, export: Export, origins: Origins) -> DiscoveredTool:
     """The tool of an export, under the name of the executable."""
     found = origins(export)
     meta = {key: value for key, value in found.spec.meta.items() if key not in ("skill", "skillFolder")}
@@ -79,5 +79,5 @@ def exported_tool(each: Candidate, export: Export, origins: Origins) -> Found:
         meta={**meta, "toolbox": {"form": "export", "describes": export.described}, "export": export.to_json()},
     )
     if found.tool is None:
-        return Found(spec, None, found.state, found.reason)
-    return Found(spec, RenamedTool(spec, found.tool))
+        return DiscoveredTool(spec, None, found.state, found.reason)
+    return DiscoveredTool(spec, RenamedTool(spec, found.tool))

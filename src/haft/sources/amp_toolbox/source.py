@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from haft.contracts import NO_GRANTS, AskingLauncher, Definitions, Found, Grants, State, ToolName, ToolSpec
+from haft.contracts import NO_GRANTS, Definitions, DescribeLauncher, DiscoveredTool, Grants, State, ToolName, ToolSpec
 from haft.sources.amp_toolbox.discover import Candidate, ToolboxDirectory, candidates
 from haft.sources.amp_toolbox.tool import ToolboxTool, file_name, registered_name, spec_of
 from haft.sources.dependency_state import dependency_state
@@ -73,13 +73,13 @@ class Toolboxes(DescribingSource[Candidate]):
         """What a file may access while it is described, by its last cache entry."""
         return self._granted_to(each, self._cache.get(each))
 
-    async def describe_now(self, each: Candidate, launcher: AskingLauncher, extra: Grants = NO_GRANTS) -> CacheEntry:
+    async def describe_now(self, each: Candidate, launcher: DescribeLauncher, extra: Grants = NO_GRANTS) -> CacheEntry:
         """Describe one file now, with what a rule grants it and with `extra`."""
         from haft.sources.brief_run import DESCRIBE_SECONDS
 
         return await self._cache.describe_one(each, self.describe, launcher, DESCRIBE_SECONDS, extra)
 
-    async def describe(self, file: Candidate, launcher: AskingLauncher, seconds: float) -> CacheEntry:
+    async def describe(self, file: Candidate, launcher: DescribeLauncher, seconds: float) -> CacheEntry:
         from haft.sources.amp_toolbox.describe import describe
 
         return await describe(file, launcher, seconds)
@@ -87,7 +87,7 @@ class Toolboxes(DescribingSource[Candidate]):
     def undescribed(self) -> list[Candidate]:
         return [each for each in super().undescribed() if self._export(each) is None]
 
-    def found(self) -> Iterator[Found]:
+    def found(self) -> Iterator[DiscoveredTool]:
         """Every file as a tool, or why it is not a tool. The first file with a name keeps the name."""
         holders: dict[str, str] = {}
         for one in super().found():
@@ -95,13 +95,13 @@ class Toolboxes(DescribingSource[Candidate]):
             holder = holders.get(one.spec.name)
             if one.tool is not None and holder is not None:
                 reason = f"{holder} has the name `{one.spec.name}` already, and comes before {path}"
-                yield Found(one.spec, None, "duplicate", reason)
+                yield DiscoveredTool(one.spec, None, "duplicate", reason)
                 continue
             if one.tool is not None:
                 holders[one.spec.name] = path
             yield one
 
-    def found_in(self, each: Candidate, known: Mapping[str, Any]) -> Iterator[Found]:
+    def found_in(self, each: Candidate, known: Mapping[str, Any]) -> Iterator[DiscoveredTool]:
         export = self._export(each)
         if export is None or self._origins is None:
             yield from super().found_in(each, known)
@@ -110,7 +110,7 @@ class Toolboxes(DescribingSource[Candidate]):
 
         yield exported_tool(each, export, self._origins)
 
-    def tools_of(self, file: Candidate, known: Mapping[str, Any]) -> Iterator[Found]:
+    def tools_of(self, file: Candidate, known: Mapping[str, Any]) -> Iterator[DiscoveredTool]:
         yield found_tool(known, file, self.separators)
 
     def undescribed_spec(self, file: Candidate, known: Mapping[str, Any]) -> ToolSpec:
@@ -159,11 +159,11 @@ class Toolboxes(DescribingSource[Candidate]):
         return self._exports[key]
 
 
-def found_tool(known: Mapping[str, Any], each: Candidate, separators: Separators) -> Found:
+def found_tool(known: Mapping[str, Any], each: Candidate, separators: Separators) -> DiscoveredTool:
     """The tool of a cache entry."""
     separator = separators.of(known["name"], each, known.get("separator"))
     spec = spec_of(known, each, separator)
     tool = ToolboxTool(
         spec, each.path, each.identity, known["form"], separator, each.place.folder, known.get("assigns", True)
     )
-    return Found(spec, tool)
+    return DiscoveredTool(spec, tool)

@@ -7,7 +7,16 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from haft.contracts import AskingLauncher, Command, Definitions, Found, Launcher, State, ToolSpec, clean_tool_name
+from haft.contracts import (
+    Command,
+    Definitions,
+    DescribeLauncher,
+    DiscoveredTool,
+    Launcher,
+    State,
+    ToolSpec,
+    clean_tool_name,
+)
 from haft.sources.amp_toolbox.start_command import readable_paths
 from haft.sources.bash_plugin.discover import PluginFile
 from haft.sources.bash_plugin.tool import BashPluginTool, Policy, spec_of
@@ -33,10 +42,10 @@ class BashPlugins(DescribingSource[PluginFile]):
         super().__init__(files, definitions, why_disabled, granted)
         self.policy = policy
 
-    async def describe(self, file: PluginFile, launcher: AskingLauncher, seconds: float) -> CacheEntry:
+    async def describe(self, file: PluginFile, launcher: DescribeLauncher, seconds: float) -> CacheEntry:
         return await describe(file, launcher, seconds)
 
-    def tools_of(self, file: PluginFile, known: Mapping[str, Any]) -> Iterator[Found]:
+    def tools_of(self, file: PluginFile, known: Mapping[str, Any]) -> Iterator[DiscoveredTool]:
         yield found_tool(known, file, self.policy)
 
     def undescribed_spec(self, file: PluginFile, known: Mapping[str, Any]) -> ToolSpec:
@@ -58,13 +67,13 @@ class BashPlugins(DescribingSource[PluginFile]):
         return super().why_not(each)
 
 
-def found_tool(known: Mapping[str, Any], each: PluginFile, policy: Policy) -> Found:
+def found_tool(known: Mapping[str, Any], each: PluginFile, policy: Policy) -> DiscoveredTool:
     """The tool of a cache entry."""
     spec = spec_of(known, each, policy)
     unset = [policy.unset[key] for key in known["configKeys"] if key in policy.unset and each.takes_config]
     if unset:
-        return Found(spec, None, "needs-config", "; ".join(unset))
-    return Found(spec, BashPluginTool(spec, each, known, policy))
+        return DiscoveredTool(spec, None, "needs-config", "; ".join(unset))
+    return DiscoveredTool(spec, BashPluginTool(spec, each, known, policy))
 
 
 async def describe(file: PluginFile, launcher: Launcher, seconds: float) -> CacheEntry:

@@ -149,8 +149,8 @@ class _OutputSink:
         else:
             self._context.stderr_only(data)
 
-    def ended(self, children: Sequence[EndedChild]) -> None:
-        self._context.ended(children)
+    def processes_ended(self, children: Sequence[EndedChild]) -> None:
+        self._context.processes_ended(children)
 
 
 def spec_of(known: Mapping[str, Any], file: PluginFile, policy: Policy) -> ToolSpec:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from haft.contracts import failure_line
+from haft.contracts import error_or_last_line
 from haft.schema import shortened
 from haft.sources.brief_run import DESCRIBE_SECONDS, MAX_STDOUT, ProgramOutput
 from haft.sources.checks.findings import Finding
@@ -57,7 +57,7 @@ def check_behaviour(
     attempts = list(_attempts(noise, fetching))
     yield from attempts
     if output.exit_code:
-        why = shortened(failure_line(noise), 200)
+        why = shortened(error_or_last_line(noise), 200)
         yield Finding(
             "describe-failed",
             f"`{action}` ended with exit code {output.exit_code}" + (f": {why}" if why else ""),

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from haft.contracts import (
-    AskingLauncher,
     Definitions,
-    Found,
+    DescribeLauncher,
+    DiscoveredTool,
     HaftError,
     Launcher,
     Provenance,
@@ -71,7 +71,7 @@ class CommandLines(ToolSource):
         self._problems: dict[str, tuple[str, str]] = {}
         self._seen: dict[str, str] = {}
 
-    def find(self) -> Iterable[Found]:
+    def find(self) -> Iterable[DiscoveredTool]:
         self._look()
         return list(self.found())
 
@@ -80,8 +80,8 @@ class CommandLines(ToolSource):
         return bool(self._unknown())
 
     async def refresh(
-        self, launcher: AskingLauncher, progress: ProgressCallback, *, retry_name: str | None = None
-    ) -> Iterable[Found] | None:
+        self, launcher: DescribeLauncher, progress: ProgressCallback, *, retry_name: str | None = None
+    ) -> Iterable[DiscoveredTool] | None:
         has_changed = self._look()
         if self._unknown():
             await self._ask(launcher)
@@ -135,22 +135,22 @@ class CommandLines(ToolSource):
                 # Not saved: the cause may be fixed before the next process tries.
                 self._problems[line.name] = line.identity, error.message
 
-    def found(self) -> Iterator[Found]:
+    def found(self) -> Iterator[DiscoveredTool]:
         """Every tool of every command line; for a command line without tools, the reason."""
         for line in self._lines:
             try:
                 commands = self._commands(line)
             except HaftError as error:
-                yield Found(_bare(line), None, "broken", error.message)
+                yield DiscoveredTool(_bare(line), None, "broken", error.message)
                 continue
             if isinstance(commands, str):
-                yield Found(_bare(line), None, "broken", commands)
+                yield DiscoveredTool(_bare(line), None, "broken", commands)
                 continue
             for command in commands:
                 files = (line.spec,) if line.spec is not None else ()
                 spec = spec_of(command, line.spec or line.reference, line.provenance, files)
                 spec.meta["cli"]["line"] = line.name
-                yield Found(spec, CommandTool(spec, command))
+                yield DiscoveredTool(spec, CommandTool(spec, command))
 
     def _commands(self, line: CommandLine) -> list[Command] | str:
         if line.problem is not None:

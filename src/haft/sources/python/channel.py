@@ -122,8 +122,8 @@ class ThreadContext:
         data = bytes(memoryview(data))
         self._channel.post(self._context.output, stream, data, size=len(data))
 
-    def ended(self, children: Sequence[EndedChild]) -> None:
-        self._channel.post(self._context.ended, tuple(children))
+    def processes_ended(self, children: Sequence[EndedChild]) -> None:
+        self._channel.post(self._context.processes_ended, tuple(children))
 
     @property
     def chain(self) -> tuple[RunId, ...]:

@@ -91,7 +91,7 @@ async def run_in_worker(name: str, location: FunctionLocation, call: Mapping[str
         env=context.env,
         stdin=written,
         readable=tuple(dict.fromkeys(_readable(location))),
-        begun=listener.calls.begun,
+        on_start=listener.calls.begun,
     )
     try:
         end = await context.launcher.run(command, listener)
@@ -122,8 +122,8 @@ class Listener:
         else:
             self._context.output(stream, data)
 
-    def ended(self, children: Sequence[EndedChild]) -> None:
-        self._context.ended(children)
+    def processes_ended(self, children: Sequence[EndedChild]) -> None:
+        self._context.processes_ended(children)
 
     def close(self) -> None:
         self._frames.close()

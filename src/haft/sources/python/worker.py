@@ -113,7 +113,7 @@ class WorkerContext:
     def stderr_only(self, data: bytes, stream: Stream = "stderr") -> None:
         self.output("stderr", data)
 
-    def ended(self, children: Sequence[EndedChild]) -> None:
+    def processes_ended(self, children: Sequence[EndedChild]) -> None:
         """Do nothing: the host sees by itself which processes this one left running."""
 
     def progress(self, message: str = "", *, fraction: float | None = None, **facts: Any) -> None:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 from haft.contracts import (
     NO_GRANTS,
     Answer,
-    AskingLauncher,
     BadConfig,
     Definitions,
+    DescribeLauncher,
+    DiscoveredTool,
     Effects,
-    Found,
     RunId,
     Secrets,
     Session,
@@ -134,8 +134,8 @@ class PythonPlugins(DescribingSource[PluginEntry]):
         self._workers: dict[PluginEntry, PluginWorker] = {}
 
     async def refresh(
-        self, launcher: AskingLauncher, progress: ProgressCallback, *, retry_name: str | None = None
-    ) -> Iterable[Found] | None:
+        self, launcher: DescribeLauncher, progress: ProgressCallback, *, retry_name: str | None = None
+    ) -> Iterable[DiscoveredTool] | None:
         for entry in self._outdated():
             if not self._workers[entry].is_busy:  # Otherwise at the next refresh: saving a file must not end a call.
                 await self._workers.pop(entry).end()
@@ -157,7 +157,7 @@ class PythonPlugins(DescribingSource[PluginEntry]):
         path = spec.origin
         return [one for one in self._files() if one.path == path] == [one for one in self._seen if one.path == path]
 
-    async def describe(self, file: PluginEntry, launcher: AskingLauncher, seconds: float) -> CacheEntry:
+    async def describe(self, file: PluginEntry, launcher: DescribeLauncher, seconds: float) -> CacheEntry:
         from haft.sources.brief_run import run_briefly, stderr_summary
         from haft.sources.python.frames import new_marker
         from haft.sources.python_plugin.worker import WorkerListener, request_of, worker_command
@@ -186,7 +186,7 @@ class PythonPlugins(DescribingSource[PluginEntry]):
         known["passing"] = output.is_machine_fault or (output.timed_out and seconds < FAIR_SECONDS)
         return known
 
-    def tools_of(self, file: PluginEntry, known: Mapping[str, Any]) -> Iterator[Found]:
+    def tools_of(self, file: PluginEntry, known: Mapping[str, Any]) -> Iterator[DiscoveredTool]:
         for schema in known["tools"]:
             yield self._tool(file, schema)
 
@@ -202,22 +202,22 @@ class PythonPlugins(DescribingSource[PluginEntry]):
             await worker.end()
         self._workers.clear()
 
-    def _tool(self, each: PluginEntry, schema: Any) -> Found:
+    def _tool(self, each: PluginEntry, schema: Any) -> DiscoveredTool:
         try:
             spec = _spec(each, schema)
         except ValueError as error:
-            return Found(_bare(each), None, "broken", f"{each.path}: {error}")
+            return DiscoveredTool(_bare(each), None, "broken", f"{each.path}: {error}")
         except Exception as error:  # A bad description must break only this plugin.
-            return Found(
+            return DiscoveredTool(
                 _bare(each), None, "broken", f"{each.path}: its description cannot be understood ({error!r})"[:300]
             )
         if each.is_functions:
-            return Found(spec, FunctionTool(spec, each.path, schema["function"]))
+            return DiscoveredTool(spec, FunctionTool(spec, each.path, schema["function"]))
         if each not in self._workers:
             from haft.sources.python_plugin.worker import PluginWorker
 
             self._workers[each] = PluginWorker(each, self._policy, self._root, self._sessions)
-        return Found(spec, PluginTool(spec, self._workers[each]))
+        return DiscoveredTool(spec, PluginTool(spec, self._workers[each]))
 
 
 def _spec(each: PluginEntry, schema: Any) -> ToolSpec:

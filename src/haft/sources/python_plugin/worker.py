@@ -95,9 +95,9 @@ class WorkerListener:
         else:
             self._output(stream, data)
 
-    def ended(self, children: Sequence[EndedChild]) -> None:
+    def processes_ended(self, children: Sequence[EndedChild]) -> None:
         if self.context is not None:
-            self.context.ended(children)
+            self.context.processes_ended(children)
 
     def _output(self, stream: Stream, data: bytes) -> None:
         if self.context is not None:
@@ -170,7 +170,7 @@ class PluginWorker:
             listener.context = context
             listener.answer = asyncio.get_running_loop().create_future()
             listener.calls.begun(session.send)
-            over = asyncio.ensure_future(session.ended())
+            over = asyncio.ensure_future(session.wait())
             try:
                 await session.begin_call()
                 session.send(_request(tool, arguments, context))
@@ -194,7 +194,7 @@ class PluginWorker:
         listener.context, listener.answer = context, asyncio.get_running_loop().create_future()
         first = request_of(self._entry, marker, self.policy, self._root, describe=False, once=True)
         command = worker_command(self._entry, first + _request(tool, arguments, context))
-        end = await context.launcher.run(replace(command, begun=listener.calls.begun), listener)
+        end = await context.launcher.run(replace(command, on_start=listener.calls.begun), listener)
         return _answer(listener.answer.result()) if listener.answer.done() else _ended(tool, listener, end.code)
 
     @property

@@ -68,7 +68,7 @@ class TemplateEnvironments:
         with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(f"{os.path.realpath(folder)}\n")
 
-    async def prepared(self, folder: str, told: Told = lambda _line: None, *, may_build: bool = False) -> Environment:
+    async def prepare(self, folder: str, told: Told = lambda _line: None, *, may_build: bool = False) -> Environment:
         """The same, made where it is missing or outdated. Whoever else wants it meanwhile waits for the same one: a
         caller that is cancelled ends its own waiting, and the making where nobody else waits."""
         real = os.path.realpath(folder)

@@ -14,7 +14,7 @@ from typing import Final
 
 from haft.contracts import EndedChild, Stream, ToolFailed
 from haft.files import shown
-from haft.sandbox import WITH_NETWORK
+from haft.sandbox import NETWORK_VARIABLES
 
 MOST_LINES: Final = 300
 """That are told of one environment."""
@@ -79,7 +79,7 @@ def installer_environment(env: Mapping[str, str], cache: str) -> dict[str, str]:
     certificates do, also where it has no network: its cache is sorted by index. What is set for pip alone is set for uv
     too."""
     told = {
-        **{name: value for name, value in env.items() if name.upper() in WITH_NETWORK or name in _PATIENCE},
+        **{name: value for name, value in env.items() if name.upper() in NETWORK_VARIABLES or name in _PATIENCE},
         "UV_CACHE_DIR": cache,
         "UV_LINK_MODE": "copy",
         "UV_NO_CONFIG": "1",
@@ -101,7 +101,9 @@ def with_credentials(env: Mapping[str, str]) -> list[str]:
 
 def without_credentials(env: Mapping[str, str]) -> dict[str, str]:
     """An environment for what runs foreign code."""
-    return {name: value for name, value in env.items() if name.upper() not in WITH_NETWORK or not _names_someone(value)}
+    return {
+        name: value for name, value in env.items() if name.upper() not in NETWORK_VARIABLES or not _names_someone(value)
+    }
 
 
 def _names_someone(value: str) -> bool:
@@ -159,7 +161,7 @@ class Heard:
         for line in lines:
             self._hear(line)
 
-    def ended(self, children: Sequence[EndedChild]) -> None: ...
+    def processes_ended(self, children: Sequence[EndedChild]) -> None: ...
 
     def last(self) -> list[str]:
         """The last lines, with the one that was not ended."""

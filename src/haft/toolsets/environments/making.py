@@ -182,7 +182,7 @@ class Making:
         with sandbox_around(ground, self.workspace, self.state_home, self.config, host) as sandbox:
 
             async def do(argv: Sequence[str], grants: Grants = NO_GRANTS, sink: OutputSink = heard) -> bool:
-                command = Command(argv, env=env, readable=readable, hurried=True)
+                command = Command(argv, env=env, readable=readable, kill_at_once=True)
                 return (await sandbox.launcher("workspace", grants, unasked=is_open).run(command, sink)).code == 0
 
             try:
@@ -297,7 +297,7 @@ def _lead_to(python: str, *link: str) -> None:
 class _Deaf:
     def output(self, stream: Stream, data: bytes) -> None: ...
 
-    def ended(self, children: Sequence[EndedChild]) -> None: ...
+    def processes_ended(self, children: Sequence[EndedChild]) -> None: ...
 
 
 async def _to_its_end(function: Callable[..., None], *arguments: Any) -> None:

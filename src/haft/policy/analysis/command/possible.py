@@ -19,7 +19,7 @@ from haft.lazy import regex
 from haft.policy.analysis.command.dangers import DELETES_IN_CODE, DELETING, DangerFinder, deletes_trees
 from haft.policy.analysis.command.wrapping import SHELLS, behind, is_interpreter, starts_commands
 from haft.policy.analysis.program import Argument
-from haft.policy.analysis.verdict import DANGERS, EVALUATED, Danger
+from haft.policy.analysis.verdict import DANGERS, EVALUATED_VARIABLES, Danger
 from haft.values import dataclass
 
 EVERY: Final[frozenset[Danger]] = frozenset(DANGERS)
@@ -139,7 +139,7 @@ class PossibleFinder:
     def of_variable(self, name: str, value: str | None) -> set[Danger]:
         """Of a variable that is set for other programs; None for a value that is not known."""
         is_run = _RUN_BY_OTHERS.fullmatch(name) is not None
-        if EVALUATED.fullmatch(name) or (is_run and value is None):
+        if EVALUATED_VARIABLES.fullmatch(name) or (is_run and value is None):
             return {*EVERY}
         named = self._inside(value.lstrip("|-"), is_fed=False) if is_run and value else set()
         if value is not None and _COMMAND_IN_CODE.search(value):

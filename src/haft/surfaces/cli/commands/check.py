@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
-from haft.contracts import AskingLauncher, BadUsage, Listing, UnknownTool
+from haft.contracts import BadUsage, DescribeLauncher, Listing, UnknownTool
 from haft.surfaces.cli.commands.tools import complete_names, listings
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.home import state_home
@@ -136,12 +136,12 @@ def _checked(
     import asyncio
 
     from haft.authoring.check import check_listing
-    from haft.service import looking_launcher
+    from haft.service import probe_launcher
 
     reports: list[Report] = []
     if targets:
         tell_what_is_logged(options)
-        with looking_launcher(workspace_of(options), state_home()) as launcher:
+        with probe_launcher(workspace_of(options), state_home()) as launcher:
             reports += asyncio.run(_check_and_mend(targets, launcher, options, discovery, fix=fix))
     return reports + [check_listing(listing, RESERVED) for listing in loaded]
 
@@ -155,7 +155,7 @@ def _discovery(options: Globals) -> Discovery:
 
 
 async def _check_and_mend(
-    targets: Sequence[Target], launcher: AskingLauncher, options: Globals, discovery: Discovery, *, fix: bool
+    targets: Sequence[Target], launcher: DescribeLauncher, options: Globals, discovery: Discovery, *, fix: bool
 ) -> list[Report]:
     from haft.authoring.check import check_targets, mend
 

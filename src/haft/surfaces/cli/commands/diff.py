@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import click
 
-from haft.contracts import BadUsage, Change, Conflicting, UnknownRun
+from haft.contracts import BadUsage, Change, ConflictingPath, UnknownRun
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import change_sets, find_changed, history_with, tell_what_is_logged
 from haft.surfaces.cli.screen.patches import coloured_lines
@@ -42,7 +42,7 @@ class ChangeSet(Protocol):
     @property
     def reason(self) -> str | None: ...
     @property
-    def conflicts(self) -> tuple[Conflicting, ...]: ...
+    def conflicts(self) -> tuple[ConflictingPath, ...]: ...
     @property
     def entries(self) -> Sequence[Any]: ...
 
@@ -67,7 +67,7 @@ class Recorded:
     complete: bool
     reason: str | None
     files: tuple[FileDifference, ...]
-    conflicts: tuple[Conflicting, ...] = ()
+    conflicts: tuple[ConflictingPath, ...] = ()
 
     @property
     def entries(self) -> tuple[FileDifference, ...]:

@@ -219,7 +219,7 @@ def build_environment(options: Globals, word: str, workflow: str | None, allow_b
     if allow_builds:
         environments.allow_build(one.folder, environments.requirements(one.folder))
     told = (lambda _line: None) if options.quiet else say
-    made = asyncio.run(environments.prepared(one.folder, told, may_build=is_own(one.folder, options)))
+    made = asyncio.run(environments.prepare(one.folder, told, may_build=is_own(one.folder, options)))
     if options.json:
         facts({"name": one.name, "folder": one.folder, "environment": made.root})
     else:

@@ -91,10 +91,10 @@ def _asked(
     pin: bool,
 ) -> list[Command]:
     from haft.authoring.toolbox import introspect_commands
-    from haft.service import looking_launcher
+    from haft.service import probe_launcher
 
     tell_what_is_logged(options)
-    with looking_launcher(workspace_of(options), state_home()) as launcher:
+    with probe_launcher(workspace_of(options), state_home()) as launcher:
         ask = functools.partial(
             introspect_commands,
             form,

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from haft.contracts import Allowable, ApprovalRequest, Confinement, DecidedPart, ToolName, with_names_of_today
+from haft.contracts import ApprovalRequest, Confinement, DecidedPart, RuleOffer, ToolName, with_current_names
 from haft.surfaces.cli.screen.patches import coloured_lines
 from haft.surfaces.cli.screen.printing import to_json_text
 from haft.surfaces.cli.screen.sandbox import sandbox_words
@@ -101,7 +101,7 @@ def diff_lines(diff: str, stream: IO[Any], more_at: str) -> Iterator[str]:
         yield styled(f"… {len(rest):_} more lines{files}: {more_at}", "warn", stream)
 
 
-def choice_lines(to_allow: Sequence[Allowable], lead: str) -> Iterator[str]:
+def choice_lines(to_allow: Sequence[RuleOffer], lead: str) -> Iterator[str]:
     """The rules that an answer can add, numbered from 1 if there are several."""
     if len(to_allow) == 1:
         yield from _wrapped(lead, to_allow[0].label)
@@ -113,7 +113,7 @@ def choice_lines(to_allow: Sequence[Allowable], lead: str) -> Iterator[str]:
 
 def request_from_inbox(waiting: Waiting) -> ApprovalRequest:
     """The request that an entry of the inbox holds."""
-    shown = with_names_of_today(waiting.shown)
+    shown = with_current_names(waiting.shown)
     confinement: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in shown["sandbox"].items()
     }
@@ -135,7 +135,7 @@ def request_from_inbox(waiting: Waiting) -> ApprovalRequest:
         output=shown["output"],
         preview=shown.get("preview"),
         parts=tuple(DecidedPart(**part) for part in shown["parts"]),
-        to_allow=tuple(Allowable(**one) for one in shown["toAllow"]),
+        to_allow=tuple(RuleOffer(**one) for one in shown["toAllow"]),
         definition_diff=shown["definitionDiff"],
         pin=shown["pin"],
         build=shown.get("build"),

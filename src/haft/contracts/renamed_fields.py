@@ -1,5 +1,5 @@
-"""Names that earlier versions wrote down. Nothing on disk is rewritten, since some of it is hashed and some of it
-belongs to a host that was killed: whoever reads knows both names."""
+"""Field names and codes that earlier versions wrote to disk. haft does not rewrite old files, because some are hashed
+and some belong to a host that was killed. So readers translate the old names."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 FIELDS: Final = {"walls": "sandbox"}
-"""Of outcomes and of requests for approval."""
+"""Fields of outcomes and of requests for approval: the old name, and the current one."""
 CODES: Final = {"walled": "sandbox-denied"}
-"""Of errors."""
+"""Error codes: the old one, and the current one."""
 
 
-def with_names_of_today(document: dict[str, Any]) -> dict[str, Any]:
-    """A run or a request as this version would have written it; the same where nothing in it was renamed."""
+def with_current_names(document: dict[str, Any]) -> dict[str, Any]:
+    """A run or a request with the names of this version. Returns the same object if it has no old name."""
     if not FIELDS.keys().isdisjoint(document):
         document = {FIELDS.get(name, name): value for name, value in document.items()}
     error = document.get("error")

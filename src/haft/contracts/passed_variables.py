@@ -1,4 +1,4 @@
-"""The variables of this machine that calls get without a grant, by name; and those that a shell takes for commands."""
+"""The names of environment variables that calls get without a grant, and of those that a shell runs as commands."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Final
 
 from haft.lazy import regex
 
-PASSED: Final = ("HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
-"""What every call gets; `LC_*` too."""
+ALWAYS_PASSED: Final = ("HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
+"""The variables that every call gets. Every call also gets `LC_*`."""
 
-WITH_NETWORK: Final = frozenset(
+NETWORK_VARIABLES: Final = frozenset(
     (
         "ALL_PROXY", "CARGO_HTTP_CAINFO", "CURL_CA_BUNDLE", "FTP_PROXY", "GIT_SSL_CAINFO", "GOPROXY", "GONOPROXY",
         "GONOSUMDB", "GOSUMDB", "HTTPS_PROXY", "HTTP_PROXY", "NODE_EXTRA_CA_CERTS", "NO_PROXY", "NPM_CONFIG_CAFILE",
@@ -18,7 +18,7 @@ WITH_NETWORK: Final = frozenset(
         "UV_INDEX_URL", "UV_INSECURE_HOST", "UV_NATIVE_TLS", "YARN_NPM_REGISTRY_SERVER",
     )
 )  # fmt: skip
-"""Certificates, proxies and package indexes, in capitals: of use only with a network."""
+"""Variables for certificates, proxies and package indexes, in upper case. They are useful only with network."""
 
-EVALUATED: Final = regex(r"PS[0124]|PROMPT_COMMAND|BASH_ENV|ENV|SHELLOPTS|BASHOPTS|BASH_FUNC_.*")
-"""Variables whose value the shell takes for commands, or by which it begins to."""
+EVALUATED_VARIABLES: Final = regex(r"PS[0124]|PROMPT_COMMAND|BASH_ENV|ENV|SHELLOPTS|BASHOPTS|BASH_FUNC_.*")
+"""Variables whose value the shell runs as commands, or that make it run commands."""
