@@ -12,8 +12,7 @@ import re
 import pytest
 
 import sampling
-from haft.audit import entries, last_entries, verify
-from haft.audit import walk as walking
+from haft.audit import entries, last_entries, line_checker, verify
 from haft.audit.chain import Chain
 from haft.audit.head import Head, boot_id, read_head
 from haft.audit.lines import line_hash, line_seal, next_line, parse_line
@@ -258,7 +257,7 @@ def test_a_head_that_is_rolled_back_shows(record):
     lines = [parse_line(raw[:-1]) for raw in lines_of(record)]
     for line in lines[:-1]:
         write_head(record, line.seq, line.hash)
-        assert f"record {line.seq + 1} was added behind the head" in must_fail(record, f"rolled back to {line.seq}")
+        assert f"record {line.seq + 1} was added after the head" in must_fail(record, f"rolled back to {line.seq}")
 
 
 # Behind the head.
@@ -340,7 +339,7 @@ def test_a_crash_anywhere_in_a_write_leaves_the_record_intact_and_is_said(record
         assert verdict.intact, (size, verdict.problem)
         assert verdict.records == count + announced[:size].count(b"\n")
         if size < len(announced):
-            said = f"the write of record {count + 2} was announced, and interrupted behind record {verdict.records}"
+            said = f"the write of record {count + 2} was announced, but interrupted after record {verdict.records}"
             assert verdict.interrupted == said
         else:
             assert verdict.interrupted is None
@@ -378,7 +377,7 @@ def test_after_power_loss_a_log_that_is_longer_than_its_head_is_intact_as_far_as
     older = parse_line(lines[-4][:-1])
     write_head(record, older.seq, older.hash)
     must_fail(record, "no power was lost")
-    monkeypatch.setattr(walking, "boot_id", lambda: "another start")
+    monkeypatch.setattr(line_checker, "boot_id", lambda: "another start")
     for size in range(len(whole) - sum(map(len, lines[-3:])), len(whole) + 1, 7):
         for tail in (b"", b"\0" * 50):
             (record / "record.log").write_bytes(whole[:size] + tail)
@@ -439,7 +438,7 @@ def test_what_a_crash_may_have_left_behind_an_old_head_is_accepted_and_said_and_
     must_fail(old, "two lines behind an old head")
     (old / "record.log").write_bytes(b"".join(lines)[:-5])
     (old / "checkpoint").unlink()  # Of another crash, which left more.
-    assert "no record" in verify(FileLog(str(old))).interrupted
+    assert "not a record" in verify(FileLog(str(old))).interrupted
     append(old)
     verdict = verify(FileLog(str(old)))
     assert verdict.intact, verdict.problem
@@ -645,7 +644,7 @@ def test_an_older_log_put_back_with_its_head_does_not_have_what_was_checked_sinc
     for quick in (False, True, False):  # No check takes the evidence away.
         verdict = verify(FileLog(str(record)), since_checkpoint=quick)
         assert not verdict.intact
-        assert f"record {checked.records}, which was intact when it was checked last" in verdict.problem
+        assert f"record {checked.records}, which was intact at the last check" in verdict.problem
 
 
 def test_another_log_that_grew_from_an_older_one_does_not_have_what_was_checked(record):

@@ -84,8 +84,8 @@ def test_a_workspace_may_make_the_sandbox_stricter_and_not_looser(places, mine, 
     said = [ignored.sentence() for ignored in config.ignored]
     assert bool(said) is not counts
     if said:
-        assert f'`sandbox.mode = "{theirs}"` does not count until you trust this file' in said[0]
-        assert "before that, a workspace may make the sandbox stricter" in said[0]
+        assert f'`sandbox.mode = "{theirs}"` is ignored until you trust this file' in said[0]
+        assert "a workspace may make the sandbox stricter" in said[0]
 
 
 def test_a_workspace_may_close_the_network_and_not_open_it(places):
@@ -94,7 +94,7 @@ def test_a_workspace_may_close_the_network_and_not_open_it(places):
     (workspace / "haft.toml").write_text("[sandbox]\nnetwork = true\n")
     config = load_config(str(workspace), env)
     assert config.sandbox_network is False
-    assert "`sandbox.network = true` does not count until you trust this file" in config.ignored[0].sentence()
+    assert "`sandbox.network = true` is ignored until you trust this file" in config.ignored[0].sentence()
     user.write_text("[sandbox]\nnetwork = true\n")
     assert load_config(str(workspace), env).sandbox_network is True
     (workspace / "haft.toml").write_text("[sandbox]\nnetwork = false\n")
@@ -112,8 +112,8 @@ def test_never_is_the_last_word_on_the_network_whoever_says_it(places):
     config = load_config(str(workspace), env | {"HAFT_SANDBOX_NETWORK": "true"}, {"sandbox.network": True})
     assert config.never_network == str(theirs) and not config.sandbox_network
     assert [each.sentence() for each in config.ignored] == [
-        f"HAFT_SANDBOX_NETWORK: `sandbox.network = true` is ignored: {theirs} says `never`, which stays",
-        f"the caller: `sandbox.network = true` is ignored: {theirs} says `never`, which stays",
+        f"{source}: `sandbox.network = true` is ignored: {theirs} sets it to `never`, which no other source can change"
+        for source in ("HAFT_SANDBOX_NETWORK", "the caller")
     ]
     user.write_text(own.format('"never"'))
     for looser in ("true", "false"):
@@ -179,7 +179,7 @@ def test_haft_json_has_the_same_keys_and_both_side_by_side_are_an_error(places):
     (workspace / "haft.json").write_text(json.dumps({"limits": {"max_seconds": 7}}))
     assert load_config(str(workspace), env).values["limits.max_seconds"] == 7
     (workspace / "haft.toml").write_text("")
-    with pytest.raises(BadConfig, match="side by side"):
+    with pytest.raises(BadConfig, match="both exist"):
         load_config(str(workspace), env)
 
 
@@ -194,12 +194,12 @@ def test_haft_json_has_the_same_keys_and_both_side_by_side_are_an_error(places):
         ("[limits]\nmax_seconds = nan", "seconds"),
         ("[limits]\nmax_concurrent = 0", "at least 1"),
         ("[limits]\nmax_concurrent = true", "whole number"),
-        ("[limits]\nmemory_bytes = 5000", "must be a whole number, at least 1_000_000, or 0 for none"),
+        ("[limits]\nmemory_bytes = 5000", "must be a whole number, at least 1_000_000, or 0 for no limit"),
         ("[limits]\nmemory_bytes = 1e9", "must be a whole number"),
         ("[limits]\nmemory_bytes = 9223372036854775808", "at most"),
-        ("[limits]\nmax_processes = 1", "at least 2, or 0 for none"),
+        ("[limits]\nmax_processes = 1", "at least 2, or 0 for no limit"),
         ("[limits]\nmax_processes = false", "whole number"),
-        ("[limits]\ncpu_seconds = 0.01", "at least 0.1 seconds, or 0 for none"),
+        ("[limits]\ncpu_seconds = 0.01", "at least 0.1 seconds, or 0 for no limit"),
         ("[limits]\ncpu_seconds = 1e300", "at most"),
         ("[limits]\nmax_open_files = 0", "at least 64"),
         ("[sandbox]\nmode = 'of'", "off, auto, required"),
@@ -245,7 +245,7 @@ def test_a_workspace_that_contains_the_state_home_is_refused(tmp_path):
 
 @pytest.mark.parametrize("place", [place for place in ("/proc", "/sys", "/dev/shm") if os.path.isdir(place)])
 def test_a_workspace_in_what_is_the_kernels_is_refused(place, tmp_path):
-    with pytest.raises(BadConfig, match="of which each call has its own"):
+    with pytest.raises(BadConfig, match="and each call has its own"):
         ToolService.open(place, home=tmp_path / "state")
 
 

@@ -5,9 +5,9 @@ import stat
 
 import pytest
 
-from haft.config.config import kept_secret, load_config
+from haft.config.config import load_config, secret_texts
 from haft.config.files import workspace_config
-from haft.config.trusting import is_trusted, revoke, trust
+from haft.config.trust_store import is_trusted, revoke, trust
 from haft.contracts import BadConfig, Grants
 from haft.sources.bash_plugin import read_reference
 
@@ -231,7 +231,7 @@ def test_what_was_filled_in_stays_hidden_when_another_source_adds_to_the_list(pl
     config = load_config(str(workspace), env, trust_home=home)
     assert [one["user_params"]["key"] for one in config.values["templates.instances"]] == ["hush", "plain"]
     assert [one["user_params"]["key"] for one in config.shown("templates.instances")] == ["${env:SECRET}", "plain"]
-    assert {"hush", "plain"} <= kept_secret(config)
+    assert {"hush", "plain"} <= secret_texts(config)
 
 
 def test_the_users_file_reads_the_environment_and_names_what_is_missing(places):
@@ -239,7 +239,7 @@ def test_the_users_file_reads_the_environment_and_names_what_is_missing(places):
     user.write_text('[config]\nkey = "${env:SECRET}"\n')
     assert load_config(str(workspace), env).values["config"] == {"key": "hush"}
     for text, says in {
-        '[sandbox]\n\nmode = "${env:NOT_THERE}"\n': ":3: `sandbox.mode` asks for the variable `NOT_THERE`",
+        '[sandbox]\n\nmode = "${env:NOT_THERE}"\n': ":3: `sandbox.mode` needs the environment variable `NOT_THERE`",
         '[tools]\ndisable = ["${env:}"]\n': "names no variable",
         '[sandbox]\nmode = "${env:SECRET}"\n': "not '${env:SECRET}'",
     }.items():
@@ -290,7 +290,9 @@ def test_an_entry_whose_variable_is_not_set_does_not_count_and_is_named_with_its
         ("providers", "one", "13"),
         ("templates.instances", "a", "18"),
     ]
-    assert all(one.why == "asks for the variable `NOT_THERE`, which is not set: set NOT_THERE" for one in config.unset)
+    assert all(
+        one.why == "needs the environment variable `NOT_THERE`, which is not set: set NOT_THERE" for one in config.unset
+    )
     (workspace / "haft.toml").write_text('[config]\nuser = "mine"\n')
     assert load_config(str(workspace), env, {"config": {"user": "me"}}).values["config"] == {"user": "me"}
     assert "config" not in {one.setting for one in load_config(str(workspace), env, {"config": {}}).unset}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from haft.config.trusting import trust
+from haft.config.trust_store import trust
 from haft.config.workspace import find_workspace
 from haft.contracts import BadConfig
 
@@ -111,7 +111,7 @@ def test_what_everybody_can_write_does_not_count(tmp_path, mode):
     place.chmod(mode)
     assert told(place) == (
         str(place / "below"),
-        [f"the workspace {place} does not count: {place} can be written by everybody"],
+        [f"haft does not use the workspace {place}: {place} can be written by every user"],
     )
     place.chmod(0o775)
     assert told(place) == (str(place), [])

@@ -8,7 +8,7 @@ import pytest
 
 from haft import Context, ToolService, tool
 from haft.contracts import BadUsage
-from haft.schedule import Admission, Place
+from haft.schedule import Admission, Slot
 
 
 @pytest.fixture
@@ -414,7 +414,7 @@ def test_a_child_sees_what_its_parent_wrote_through_its_workspace(places):
 def test_a_caller_keeps_a_place_when_the_call_that_a_person_answered_is_cancelled_before_it_goes_on():
     async def main():
         admission = Admission(1)
-        caller, other, call = Place(admission), Place(admission), Place(admission)
+        caller, other, call = Slot(admission), Slot(admission), Slot(admission)
         assert caller.take(None)
         caller.pause()
         assert other.take(None)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from haft.config.files import workspace_config
-from haft.config.trusting import trust
+from haft.config.trust_store import trust
 from haft.sources.cli import introspect
 from haft.testing import ToolBench
 

@@ -10,7 +10,7 @@ import pytest
 
 from haft.authoring.toolbox.exporting import export
 from haft.config.files import workspace_config
-from haft.config.trusting import trust
+from haft.config.trust_store import trust
 from haft.contracts import BadUsage, Environment
 from haft.testing import ToolBench
 

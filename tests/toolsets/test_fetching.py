@@ -106,7 +106,7 @@ def updated(plugins):
 
 def listed(plugins):
     catalogue = Catalogue()
-    catalogue.take("bash-plugin", plugins.find())
+    catalogue.replace_source("bash-plugin", plugins.find())
     return catalogue.listings(all=True)
 
 
@@ -119,7 +119,7 @@ def test_a_tag_is_fetched_pinned_and_found_like_a_folder(place, repository):
     async def renew():
         catalogue = Catalogue()
         with probe_launcher(str(place.workspace), place.home) as launcher:
-            catalogue.take("bash-plugin", await plugins.refresh(launcher, lambda *count: told.append(count)))
+            catalogue.replace_source("bash-plugin", await plugins.refresh(launcher, lambda *count: told.append(count)))
         return catalogue.listings()
 
     (tool,) = asyncio.run(renew())
@@ -372,7 +372,7 @@ def test_a_workspace_that_is_named_by_a_link_is_trusted_no_more(place, repositor
 def test_a_trusted_workspace_pins_beside_its_own_file(place, repository, monkeypatch):
     (place.workspace / "haft.toml").write_text(f'plugins = ["bash+git:{repository}#v1"]\n')
     place.file.write_text("[plugin_policy]\nallow_bash_tools = true\n")
-    monkeypatch.setattr("haft.config.trusting.is_trusted", lambda *_words: True)
+    monkeypatch.setattr("haft.config.trust_store.is_trusted", lambda *_words: True)
     assert fetched(loaded(place)).place is not None
     assert (place.workspace / "haft.lock").exists() and not place.lock.exists()
 

@@ -11,7 +11,7 @@ import pytest
 
 from haft import ToolService
 from haft.config.files import workspace_config
-from haft.config.trusting import trust
+from haft.config.trust_store import trust
 from haft.contracts import MARK, Exit
 from haft.sandbox import Sandbox
 from haft.surfaces.cli.person.questions import call_lines

@@ -1,6 +1,6 @@
-"""The audit log: what was asked, decided and done, in a chain that shows tampering.
+"""The audit log: which calls were requested, decided and run, in a hash chain that reveals tampering.
 
-Written by the pipeline's outermost stage, refusals included; read by `haft audit`. It does not hold outputs.
+The pipeline's outermost stage writes it, rejected calls included; `haft audit` reads it. It contains no outputs.
 """
 
 from typing import TYPE_CHECKING
@@ -10,13 +10,13 @@ from haft.lazy import face
 if TYPE_CHECKING:
     from haft.audit.redact import Redactor, secret_values
     from haft.audit.trail import Trail, entries, last_entries
-    from haft.audit.verifying import Verdict, verify
+    from haft.audit.verification import Verdict, verify
 
 __getattr__ = face(
     __name__,
     {
         "redact": "Redactor secret_values",
         "trail": "Trail entries last_entries",
-        "verifying": "Verdict verify",
+        "verification": "Verdict verify",
     },
 )

@@ -1,13 +1,13 @@
-"""The audit log on disk: an append-only file in which every line carries the hash of all before it.
+"""The audit log on disk: an append-only file in which every line contains a hash of all lines before it.
 
-Writers of all processes take turns by a lock on the head. Each write is announced in the head first, with number and
-hash of the last line to come and the size that the log will have; then the lines are written at once; then the head
-counts them, and the caller is answered. So a crash leaves the beginning of an announced write, and nothing else: lines
-of ours, and at most the beginning of one more. Whatever else lies behind the head was put there by others.
+Writers of all processes take turns with a lock on the head. A writer first announces the write in the head: the number
+and hash of its last line, and the size of the log afterwards. Then it writes all lines at once; then it updates the
+head, and the caller gets its answer. So a crash leaves only the beginning of an announced write: lines of haft, and at
+most the beginning of one more. Anything else after the head was put there by others.
 
-What it proves: order and integrity after writing. What it does not: the honesty of the writer, or anything against
-someone who has or replaces the key, or who puts back an older log with its older head and checkpoint; anchor the head
-that `haft audit verify` prints elsewhere for that.
+The chain proves order and integrity after writing. It does not prove that the writer is honest, and it does not protect
+against someone who has or replaces the key, or who restores an older log with its older head and checkpoint. For that,
+store the head that `haft audit verify` prints in another place.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import hashlib
 import io
 from collections.abc import Sequence
 
-from haft.audit.head import Head, boot_id, made_key, read_head
-from haft.audit.lines import ZERO, Line, is_ours, is_whole, next_line, parse_line
-from haft.audit.walk import Walk, raw_lines
+from haft.audit.head import Head, boot_id, get_or_create_key, read_head
+from haft.audit.line_checker import LineChecker, raw_lines
+from haft.audit.lines import ZERO, Line, is_sealed_with, is_whole, next_line, parse_line
 from haft.contracts import StorageFailed
 from haft.storage import AuditLog, encode
 
@@ -30,7 +30,7 @@ class Chain:
         self._log = log
         try:
             log.begin()
-            self._key = made_key(log)
+            self._key = get_or_create_key(log)
         except OSError as error:
             self.close()
             raise StorageFailed("the audit log, its head or its key cannot be opened", error) from error
@@ -38,13 +38,13 @@ class Chain:
             self.close()
             raise
         self._end = -1
-        """The size of the file when we last wrote or read its tail; any other size means that others wrote."""
+        """The size of the file when this process last wrote or read its end; any other size means that others wrote."""
         self._seq = 0
         self._hash = ZERO
         self._sealed_from = 1
 
     def append(self, bodies: Sequence[bytes]) -> None:
-        """Add records and move the head with each. Safe against `kill -9` when this returns."""
+        """Add records and update the head. They survive `kill -9` once this returns."""
         try:
             with self._log.turn():
                 self._append(bodies)
@@ -55,13 +55,13 @@ class Chain:
         try:
             if self._log.size() != self._end:
                 self._catch_up()
-            self._put(bodies)
+            self._write(bodies)
         except BaseException:
-            self._end = -1  # Whatever came of it, the next one looks first.
+            self._end = -1  # The next write must read the end of the log first.
             raise
 
-    def _put(self, bodies: Sequence[bytes], behind: bytes = b"") -> None:
-        """Announce lines, write them, after `behind`, and move the head."""
+    def _write(self, bodies: Sequence[bytes], behind: bytes = b"") -> None:
+        """Announce lines, write them after `behind`, and update the head."""
         before, seq, digest = (self._seq, self._hash), self._seq, self._hash
         pieces = [behind]
         for body in bodies:
@@ -80,8 +80,8 @@ class Chain:
         self._log.set_head(head.to_bytes(self._key))
 
     def _catch_up(self) -> None:
-        """Find the last line that others wrote. What is torn, missing or was not announced is written down, never
-        passed over: the head is about to move, and would vouch for it."""
+        """Find the last line that others wrote. Torn, missing or unannounced lines are recorded and never skipped: the
+        head is about to advance, and would confirm them."""
         head = read_head(self._log)
         self._end = self._log.size()
         data = self._tail(0 if head is None else head.seq)
@@ -95,36 +95,37 @@ class Chain:
         problem = self._problem(head, data, lines)
         found = self._seq
         if torn:
-            # A writer died in the middle. Its bytes stay; the next line vouches for them.
+            # A writer died during its write. Its bytes stay, and the next line confirms them.
             behind = b"" if torn.endswith(b"\n") else b"\n"
             torn = torn.removesuffix(b"\n")
             voucher = {"type": "torn", "bytes": len(torn), "sha256": hashlib.sha256(torn).hexdigest()}
-            self._put([encode(voucher)], behind)
+            self._write([encode(voucher)], behind)
         if problem is not None:
             expected = None if head is None else head.seq
-            self._put([encode({"type": "gap", "expected": expected, "found": found, "problem": problem})])
+            self._write([encode({"type": "gap", "expected": expected, "found": found, "problem": problem})])
 
     def _problem(self, head: Head | None, data: bytes, lines: list[tuple[Line, int]]) -> str | None:
-        """What lies behind the head and no crash explains."""
-        walk = Walk(head, self._key)
+        """A problem after the head that a crash does not explain; None if there is none."""
+        checker = LineChecker(head, self._key)
         if head is not None and head.genuine:
             known = next(((line, end) for line, end in reversed(lines) if line.seq <= head.seq), None)
             if known is not None:
-                walk.begin_at(known[0])
+                checker.begin_at(known[0])
             for raw in io.BytesIO(data[known[1] if known is not None else 0 :]):
-                if (problem := walk.step(raw)) is not None:
+                if (problem := checker.step(raw)) is not None:
                     return problem
-        return walk.end(self._end)
+        return checker.end(self._end)
 
     def _first_sealed(self, head: Head | None) -> int:
-        """The number from which on all lines have a seal: the next one's, in a log of the first format."""
+        """The number of the first line after which all lines have a seal: the next line, in a log of the first
+        format."""
         if head is not None and head.genuine:
             return self._seq + 1 if head.sealed_from is None else head.sealed_from
         lines = (parse_line(raw.removesuffix(b"\n")) for raw in raw_lines(self._log))
         return next((line.seq for line in lines if line is not None and line.seal is not None), self._seq + 1)
 
     def _tail(self, known: int) -> bytes:
-        """The end of the log, from the line with number `known` or an earlier one on."""
+        """The end of the log, beginning at the line with the number `known` or earlier."""
         reach = 1 << 13
         while True:
             start = max(0, self._end - reach)
@@ -135,14 +136,14 @@ class Chain:
             reach *= 4
 
     def _lacks_newline(self, torn: bytes, lines: list[tuple[Line, int]], head: Head | None) -> bool:
-        """Whether the last line lacks nothing but its newline."""
+        """Whether only the newline of the last line is missing."""
         line = parse_line(torn)
         if line is None or not is_whole(line) or line.previous != (lines[-1][0].hash if lines else ZERO):
             return False
-        return is_ours(line, self._key) or (head is not None and head.sealed_from is None)
+        return is_sealed_with(line, self._key) or (head is not None and head.sealed_from is None)
 
     def sync(self) -> None:
-        """What was appended survives power loss from here on."""
+        """Make all appended lines survive a power failure."""
         try:
             self._log.sync()
         except OSError as error:
@@ -153,7 +154,7 @@ class Chain:
 
 
 def _whole_lines(data: bytes) -> tuple[list[tuple[Line, int]], bytes]:
-    """The whole lines in `data`, which begins with a line, each with its end; and everything behind the last."""
+    """The whole lines in `data`, which begins with a line, each with its end; and everything after the last one."""
     lines: list[tuple[Line, int]] = []
     end = 0
     for raw in io.BytesIO(data):

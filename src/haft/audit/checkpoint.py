@@ -1,8 +1,8 @@
-"""How far the audit log was found intact, so that the next look can begin there.
+"""The checkpoint: up to where the audit log was found intact, so that the next check can begin there.
 
-The checkpoint lies beside the head, under a seal of the same key: no tool can make one, since none sees the state home.
-An older one that somebody puts back only makes the next look longer. What becomes of the lines before it afterwards is
-seen by whoever checks the whole log. A log that does not have its line any more is not the one that was checked.
+The checkpoint lies beside the head and is sealed with the same key: no tool can make one, because no tool sees the
+state home. If somebody restores an older checkpoint, the next check only takes longer. Changes of the lines before it
+are found only by a check of the whole log. A log without the checkpoint's line is not the log that was checked.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class Checkpoint:
     seq: int
     hash: str
     start: int
-    """Where it begins in the log."""
+    """Its position in the log."""
 
 
 def read_checkpoint(log: AuditLog) -> Checkpoint | None:
-    """The one that was made last with this key; None where there is none."""
+    """The last checkpoint that was made with this key; None if there is none."""
     words, _, seal = log.checkpoint().removesuffix(b"\n").rpartition(b" ")
     key = log.key()
     if key is None or seal_of(key, words) != seal:
@@ -41,6 +41,6 @@ def read_checkpoint(log: AuditLog) -> Checkpoint | None:
 
 
 def write_checkpoint(log: AuditLog, key: bytes, reached: Checkpoint) -> None:
-    """Put it in place of the one before."""
+    """Replace the checkpoint."""
     words = b"%s %d %s %d" % (_MARK, reached.seq, reached.hash.encode(), reached.start)
     log.set_checkpoint(b"%s %s\n" % (words, seal_of(key, words)))

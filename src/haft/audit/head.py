@@ -1,7 +1,7 @@
-"""The head: how far the audit log goes, in a file of its own, sealed with a key of this state home.
+"""The head: the end of the audit log, in a separate file, sealed with a key of this state home.
 
-It is moved twice for each write: first it announces the last line to come, then it counts the lines that are there.
-Each move is a single write in place of less than a disk's sector. The head of the first format announced only groups of
+Each write updates the head twice: first it announces the last line to come, then it counts the lines that are written.
+Each update is one write in place, smaller than a disk sector. The head of the first format announced only groups of
 lines.
 """
 
@@ -20,7 +20,7 @@ _MARK: Final = b"haft-head-2"
 
 @functools.cache
 def boot_id() -> str:
-    """What tells this start of the machine from others, as far as the system says."""
+    """An identifier of the present boot of the machine, if the system provides one."""
     try:
         with open("/proc/sys/kernel/random/boot_id", "rb") as file:
             return file.read(36).strip().decode("ascii").ljust(36, "-")
@@ -30,22 +30,22 @@ def boot_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What the head file says."""
+    """The content of the head file."""
 
     seq: int
     hash: str
-    """Of the last line that was written whole."""
+    """The hash of the last line that was written completely."""
     announced: int
-    """The number that the last line of a write under way will have; else `seq`."""
+    """The number of the last line of a write in progress; otherwise `seq`."""
     announced_hash: str
     announced_size: int = 0
     """The size of the log after that write."""
     sealed_from: int | None = 1
     """The number of the first line with a seal; None in the first format."""
     boot: str = ""
-    """The start of the machine in which it was written."""
+    """The boot of the machine in which it was written."""
     genuine: bool = True
-    """Whether the seal is right."""
+    """Whether the seal is correct."""
 
     def to_bytes(self, key: bytes) -> bytes:
         words = b"%020d %s %020d %s" % (self.seq, self.hash.encode(), self.announced, self.announced_hash.encode())
@@ -56,7 +56,7 @@ class Head:
 
 
 def read_head(log: AuditLog) -> Head | None:
-    """The head as it stands, None where there is none."""
+    """The head of a log; None if there is none."""
     text = log.head()
     if not text:
         return None
@@ -85,9 +85,9 @@ def read_head(log: AuditLog) -> Head | None:
         return Head(0, "", 0, "", genuine=False)
 
 
-def made_key(log: AuditLog) -> bytes:
-    """The key, made at first use together with a head that knows no records, so that a head which is missing later was
-    removed. A key that is made for a log which has lines already seals nothing: the old head then shows it."""
+def get_or_create_key(log: AuditLog) -> bytes:
+    """The key of a log. The first use makes it together with an empty head, so that a missing head was removed by
+    someone. A key that is made for a log with lines seals nothing: the old head then reveals that."""
     with log.turn():
         key = log.key()
         if key is None:

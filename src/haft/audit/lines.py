@@ -1,8 +1,9 @@
 """One line of the audit log: `SEQ PREVIOUS HASH SEAL BODY`.
 
-HASH is SHA-256 over a domain tag, SEQ, PREVIOUS and BODY, so that whoever holds a hash can check all lines up to it
+HASH is SHA-256 over a domain tag, SEQ, PREVIOUS and BODY, so that anyone with a hash can check all lines up to it
 without a key. SEAL is a keyed hash over SEQ and HASH: nobody without the key of the state home can make a line. It
-stands before BODY, so that a line cut off by a crash still shows whose it is. Lines of the first format have no SEAL.
+stands before BODY, so that a line that a crash cut off still shows who wrote it. Lines of the first format have no
+SEAL.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ _HASH_AND_SEAL: Final = regex(rb"[0-9a-f]{0,64}|[0-9a-f]{64} [0-9a-f]{0,32}")
 
 
 def line_hash(seq: int, previous: str, body: bytes, *, sealed: bool = True) -> str:
-    """The hash of one line. Every field before the body has a fixed length, so that no two inputs are alike."""
+    """The hash of one line. Every field before the body has a fixed length, so that different inputs cannot be
+    confused."""
     return hashlib.sha256(b"%s%016x%s%s" % (_TAGS[sealed], seq, previous.encode(), body)).hexdigest()
 
 
 def seal_of(key: bytes, words: bytes) -> bytes:
-    """A keyed hash of `words`: of the head."""
+    """A keyed hash of `words`, used for the head."""
     return hashlib.blake2b(words, key=key, digest_size=32).hexdigest().encode()
 
 
@@ -39,13 +41,13 @@ def _keyed(key: bytes) -> hashlib.blake2b:
 
 def line_seal(key: bytes, seq: int, digest: str) -> str:
     """The seal of the line that has this number and hash."""
-    seal = _keyed(key).copy()  # Cheaper than beginning with the key each time.
+    seal = _keyed(key).copy()  # This is cheaper than a new hash with the key.
     seal.update(b"%016x%s" % (seq, digest.encode()))
     return seal.hexdigest()
 
 
 def next_line(key: bytes, seq: int, previous: str, body: bytes) -> tuple[bytes, str]:
-    """The line that says `body` behind the line that has the hash `previous`, with its newline; and its hash."""
+    """The line with `body` that follows the line with the hash `previous`, with its newline; and its own hash."""
     digest = line_hash(seq, previous, body)
     seal = line_seal(key, seq, digest)
     return b"%d %s %s %s %s\n" % (seq, previous.encode(), digest.encode(), seal.encode(), body), digest
@@ -53,7 +55,7 @@ def next_line(key: bytes, seq: int, previous: str, body: bytes) -> tuple[bytes, 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line, taken apart but not checked."""
+    """One line, parsed but not checked."""
 
     seq: int
     previous: str
@@ -64,11 +66,11 @@ class Line:
 
 
 def parse_line(raw: bytes) -> Line | None:
-    """A line without its newline; None where it has not the shape of one."""
+    """The fields of a line without its newline; None if it does not have the form of a line."""
     parts = raw.split(b" ", 3)
     if len(parts) != 4 or len(parts[1]) != _HASH_LENGTH or len(parts[2]) != _HASH_LENGTH:
         return None
-    # One way of writing a number only: the hash is over its value.
+    # A number has only one valid spelling, because the hash covers only its value.
     if not parts[0].isdigit() or parts[0].startswith(b"0") or len(parts[0]) > 18:
         return None
     body, seal = parts[3], None
@@ -85,22 +87,22 @@ def parse_line(raw: bytes) -> Line | None:
 
 
 def is_whole(line: Line) -> bool:
-    """Whether a line has the hash of what stands in it; not whether it stands in its place."""
+    """Whether the hash of a line matches its content. Its position is not checked."""
     return line_hash(line.seq, line.previous, line.body, sealed=line.seal is not None) == line.hash
 
 
-def is_ours(line: Line, key: bytes) -> bool:
-    """Whether a holder of the key made the line."""
+def is_sealed_with(line: Line, key: bytes) -> bool:
+    """Whether an owner of the key made the line."""
     return line.seal is not None and hmac.compare_digest(line.seal, line_seal(key, line.seq, line.hash))
 
 
 def begins_line(piece: bytes, key: bytes, seq: int, previous: str) -> bool:
-    """Whether `piece` may be the beginning of line number `seq` behind the hash `previous`, cut off by a crash. From
-    the seal on only a holder of the key can have written it."""
+    """Whether `piece` may be the beginning of line number `seq` after the hash `previous`, cut off by a crash. From the
+    seal on, only an owner of the key can have written it."""
     lead = b"%d %s " % (seq, previous.encode())
     if not piece.startswith(lead):
         return bool(piece) and lead.startswith(piece)
     words = piece[len(lead) :].split(b" ", 2)
     if len(words) < 3:
         return _HASH_AND_SEAL.fullmatch(b" ".join(words)) is not None
-    return is_ours(Line(seq, previous, words[0].decode("latin-1"), b"", words[1].decode("latin-1")), key)
+    return is_sealed_with(Line(seq, previous, words[0].decode("latin-1"), b"", words[1].decode("latin-1")), key)

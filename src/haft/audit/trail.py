@@ -1,8 +1,8 @@
-"""What goes into the audit log: one entry when a call with effects starts, one when any call ends, and one when
-somebody answers for a call or cancels it.
+"""The content of the audit log: an entry when a call with effects starts, one when any call ends, and one when somebody
+answers a request for approval or cancels a call.
 
-The pipeline's `record` stage has calls with effects written before they act and before they are answered; the ends of
-calls that only read come in groups, from the journal that has them already. Entries hold no output.
+The pipeline's `record` stage writes calls with effects before they act and before the caller gets an answer. The ends
+of calls that only read are written in groups, from the journal that already contains them. Entries contain no output.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from itertools import islice
 from typing import Any, Final, Literal
 
 from haft.audit.chain import Chain
+from haft.audit.line_checker import body_of, last_raw_lines, raw_lines
 from haft.audit.lines import parse_line
 from haft.audit.redact import Redactor
-from haft.audit.walk import body_of, last_raw_lines, raw_lines
 from haft.contracts import NO_SECRETS, UNAUDITED_FIELDS, Call, Outcome, Principal, Secrets, iso_time, path_to_json
 from haft.storage import AuditLog, decode, encode, fragment
 
 Act = Literal["approve", "reject", "cancel"]
-"""What somebody does to a call that is no call itself."""
+"""What somebody does to a call without making a call."""
 MOST_PATHS: Final = 1000
-"""In one entry."""
+"""The maximum number of paths in one entry."""
 
 
 class Trail:
-    """The audit log, open for writing, from any thread."""
+    """The audit log, open for writing from any thread."""
 
     def __init__(self, log: AuditLog, redactor: Redactor, workspace: str = "") -> None:
         self._log = log
@@ -36,8 +36,8 @@ class Trail:
         self.redactor = redactor
 
     def entry(self, call: Call, outcome: Outcome, at: float, *, is_end: bool) -> tuple[bytes, dict[str, Any]]:
-        """What the audit log says of a call, as far as it is known, secrets taken out; and the part of its outcome that
-        only `runs` keeps."""
+        """The entry for a call in its present state, with secrets removed; and the part of its outcome that only `runs`
+        keeps."""
         facts = outcome.facts(fragment)
         take = facts.pop
         apart = {name: take(name) for name in UNAUDITED_FIELDS}
@@ -55,10 +55,10 @@ class Trail:
             facts["config"] = sorted(call.config)
         return self.redactor(encode(facts), call.secrets), apart
 
-    def tell_act(
+    def record_act(
         self, act: Act, principal: Principal, run: str, tool: str, secrets: Secrets = NO_SECRETS, **facts: Any
     ) -> None:
-        """Add that somebody answered for a call, or cancelled it."""
+        """Record that somebody answered a request for approval, or cancelled a call."""
         entry = {
             "type": act,
             "at": iso_time(time.time()),
@@ -70,8 +70,8 @@ class Trail:
         }
         self.append([self.redactor(encode(entry), secrets)])
 
-    def tell_between(self, run: str, paths: Sequence[str]) -> None:
-        """Add what changed after a run whose process outlived it, when no call came any more."""
+    def record_changes_between(self, run: str, paths: Sequence[str]) -> None:
+        """Record the changes after a run whose process outlived it, if no later call recorded them."""
         facts = {
             "type": "between",
             "at": iso_time(time.time()),
@@ -83,13 +83,13 @@ class Trail:
         self.append([self.redactor(encode(facts))])
 
     def append(self, entries: Sequence[bytes]) -> None:
-        """Add entries to the chain. Safe against `kill -9` when this returns."""
+        """Add entries to the chain. They survive `kill -9` once this returns."""
         if entries:
             self._chain.append(entries)
 
     def append_missing(self, ends: Sequence[bytes], since: int = 0) -> None:
-        """Add those of some ends, found in the journal of a dead host, that the chain does not have from a position on:
-        before it they cannot stand, and a long log is not read for them."""
+        """Add those of some ends, found in the journal of a dead host, that the chain does not contain after the
+        position `since`. They cannot stand before it, so a long log need not be read completely."""
         runs = {decode(end)["run"]: end for end in ends}
         for entry in entries(self._log, since):
             if entry.get("type") == "end":
@@ -104,14 +104,14 @@ class Trail:
 
 
 def entries(log: AuditLog, since: int = 0) -> Iterator[dict[str, Any]]:
-    """The audit log as it can be read, oldest first, with number and hash; unreadable lines are said to be so. `since`
-    is the position at which to begin."""
+    """Yield the readable audit log, the oldest entry first, with number and hash; unreadable lines are marked as such.
+    `since` is the position of the first line."""
     if log.exists():
         yield from map(_entry, raw_lines(log, since))
 
 
 def last_entries(log: AuditLog, limit: int) -> list[dict[str, Any]]:
-    """The newest `limit` entries, newest first; no more of the log is read than they take."""
+    """The newest `limit` entries, the newest first; no more of the log is read than necessary."""
     return [_entry(raw) for raw in islice(last_raw_lines(log), min(limit, sys.maxsize))] if log.exists() else []
 
 

@@ -1,5 +1,5 @@
-"""Configuration: the settings in force and where each comes from, the files they stand in, trust in a workspace, and
-which directory is the workspace.
+"""Configuration: the settings in force and the source of each, the configuration files, trust in a workspace, and which
+directory is the workspace.
 """
 
 from typing import TYPE_CHECKING
@@ -7,33 +7,33 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.config.config import Config, configured, kept_secret, load_config, not_trusted_before, working_directory
+    from haft.config.collector import SettingsCollector
+    from haft.config.config import Config, configured, load_config, newly_ignored, secret_texts, working_directory
     from haft.config.files import ConfigFile, read_config, user_config, workspace_config
-    from haft.config.gathering import Gathered
     from haft.config.locations import WORKSPACE_FILES, is_configured, user_file
     from haft.config.narrowing import Ignored
-    from haft.config.ownership import Stranger, stranger_in
-    from haft.config.placeholders import Unset
+    from haft.config.ownership import ForeignFile, foreign_file_in
+    from haft.config.placeholders import MissingVariable
     from haft.config.settings import SETTINGS, Setting
+    from haft.config.trust_store import is_trusted, is_workspace_trusted, revoke, trust, trusted_text, was_trusted
     from haft.config.trusted_texts import since_trusted, text_to_keep
-    from haft.config.trusting import is_chosen, is_trusted, revoke, trust, trusted_text, was_trusted
-    from haft.config.values import UNSET
+    from haft.config.values import MISSING_VARIABLES
     from haft.config.workspace import check_workspace, find_workspace
 
 __getattr__ = face(
     __name__,
     {
-        "config": "Config configured kept_secret load_config not_trusted_before working_directory",
+        "config": "Config configured secret_texts load_config newly_ignored working_directory",
         "files": "ConfigFile read_config user_config workspace_config",
-        "gathering": "Gathered",
+        "collector": "SettingsCollector",
         "narrowing": "Ignored",
-        "ownership": "Stranger stranger_in",
-        "placeholders": "Unset",
+        "ownership": "ForeignFile foreign_file_in",
+        "placeholders": "MissingVariable",
         "settings": "SETTINGS Setting",
         "locations": "WORKSPACE_FILES is_configured user_file",
         "trusted_texts": "since_trusted text_to_keep",
-        "trusting": "is_chosen is_trusted revoke trust trusted_text was_trusted",
-        "values": "UNSET",
+        "trust_store": "is_workspace_trusted is_trusted revoke trust trusted_text was_trusted",
+        "values": "MISSING_VARIABLES",
         "workspace": "check_workspace find_workspace",
     },
 )

@@ -1,8 +1,9 @@
-"""The settings in force, and where each comes from.
+"""The settings in force, and the source of each.
 
-Strongest first: what the program or command line passes, `HAFT_*` variables, the workspace's `haft.toml` or
-`haft.json`, the user's file, the default. Lists that narrow and rules add up instead. A workspace is not trusted to
-widen: what allows more than stands without it is set aside, and said so, until someone has trusted the file.
+The strongest source first: arguments of the program or command line, `HAFT_*` variables, the workspace's `haft.toml` or
+`haft.json`, the user's file, the default. Rules, and lists that only restrict, are added together instead. An untrusted
+workspace cannot widen anything: a value that permits more than the other sources is ignored, with a notice, until
+someone trusts the file.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
+from haft.config.collector import SettingsCollector, from_caller, from_environment
 from haft.config.files import ConfigFile, user_config, workspace_config
-from haft.config.gathering import Gathered, from_caller, from_environment
 from haft.config.narrowing import Ignored
-from haft.config.placeholders import Unset
+from haft.config.placeholders import MissingVariable
 from haft.config.rule_sets import RuleSet
 from haft.config.settings import ChangesEngine, SandboxMode
 from haft.contracts import BadConfig, HaftError, Limits, Secrets, named_secrets, texts_in
@@ -33,7 +34,7 @@ __all__ = ["Config", "Ignored", "configured", "load_config"]
 
 @dataclass(frozen=True)
 class Config:
-    """Values by name, with their sources."""
+    """The values of all settings, and their sources."""
 
     values: Mapping[str, Any]
     sources: Mapping[str, str]
@@ -41,33 +42,33 @@ class Config:
     files: tuple[str, ...] = ()
     """The files that were read."""
     trusted: bool = False
-    """Whether the workspace's file counts as a whole."""
+    """Whether all settings of the workspace's file count."""
     lists: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]] = field(default_factory=dict)
-    """Of the lists that add up: each source, and what it wrote."""
+    """For each list that adds up: every source, and its entries."""
     rule_sets: tuple[RuleSet, ...] = ()
     written: Mapping[str, Any] = field(default_factory=dict)
-    """Values with their placeholders, where those were filled: what was filled in may be secret."""
-    unset: tuple[Unset, ...] = ()
-    """Entries that ask for variables which are not set. They do not count."""
+    """Values before their placeholders were filled, because a filled value may be secret."""
+    unset: tuple[MissingVariable, ...] = ()
+    """Entries that need variables which are not set. They are ignored."""
     filled: frozenset[str] = field(default=frozenset(), repr=False)
-    """Values of variables that were filled in and are secret."""
-    beneath: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
-    """Of settings that a workspace, before it is trusted, sets for its own tools alone: what counts for others, and its
+    """Secret values of variables that were filled in."""
+    for_other_tools: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
+    """For settings that an untrusted workspace sets only for its own tools: the value for other tools, and its
     source."""
     since_trusted: SinceTrusted | None = None
-    """How the workspace's file differs from what was trusted, where it is not trusted as it is."""
+    """How the workspace's file differs from the trusted one, if it is not trusted in its present form."""
 
     @cached_property
     def secrets(self) -> Secrets:
-        """What is masked in all that calls say: values under names that say secret, in `[config]`, of providers and in
-        the user parameters of templates, and the variables that were filled in as such."""
+        """Values that are masked in everything that calls print: values with a name that suggests a secret, in
+        `[config]`, in providers and in user parameters of templates, and secret variables that were filled in."""
         tables = [self.values["config"], self.values["providers"]]
         tables += (one.get("user_params", {}) for one in self.values["templates.instances"])
         return Secrets((*self.filled, *(value for table in tables for value in named_secrets(table))))
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules that count: the caller's, the workspace's, the user's. `BadConfig` where one is wrong."""
+        """The rules in force, of the caller, the workspace and the user. `BadConfig` if one is wrong."""
         rules = (rule for one in self.rule_sets for rule in one.rules())
         if self.never_network is None:
             return tuple(rules)
@@ -75,7 +76,7 @@ class Config:
 
     @cached_property
     def enablement(self) -> Enablement:
-        """Which tools may be called at all. `BadConfig` where a pattern is wrong."""
+        """Which tools may be called at all. `BadConfig` if a pattern is wrong."""
 
         def listed(name: str) -> tuple[NameList, ...]:
             return tuple(NameList(patterns, source) for source, patterns in self.lists.get(name, ()))
@@ -113,7 +114,7 @@ class Config:
 
     @property
     def never_network(self) -> str | None:
-        """Where it is written that no call gets the network, if it is."""
+        """The source that forbids the network for every call, or None."""
         return self.sources["sandbox.network"] if self.values["sandbox.network"] == "never" else None
 
     @property
@@ -137,30 +138,30 @@ class Config:
         return bool(self.values["approval.without_sandbox"])
 
     def is_set(self, name: str) -> bool:
-        """Whether someone set it; False where the default stands."""
+        """Whether a source sets it; False if it has its default."""
         return self.sources[name] != "default"
 
     def shown(self, name: str) -> Any:
-        """A value as it may be printed: placeholders stay what they are, and what is secret is masked."""
+        """The value in a form that may be printed: with placeholders not filled, and with secrets masked."""
         return self.secrets.masked(self.written.get(name, self.values[name]))
 
 
 def working_directory(config: Config, workspace: str) -> str:
-    """Where tools work, relative to the workspace. `BadConfig` where that is outside of it."""
-    said, source = config.values["working_directory"], config.sources["working_directory"]
+    """The directory in which tools work, relative to the workspace. `BadConfig` if it is outside of the workspace."""
+    written, source = config.values["working_directory"], config.sources["working_directory"]
     base = os.path.dirname(source) if os.path.isabs(source) else workspace
     root = os.path.realpath(workspace)
-    place = os.path.normpath(os.path.join(os.path.realpath(base), os.path.expanduser(said)))
+    place = os.path.normpath(os.path.join(os.path.realpath(base), os.path.expanduser(written)))
     if place != root and not place.startswith(root.rstrip("/") + "/"):
-        if source != "default" and os.path.dirname(source) != root and not os.path.isabs(said):
-            return "."  # The user's own file lies elsewhere: what is relative to it says nothing about this workspace.
+        if source != "default" and os.path.dirname(source) != root and not os.path.isabs(written):
+            return "."  # A path relative to the user's own file, which lies elsewhere, cannot mean this workspace.
         raise BadConfig(f"{source}: `working_directory` must lie inside the workspace, not at {place}")
     return os.path.relpath(place, root)
 
 
-def kept_secret(config: Config) -> set[str]:
-    """Texts that are kept out of the audit log: what was filled in from the environment, and the parameters that a
-    person sets for templates."""
+def secret_texts(config: Config) -> set[str]:
+    """Texts that must not appear in the audit log: values filled in from the environment, and parameters that a person
+    sets for templates."""
     given = [one.get("user_params", {}) for one in config.values["templates.instances"]]
     return _filled_in(config) | set(texts_in(given)) | config.secrets.values
 
@@ -186,18 +187,18 @@ def load_config(
     passed: Mapping[str, Any] | None = None,
     trust_home: str | None = None,
 ) -> Config:
-    """Read every source and let the stronger win. `trust_home` is the state home, where it is kept which files are
-    trusted; without one, none is."""
+    """The configuration from all sources. `trust_home` is the state home, which records the trusted files; without it,
+    no file is trusted."""
     file = workspace_config(workspace)
     trusted = False
     if file is not None and workspace is not None and trust_home is not None:
-        from haft.config.trusting import is_trusted
+        from haft.config.trust_store import is_trusted
 
         trusted = is_trusted(trust_home, workspace, file)
     config = configured(workspace, file, env, passed, trusted=trusted)
     if config.ignored and not trusted and file is not None and workspace is not None and trust_home is not None:
+        from haft.config.trust_store import trusted_text
         from haft.config.trusted_texts import since_trusted
-        from haft.config.trusting import trusted_text
 
         return replace(config, since_trusted=since_trusted(trusted_text(trust_home, workspace, file), file, env))
     return config
@@ -211,36 +212,34 @@ def configured(
     *,
     trusted: bool,
 ) -> Config:
-    """The same, for a workspace's file that was read already."""
-    gathered = Gathered(workspace, env)
+    """The configuration with a workspace's file that was already read."""
+    collector = SettingsCollector(workspace, env)
     own = user_config(env)
     if own is not None:
-        gathered.take_file(own, "user")
+        collector.add_file(own, "user")
     if file is not None and trusted:
-        gathered.take_file(file, "workspace")
+        collector.add_file(file, "workspace")
     elif file is not None:
-        gathered.take_untrusted(file)
+        collector.add_untrusted_file(file)
     for name, value, source in (*from_environment(env), *from_caller(passed or {})):
-        gathered.take(name, value, source)
+        collector.add(name, value, source)
     return Config(
-        gathered.values,
-        gathered.sources,
-        tuple(gathered.ignored),
-        tuple(gathered.files),
+        collector.values,
+        collector.sources,
+        tuple(collector.ignored),
+        tuple(collector.files),
         trusted,
-        {name: tuple(lists) for name, lists in gathered.lists.items()},
-        tuple(gathered.rule_sets),
-        gathered.written,
-        tuple(gathered.unset),
-        frozenset(gathered.filled),
-        gathered.beneath,
+        {name: tuple(lists) for name, lists in collector.lists.items()},
+        tuple(collector.rule_sets),
+        collector.written,
+        tuple(collector.unset),
+        frozenset(collector.filled),
+        collector.for_other_tools,
     )
 
 
-def not_trusted_before(
-    ignored: Sequence[Ignored], change: SinceTrusted | None, env: Mapping[str, str]
-) -> Sequence[Ignored]:
-    """Of what is set aside that which was not in the file that was trusted; all of it where none was."""
+def newly_ignored(ignored: Sequence[Ignored], change: SinceTrusted | None, env: Mapping[str, str]) -> Sequence[Ignored]:
+    """The ignored values that were not in the trusted version of the file; all of them if there is none."""
     if change is None:
         return ignored
     workspace = os.path.dirname(change.before.path)

@@ -1,4 +1,4 @@
-"""Configuration files: found, read once, and taken apart into settings by name."""
+"""Finds configuration files, reads each once, and splits it into settings by name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from haft.config.locations import WORKSPACE_FILES, user_file
-from haft.config.renamed import name_of_today
+from haft.config.renamed_settings import current_name
 from haft.config.settings import BY_NAME, RENAMED
 from haft.contracts import BadConfig, near_miss
 from haft.lazy import regex
@@ -20,21 +20,23 @@ MOST_BYTES: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
-    """A file as it was read, once: what is shown, digested and parsed are these bytes."""
+    """A file that was read once: the same bytes are shown, digested and parsed."""
 
     path: str
     data: bytes
     shown: str
-    """How the sources of rules name it."""
+    """The file's name in the sources of rules."""
 
     @property
     def is_json(self) -> bool:
         return self.path.endswith(".json")
 
     def settings(self) -> Iterator[tuple[str, Any]]:
-        """Its settings by name, as they were decoded, unchecked."""
+        """Yield the settings by name, decoded but not checked."""
         if not self.is_json and _DEEP_KEY.search(self.data):
-            raise BadConfig(f"{self.path} cannot be understood: a key has too many dots")  # It would take minutes.
+            raise BadConfig(
+                f"{self.path} cannot be understood: a key has too many dots"
+            )  # Parsing it would take minutes.
         import tomllib
 
         try:
@@ -42,11 +44,11 @@ class ConfigFile:
         except (ValueError, UnicodeDecodeError, RecursionError) as error:
             raise BadConfig(f"{self.path} cannot be understood: {error}") from error
         if not isinstance(tables, dict):
-            raise BadConfig(f"{self.path} must hold a table of settings")
+            raise BadConfig(f"{self.path} must contain a table of settings")
         yield from _flattened(tables, self.path, takes_loose=self.is_json)
 
     def where(self, text: str, key: str = "") -> str:
-        """Its path, and the line that holds `text`: the one that names `key` too, else the first behind that name."""
+        """The path, and the line with `text`: the line that also names `key`, or else the first such line after it."""
         lines = list(enumerate(self.data.decode("utf-8", "replace").split("\n"), 1))
         found = [number for number, line in lines if text in line]
         named = [number for number, line in lines if key in line]
@@ -54,7 +56,7 @@ class ConfigFile:
         return f"{self.path}:{(behind or found)[0]}" if found else self.path
 
     def lines(self, rules: int) -> tuple[int, ...] | None:
-        """The line of each rule, where that can be told."""
+        """The line of each rule; None if haft cannot tell."""
         from haft.policy import rule_lines
 
         return None if self.is_json else rule_lines(self.data.decode(), rules)
@@ -64,7 +66,7 @@ _DEEP_KEY: Final = regex(rb"(?:[\w\"'-]{1,80}[ \t]*\.[ \t]*){40}")
 
 
 def user_config(env: Mapping[str, str]) -> ConfigFile | None:
-    """The user's own configuration, where there is one."""
+    """The user's own configuration; None if there is none."""
     path = user_file(env)
     if not os.path.exists(path):
         return None
@@ -73,17 +75,17 @@ def user_config(env: Mapping[str, str]) -> ConfigFile | None:
 
 
 def workspace_config(workspace: str | None) -> ConfigFile | None:
-    """The configuration of a workspace; two side by side are an error."""
+    """The configuration of a workspace; `BadConfig` if it has two files."""
     if workspace is None:
         return None
     found = [path for name in WORKSPACE_FILES if os.path.exists(path := os.path.join(workspace, name))]
     if len(found) > 1:
-        raise BadConfig(f"{found[0]} and {found[1]} stand side by side", hint="keep one of them")
+        raise BadConfig(f"{found[0]} and {found[1]} both exist", hint="keep only one of them")
     return ConfigFile(found[0], read_config(found[0]), os.path.basename(found[0])) if found else None
 
 
 def read_config(path: str) -> bytes:
-    """A regular file of a reasonable size: a workspace may hold anything under this name."""
+    """The bytes of a regular file of reasonable size: in a workspace, anything may have this name."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -97,7 +99,7 @@ def read_config(path: str) -> bytes:
 
 
 def _flattened(tables: dict[str, Any], path: str, *, takes_loose: bool) -> Iterator[tuple[str, Any]]:
-    """Every setting. In JSON, plain values beside the settings are what plugins ask for by name, as under `config`."""
+    """Yield every setting. In JSON, plain values beside the settings are values for plugins, as in `config`."""
     sections = {name.split(".")[0] for name in (*BY_NAME, *RENAMED)}
     written: dict[str, str] = {}
     loose = {
@@ -120,14 +122,14 @@ def _flattened(tables: dict[str, Any], path: str, *, takes_loose: bool) -> Itera
         if not isinstance(table, dict):
             raise BadConfig(f"{path}: `{section}` must be a table", hint=f"write it as [{section}]")
         for key, value in table.items():
-            name = name_of_today(f"{section}.{key}", path, written)
+            name = current_name(f"{section}.{key}", path, written)
             if name not in BY_NAME:
                 raise unknown_setting(name, BY_NAME, path)
             yield name, value
 
 
 def unknown_setting(name: str, known: Iterable[str], source: str) -> BadConfig:
-    """The error that names the near miss."""
+    """The error for an unknown setting, with a suggestion."""
     near = near_miss(name, known)
     hint = f"did you mean `{near}`?" if near else "`haft config show` lists the settings"
     return BadConfig(f"{source}: there is no setting `{name}`", hint=hint)

@@ -1,4 +1,4 @@
-"""Where configuration stands. Apart from reading it: whoever only looks whether there is any pays for nothing."""
+"""The places of configuration files. A separate module, so that a check for their existence loads nothing else."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Final
 WORKSPACE_FILES: Final = ("haft.toml", "haft.json")
 VARIABLES: Final = "HAFT_"
 OTHER_VARIABLES: Final = ("HAFT_HOME",)
-"""Of ours, and no settings."""
+"""Variables of haft that are not settings."""
 
 
 def user_file(env: Mapping[str, str]) -> str:
-    """Where the user's own configuration lies."""
+    """The path of the user's own configuration."""
     base = env.get("XDG_CONFIG_HOME", "")
     return os.path.join(base if os.path.isabs(base) else os.path.expanduser("~/.config"), "haft", "haft.toml")
 
 
 def is_configured(workspace: str, env: Mapping[str, str]) -> bool:
-    """Whether anything was configured for a workspace, by anyone."""
+    """Whether any source configures something for a workspace."""
     if any(name.startswith(VARIABLES) and name not in OTHER_VARIABLES for name in env):
         return True
     places = [user_file(env), *(os.path.join(workspace, name) for name in WORKSPACE_FILES)]

@@ -1,7 +1,8 @@
-"""What of a workspace's configuration counts before anyone has trusted it, and what is set aside.
+"""Decides which settings of an untrusted workspace count, and which are ignored.
 
-A cloned repository brings its own file. What narrows counts at once: lower limits, a stricter sandbox, tools that are
-disabled, rules that reject or ask. So does what adds confined tools. The rest waits for `haft trust`.
+A cloned repository contains its own configuration file. Settings that restrict count at once: lower limits, a stricter
+sandbox, disabled tools, rules that reject or ask. So do settings that add confined tools. All others wait for `haft
+trust`.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from haft.lazy import regex
 from haft.values import dataclass
 
 MOST_SHOWN: Final = 300
-"""Characters of a value in a sentence."""
+"""The maximum number of characters of a value in a sentence."""
 _ELSEWHERE: Final = regex(r"://|@|\bgit[+:]|\.git\b")
 FREE_TABLES: Final = frozenset({"cli", "config", "providers", "templates.instances"})
-"""Settings with values of any kind, keys and passwords among them."""
+"""Settings whose values may be anything, including keys and passwords."""
 NOTHING: Final = object()
-"""Instead of a value that does not count at all."""
+"""Stands for a value that is ignored completely."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """A value that was set aside, and why."""
+    """A value that is ignored, and why."""
 
     name: str
     value: Any
@@ -37,15 +38,15 @@ class Ignored:
 
     @property
     def shown(self) -> Any:
-        """The value as it may be printed: of tables that may hold anything, names alone."""
-        return _names_alone(self.value) if self.name in FREE_TABLES else self.value
+        """The value in a form that may be printed: for tables that may contain anything, only the names."""
+        return _names_only(self.value) if self.name in FREE_TABLES else self.value
 
     def sentence(self) -> str:
-        until = "does not count until you trust this file (`haft trust`): before that," if self.waits else "is ignored:"
+        until = "is ignored until you trust this file (`haft trust`):" if self.waits else "is ignored:"
         return f"{self.source}: {self.assignment(MOST_SHOWN)} {until} {self.why}"
 
     def assignment(self, most: int | None = None) -> str:
-        """The name and the value, of which `most` characters."""
+        """The name and the value, shortened to `most` characters."""
         value = json.dumps(self.shown, default=str, ensure_ascii=False)
         value = value if most is None or len(value) <= most else f"{value[:most]}…"
         return f"`{self.name} = {value}`"
@@ -55,7 +56,7 @@ class Ignored:
 
 
 def narrowed(setting: Setting, value: Any, values: Mapping[str, Any], source: str) -> tuple[Any, list[Ignored]]:
-    """What of a checked value counts: it, a part of it, or `NOTHING`; and what is set aside."""
+    """The part of a checked value that counts, or `NOTHING`; and the ignored parts."""
     name = setting.name
     if has_placeholder(value) and name != "templates.instances":
         return NOTHING, [Ignored(name, value, source, FROM_ENVIRONMENT)]
@@ -90,31 +91,31 @@ def narrowed(setting: Setting, value: Any, values: Mapping[str, Any], source: st
     return value, []
 
 
-def _names_alone(value: Any) -> Any:
-    """A table, or a list of them, with `…` for every value; of a template's tool also what it is called and made of."""
+def _names_only(value: Any) -> Any:
+    """A table, or a list of tables, with `…` for every value, except the name and template of a template's instance."""
     if isinstance(value, list):
-        return [_names_alone(one) for one in value]
+        return [_names_only(one) for one in value]
     if isinstance(value, dict):
-        told = ("name", "template") if "template" in value else ()
-        return {name: one if name in told else _names_alone(one) for name, one in value.items()}
+        visible = ("name", "template") if "template" in value else ()
+        return {name: one if name in visible else _names_only(one) for name, one in value.items()}
     return "…"
 
 
 def _is_inside(path: str) -> bool:
-    """Whether a path of a workspace's file stays in it, by its words."""
+    """Whether a path in a workspace's file stays inside the workspace, by its text."""
     return not path.startswith(("/", "~")) and ".." not in path.split("/")
 
 
 def _is_confined(plugin: Any) -> bool:
-    """Whether it is a bash plugin of this machine, which runs in the sandbox."""
+    """Whether it is a bash plugin on this machine, which runs in the sandbox."""
     if isinstance(plugin, dict):
-        told = plugin.get("bash_tool")
-        return set(plugin) == {"bash_tool"} and isinstance(told, dict) and "git" not in told
+        tool = plugin.get("bash_tool")
+        return set(plugin) == {"bash_tool"} and isinstance(tool, dict) and "git" not in tool
     return isinstance(plugin, str) and plugin.startswith("bash:") and not _ELSEWHERE.search(plugin)
 
 
 def narrowed_rules(rules: Sequence[dict[str, Any]], sources: Sequence[str]) -> tuple[list[int], list[Ignored]]:
-    """Which rules of a workspace count, by number; and what is set aside. An `ask` counts without its grant."""
+    """The numbers of a workspace's rules that count, and the ignored ones. An `ask` rule counts without its grant."""
     kept, aside = [], []
     for number, (rule, source) in enumerate(zip(rules, sources, strict=True)):
         if has_placeholder(rule):

@@ -1,5 +1,5 @@
-"""Whose a workspace is. What lies in a directory takes effect on whoever works there, so a workspace that nobody named
-counts only where nobody but the person and root can have put something there."""
+"""Who owns a workspace. Files in a directory affect whoever works there, so a workspace that nobody named explicitly is
+used only if nobody except the user and root can have put something there."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from typing import Final
 from haft.config.locations import WORKSPACE_FILES
 from haft.values import dataclass
 
-BROUGHT: Final = (*WORKSPACE_FILES, ".agents", ".agents/tools", ".agents/skills", ".claude", ".claude/skills")
-"""What a workspace brings that takes effect."""
+EFFECTIVE_FILES: Final = (*WORKSPACE_FILES, ".agents", ".agents/tools", ".agents/skills", ".claude", ".claude/skills")
+"""The files of a workspace that affect whoever works there."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stranger:
-    """Something in a workspace that others put there, or could have."""
+class ForeignFile:
+    """A file in a workspace that another user put there, or could have put there."""
 
     workspace: str
     path: str
     owner: int
     is_writable: bool
-    """Whether everybody can write it; else it is its owner that counts."""
+    """Whether every user can write it; otherwise its owner is the problem."""
 
     def sentence(self) -> str:
         owned = f"belongs to {_name(self.owner)}, not to you or root"
-        why = "can be written by everybody" if self.is_writable else owned
-        return f"the workspace {self.workspace} does not count: {self.path} {why}"
+        why = "can be written by every user" if self.is_writable else owned
+        return f"haft does not use the workspace {self.workspace}: {self.path} {why}"
 
-    def remedy(self) -> str:
-        return f"to use it, name it with `-w {self.workspace}`, or once for all with `haft trust {self.workspace}`"
+    def hint(self) -> str:
+        return f"to use it once, give `-w {self.workspace}`; to use it always, run `haft trust {self.workspace}`"
 
 
-def stranger_in(workspace: str, names: Iterable[str] = BROUGHT) -> Stranger | None:
-    """The first thing that is not the person's or root's: the directory itself, or one of `names` in it. Of a link,
-    both it and what it leads to."""
+def foreign_file_in(workspace: str, names: Iterable[str] = EFFECTIVE_FILES) -> ForeignFile | None:
+    """The first file that belongs neither to the user nor to root: the directory itself, or one of `names` in it. For a
+    link, both the link and its target are checked."""
     for path in (workspace, *(os.path.join(workspace, name) for name in names)):
         for follows in (False, True):
             try:
@@ -45,15 +45,15 @@ def stranger_in(workspace: str, names: Iterable[str] = BROUGHT) -> Stranger | No
             except OSError:
                 continue
             if found.st_uid not in (os.geteuid(), 0):
-                return Stranger(workspace, path, found.st_uid, is_writable=False)
+                return ForeignFile(workspace, path, found.st_uid, is_writable=False)
             if found.st_mode & stat.S_IWOTH and not stat.S_ISLNK(found.st_mode):
-                return Stranger(workspace, path, found.st_uid, is_writable=True)
+                return ForeignFile(workspace, path, found.st_uid, is_writable=True)
     return None
 
 
-def brings_something(directory: str) -> bool:
-    """Whether anything there takes effect on whoever works there."""
-    return any(os.path.lexists(os.path.join(directory, name)) for name in BROUGHT)
+def has_effective_files(directory: str) -> bool:
+    """Whether a directory contains files that affect whoever works there."""
+    return any(os.path.lexists(os.path.join(directory, name)) for name in EFFECTIVE_FILES)
 
 
 def _name(owner: int) -> str:

@@ -1,5 +1,5 @@
-"""`${env:NAME}` in a text of a configuration file: the variable's value, where the file may have it. `${CONFIG_DIR}` is
-the directory of the file, `${WORKING_DIR}` the workspace."""
+"""Placeholders in the texts of a configuration file: `${env:NAME}` is the value of a variable, if the file may read it.
+`${CONFIG_DIR}` is the directory of the file, `${WORKING_DIR}` the workspace."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _NAME: Final = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def has_placeholder(value: Any) -> bool:
-    """Whether any text in it, however deep, asks for a variable."""
+    """Whether any text in a value, at any depth, needs a variable."""
     return any(_PLACE.search(text) for text in texts_in(value))
 
 
 @dataclass(frozen=True, slots=True)
-class Unset:
-    """An entry of a setting that asks for a variable which is not set: what would use it is disabled."""
+class MissingVariable:
+    """An entry of a setting that needs a variable which is not set. Whatever uses the entry is disabled."""
 
     setting: str
     entry: str
     why: str
     source: str
-    """The file, and the line where it can be told."""
+    """The file, and the line if haft can tell it."""
 
     def sentence(self) -> str:
         return f"`{self.entry}` in `{self.setting}` ({self.source}) {self.why}"
@@ -38,7 +38,7 @@ class Unset:
 
 
 def why_unfilled(value: Any, env: Mapping[str, str]) -> str | None:
-    """Why its placeholders cannot be filled; None where they can."""
+    """Why the placeholders of a value cannot be filled; None if they can."""
     try:
         expanded(value, env)
     except ValueError as error:
@@ -53,8 +53,8 @@ def missing_in(value: Any, env: Mapping[str, str]) -> str | None:
 
 
 def filled_secrets(value: Any, env: Mapping[str, str]) -> Iterator[str]:
-    """The values of the variables that `value` asks for and that are secret: by their own name, or by a name that they
-    are put under."""
+    """Yield the secret values of variables that `value` needs. A variable is secret by its own name, or by the name of
+    the key that it is assigned to."""
     left: list[tuple[Any, bool]] = [(value, False)]
     while left:
         one, is_secret = left.pop()
@@ -67,14 +67,14 @@ def filled_secrets(value: Any, env: Mapping[str, str]) -> Iterator[str]:
 
 
 def expanded(value: Any, env: Mapping[str, str]) -> Any:
-    """`value` with every placeholder filled; `ValueError` with a sentence where a variable is missing."""
+    """`value` with every placeholder filled; `ValueError` with a sentence if a variable is missing."""
 
     def fill(match: re.Match[str]) -> str:
         name = match[1]
         if not _NAME.fullmatch(name):
-            raise ValueError(f"asks for `{match[0]}`, which names no variable")
+            raise ValueError(f"contains `{match[0]}`, which names no variable")
         if name not in env:
-            raise ValueError(f"asks for the variable `{name}`, which is not set: set {name}")
+            raise ValueError(f"needs the environment variable `{name}`, which is not set: set {name}")
         return env[name]
 
     if isinstance(value, str):
@@ -85,7 +85,7 @@ def expanded(value: Any, env: Mapping[str, str]) -> Any:
 
 
 def with_places(value: Any, places: Mapping[str, str]) -> Any:
-    """`value` with the names of places filled in."""
+    """`value` with the names of directories replaced."""
     if isinstance(value, str):
         for name, place in places.items():
             value = value.replace(f"${{{name}}}", place)

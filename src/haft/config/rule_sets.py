@@ -1,6 +1,6 @@
-"""The rules of one configuration file: kept as they were decoded, read when they are first wanted.
+"""The rules of one configuration file: stored as they were decoded, and parsed when they are first needed.
 
-Reading rules costs more than reading settings, and listing tools needs none of them.
+Parsing rules costs more than reading settings, and listing tools needs no rules.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """The rules of one source, as they were decoded."""
+    """The decoded rules of one source."""
 
     origin: RuleOrigin
     source: str
     tables: list[dict[str, Any]]
     lines: tuple[int, ...] | None
     workspace: str
-    """Where the examples are held to run."""
+    """The workspace in which the examples of rules are checked."""
     counting: tuple[int, ...] | None = None
-    """Those that count, by number, and without their grants; None: all, as they are."""
+    """The numbers of the rules that count, without their grants; None if all of them count, with their grants."""
 
     def rules(self) -> Iterator[Rule]:
-        """Those that count. A mistake in one that does not is a mistake all the same."""
+        """Yield the rules that count. A mistake in any other rule is an error too."""
         from haft.policy import check_rules, rules_from
 
         rules = rules_from(self.tables, origin=self.origin, source=self.source, lines=self.lines)

@@ -1,4 +1,5 @@
-"""Every setting there is: its name, its check, its default, and a sentence. The documentation is made from it."""
+"""Every setting: its name, its check, its default, and a description. The documentation is generated from this
+module."""
 
 from __future__ import annotations
 
@@ -42,40 +43,39 @@ Narrowing = Literal[
     "own-tools",
     "any",
 ]
-"""What a workspace may do to a setting before it is trusted: make it smaller, choose a stricter word, set it to false,
-add to a list that narrows, add what is confined, nothing at all, set it for its own tools, or
-set it freely."""
+"""What an untrusted workspace may do to a setting: make it smaller, choose a stricter word, set it to false, add to a
+list that restricts, add confined tools, nothing at all, set it for its own tools, or set it freely."""
 
 WHY_NOT: Final[dict[Narrowing, str]] = {
     "lower": "a workspace may lower limits, not raise them",
     "lower-but-zero-is-none": "a workspace may lower limits, not raise them",
     "stricter": "a workspace may make the sandbox stricter, not looser",
-    "stays-on": "a workspace may not choose a weaker way to know its changes",
+    "stays-on": "a workspace may not choose a weaker way to record its changes",
     "close": "a workspace may close the network, not open it",
     "turn-off": "a workspace may turn this off, not on",
     "stays-full": "a workspace may not choose a weaker audit log",
     "keeps-less": "a workspace may keep less between calls, not more",
-    "inside": "a workspace works inside itself",
-    "confined": "a workspace may add tools that are confined, and this would not be",
-    "trusted": "a workspace may not set this",
-    "own-tools": "it counts for the workspace's own tools, not for yours",
+    "inside": "a workspace may only name paths inside itself",
+    "confined": "a workspace may add only tools that run in the sandbox",
+    "trusted": "a workspace may not set this without trust",
+    "own-tools": "it applies to the workspace's own tools, not to yours",
 }
-"""Why a value of a workspace is set aside, unless it is trusted."""
+"""Why a value of an untrusted workspace is ignored."""
 
-RULE_ASIDE: Final = "a workspace may reject and ask, not allow, try or delegate"
+RULE_ASIDE: Final = "the rules of a workspace may reject and ask, not allow, try or delegate"
 GRANT_ASIDE: Final = "a workspace may not open the sandbox"
 FROM_ENVIRONMENT: Final = "a workspace may not read the environment"
 
 SandboxMode = Literal["off", "auto", "required"]
 SANDBOX_MODES: Final[tuple[SandboxMode, ...]] = get_args(SandboxMode)
-"""The loosest first."""
+"""From the loosest to the strictest."""
 
 SCRATCH_KEPT: Final = ("thread", "call")
 """How long `/tmp` lives."""
 
 ChangesEngine = Literal["auto", "overlay", "snapshot", "off"]
 CHANGES_ENGINES: Final[tuple[ChangesEngine, ...]] = get_args(ChangesEngine)
-"""A workspace may not turn it off."""
+"""The ways to record changes. A workspace may not turn this off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +85,11 @@ class Setting:
     name: str
     default: Any
     check: Callable[[Any], Any]
-    """The value as it is used; `ValueError` with a sentence where it is none."""
+    """Returns the value in the form that is used; raises `ValueError` with a sentence for a wrong value."""
     what: str
     narrowing: Narrowing
     variable: bool = True
-    """Whether a variable of the environment may set it."""
+    """Whether an environment variable may set it."""
 
     def widens(self, value: Any, than: Any) -> bool:
         """Whether `value` allows more than `than`."""
@@ -129,153 +129,155 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "limits.max_output_bytes",
         _LIMITS.max_output_bytes,
         whole(0),
-        "How much of a call's output its outcome shows: head and tail. The whole is kept.",
+        "The maximum size of the output that an outcome shows, as its beginning and end. haft keeps the whole output.",
         "lower",
     ),
     Setting(
         "limits.max_kept_output_bytes",
         _LIMITS.max_kept_output_bytes,
         whole(1000),
-        "How much of a call's output is kept on disk; of more, head and tail.",
+        "The maximum size of the output that haft keeps on disk for one call; of a larger one, its beginning and end.",
         "lower",
     ),
     Setting(
         "limits.max_seconds",
         _LIMITS.max_seconds,
         seconds(0.001),
-        "How long a call may be in progress. A value that is set is a cap; the default gives way to a call's own.",
+        "How long a call may run. A value that you set is a maximum; a tool or call may replace the default.",
         "lower",
     ),
     Setting(
         "limits.max_idle_seconds",
         _LIMITS.max_idle_seconds,
         seconds(0.001, zero=True),
-        "How long a call may go without output or progress; 0: as long as it likes.",
+        "How long a call may run without output or progress; 0: without limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.max_concurrent",
         _LIMITS.max_concurrent,
         whole(1),
-        "How many calls of one host are in progress at once; others are queued.",
+        "How many calls of one host run at the same time; further calls are queued.",
         "lower",
     ),
     Setting(
         "limits.max_file_bytes",
         _LIMITS.max_file_bytes,
         whole(0),
-        "The largest file that the built-in file tools read whole or write.",
+        "The size of the largest file that the built-in file tools write or read completely.",
         "lower",
     ),
     Setting(
         "limits.max_files_per_call",
         _LIMITS.max_files_per_call,
         whole(1, zero=True),
-        "How many files one call of a built-in file tool may write; 0: any number.",
+        "How many files one call of a built-in file tool may write; 0: without limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.memory_bytes",
         _LIMITS.memory_bytes,
         whole(1_000_000, zero=True),
-        "How much resident memory a call's processes may use together; 0: as much as there is.",
+        "How much resident memory a call's processes may use together; 0: without limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.max_processes",
         _LIMITS.max_processes,
         whole(2, zero=True),
-        "How many processes a call may have at one time; 0: any number.",
+        "How many processes a call may have at the same time; 0: without limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.cpu_seconds",
         _LIMITS.cpu_seconds,
         seconds(0.1, zero=True),
-        "How much processor time a call's processes may use together; 0: as much as they like.",
+        "How much processor time a call's processes may use together; 0: without limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.max_written_bytes",
         _LIMITS.max_written_bytes,
         whole(1000, zero=True),
-        "How many bytes a call's processes may write to disk; 0: any number.",
+        "How many bytes a call's processes may write to disk; 0: without limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.max_written_file_bytes",
         _LIMITS.max_written_file_bytes,
         whole(1000, zero=True),
-        "The largest file that a call's processes may write; 0: any size.",
+        "The size of the largest file that a call's processes may write; 0: without limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.max_changed_files",
         _LIMITS.max_changed_files,
         whole(1, zero=True),
-        "How many files a call may make or change, where it makes many; 0: any number.",
+        "How many files a call may create or change; 0: without limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.max_open_files",
         _LIMITS.max_open_files,
         whole(64),
-        "How many files one process of a call may hold open.",
+        "How many files one process of a call may have open.",
         "lower",
     ),
     Setting(
         "sandbox.mode",
         "auto",
         one_of(*SANDBOX_MODES),
-        "`auto` confines calls as well as this machine can, `required` refuses those that it cannot confine, "
-        "`off` confines none.",
+        "`auto` confines calls as well as this machine can, `required` rejects calls that the machine cannot confine, "
+        "`off` confines no call.",
         "stricter",
     ),
     Setting(
         "sandbox.network",
         False,
         network,
-        "Whether confined calls may use the network without a grant. `never`: no flag, rule or answer opens it, no "
-        "other source loosens it, and where a machine cannot close it, calls are refused. It is not for what haft "
-        "itself fetches: plugins, and packages of templates.",
+        "Whether confined calls may use the network without a grant. `never`: no option, rule or answer opens it, no "
+        "other source can change it, and calls fail on a machine that cannot close the network. The setting does not "
+        "apply to downloads by haft itself: plugins, and packages of templates.",
         "close",
     ),
     Setting(
         "sandbox.scratch",
         "thread",
         one_of(*SCRATCH_KEPT),
-        "How long `/tmp` lives: `thread` keeps it for the next calls of the same thread, until nobody has used it for "
-        "a day; `call` removes it with each call. Calls that pass without approval always have an empty one of their "
-        "own, and so have calls with network, unless `scratch` is granted to them too.",
+        "How long `/tmp` lives: `thread` keeps it for later calls of the same thread, until it has been unused for a "
+        "day; `call` deletes it after each call. Calls that run without approval always have an empty `/tmp` of their "
+        "own, and so do calls with network access, unless they are also granted `scratch`.",
         "keeps-less",
     ),
     Setting(
         "changes.engine",
         "auto",
         one_of(*CHANGES_ENGINES),
-        "How changes are known: `overlay` above the workspace, `snapshot` by looking at all of it before and after, "
-        "`auto` the first that this machine can, `off` not at all, and nothing can be undone.",
+        "How haft records changes: `overlay` runs calls in a layer above the workspace, `snapshot` compares the whole "
+        "workspace before and after, `auto` uses the first of these that this machine supports, `off` records nothing, "
+        "so that nothing can be undone.",
         "stays-on",
     ),
     Setting(
         "changes.store_bytes",
         10_000_000_000,
         whole(1_000_000),
-        "How much disk may be used to keep what calls replaced; older runs can then no longer be undone.",
+        "How much disk space the earlier contents of changed files may use. Beyond that, the oldest runs can no longer "
+        "be undone.",
         "lower",
     ),
     Setting(
         "changes.store_days",
         90,
         whole(1),
-        "For how many days what calls replaced is kept.",
+        "For how many days haft keeps the earlier contents of changed files.",
         "lower",
     ),
     Setting(
         "tools.timeout",
         {},
         seconds_by_tool,
-        "Deadlines of single tools in seconds, by name; they stand in for `limits.max_seconds`.",
+        "Deadlines of single tools in seconds, by name; they replace `limits.max_seconds` for these tools.",
         "any",
         variable=False,
     ),
@@ -283,23 +285,23 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "tools.disable",
         [],
         texts,
-        "Tools that cannot be called: names, where `*` is anything, or `KIND:` and a name, such as `mcp:*`. What one "
-        "source disables, no other enables.",
+        "Tools that cannot be called: names in which `*` matches anything, or `KIND:` and a name, such as `mcp:*`. No "
+        "source can enable a tool that another one disables.",
         "adds",
     ),
     Setting(
         "tools.enable",
         [],
         texts,
-        "A closed list, of the same form: other tools cannot be called. Empty: no such list. A tool must be on the "
-        "list of every source that has one.",
+        "If not empty, only these tools can be called; same form as `tools.disable`. If several sources have such a "
+        "list, a tool must be on each of them.",
         "adds",
     ),
     Setting(
         "subagents.enabled",
         False,
         truth,
-        "Not yet: this version has no sub-agents. Whether there is the tool `task`, which gives work to a sub-agent.",
+        "Not yet: this version has no sub-agents. Whether the tool `task`, which starts a sub-agent, is available.",
         "turn-off",
     ),
     Setting("subagents.model", "", text, "Not yet: the model of sub-agents.", "trusted"),
@@ -307,29 +309,30 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "subagents.base_url",
         "",
         text,
-        "Not yet: where the model is reached, for endpoints that speak OpenAI's way.",
+        "Not yet: the address of the model, for OpenAI-compatible endpoints.",
         "trusted",
     ),
     Setting(
         "approval.expires_seconds",
         600.0,
         seconds(0.0),
-        "How long a call waits for a person; 0: not at all. Then it is rejected.",
+        "How long a call waits for an answer before it is rejected; 0: it does not wait.",
         "lower",
     ),
     Setting(
         "approval.without_sandbox",
         False,
         truth,
-        "Whether other processes may answer where nothing hides the inbox from tools, which could approve themselves.",
+        "Whether other processes may answer prompts on a machine without a sandbox. Tools could then reach the inbox "
+        "and approve themselves.",
         "close",
     ),
     Setting(
         "permissions",
         [],
         rule_list,
-        "Rules, in order: each says of calls whether to allow, ask, reject, try or delegate. A workspace may reject "
-        "and ask; the rest of its rules counts when it is trusted. At most 1,000 in one file.",
+        "Rules, in order: each says whether to allow, ask, reject, try or delegate the calls that it matches. A "
+        "workspace may reject and ask; its other rules count only when it is trusted. At most 1,000 rules in one file.",
         "adds",
         variable=False,
     ),
@@ -337,7 +340,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "working_directory",
         ".",
         text,
-        "The directory that tools work in, relative to the file, inside the workspace.",
+        "The directory in which tools work: inside the workspace, relative to the file with this setting.",
         "inside",
     ),
     Setting(
@@ -345,18 +348,18 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         [],
         plugin_list,
         "Plugins: `bash:` and a path, or a table, with `grant` for a Python plugin's process and `keeps_state = false` "
-        "where any process may answer its calls. Those of all sources "
-        "count; a workspace's bash plugins at once, its others when it is trusted.",
+        "if any process may answer its calls. The plugins of all sources are loaded; from a workspace that is not "
+        "trusted, only its bash plugins.",
         "adds",
         variable=False,
     ),
     Setting("disabled_plugins", [], texts, "Names of plugins that are not loaded.", "adds"),
-    Setting("plugin_cache_dir", "", text, "Where plugins of other places are kept.", "trusted"),
+    Setting("plugin_cache_dir", "", text, "The directory for downloaded plugins.", "trusted"),
     Setting(
         "plugin_policy.allow_bash_tools",
         False,
         truth,
-        "Whether bash plugins are loaded. They run in the sandbox, and ask.",
+        "Whether bash plugins are loaded. Their calls run in the sandbox and need approval.",
         "any",
     ),
     Setting(
@@ -370,16 +373,16 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "plugin_policy.stream_stderr",
         False,
         truth,
-        "Whether what a bash plugin writes to stderr is part of its output. It is kept in any case.",
+        "Whether a bash plugin's stderr is part of its output. haft keeps the stderr in any case.",
         "any",
     ),
-    Setting("config", {}, table, "Values that plugins and tools ask for by name.", "trusted", variable=False),
+    Setting("config", {}, table, "Values that plugins and tools read by name.", "trusted", variable=False),
     Setting(
         "toolbox.paths",
         [],
         texts,
-        "Directories of toolbox executables, besides AMP_TOOLBOX and `.agents/tools`; relative to the file. Those "
-        "of all sources count; a workspace may name its own.",
+        "Directories of toolbox executables, in addition to AMP_TOOLBOX and `.agents/tools`; relative to the file with "
+        "this setting. The directories of all sources count; a workspace may name directories inside itself.",
         "adds",
         variable=False,
     ),
@@ -387,16 +390,16 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "toolbox.text_separator",
         ": ",
         separator,
-        "What stands between name and value for toolbox executables that take text. A workspace "
-        "that is not trusted sets it for its own tools alone.",
+        "The text between name and value for toolbox executables that read text. An untrusted workspace sets it only "
+        "for its own tools.",
         "own-tools",
     ),
     Setting(
         "toolbox.separator",
         {},
         separators,
-        "The same for single tools, by name, and for directories, by path. A workspace that is not trusted sets it "
-        "for its own tools alone.",
+        "The same for single tools, by name, and for directories, by path. An untrusted workspace sets it only for its "
+        "own tools.",
         "own-tools",
         variable=False,
     ),
@@ -404,8 +407,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "templates.paths",
         [],
         texts,
-        "Directories of Agent Studio templates, or templates themselves; relative to the file. Those of all sources "
-        "count; a workspace may name its own.",
+        "Directories of Agent Studio templates, or templates themselves; relative to the file with this setting. Those "
+        "of all sources count; a workspace may name directories inside itself.",
         "adds",
         variable=False,
     ),
@@ -413,8 +416,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "templates.instances",
         [],
         instance_list,
-        "Tools that are made of templates: a `name`, the folder of the `template`, and its `user_params`. A template "
-        "with instances is no tool by itself.",
+        "Tools made from templates: a `name`, the folder of the `template`, and its `user_params`. A template with "
+        "instances is not a tool itself.",
         "adds",
         variable=False,
     ),
@@ -422,7 +425,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "templates.cold",
         [],
         texts,
-        "Names of templates that are started anew for each call, instead of answering from a process that has loaded "
+        "Names of templates that start a new process for each call, instead of using a process that has already loaded "
         "their libraries.",
         "adds",
     ),
@@ -430,18 +433,18 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "templates.allow_builds",
         False,
         truth,
-        "Whether requirements of templates may be built from source, and fetched from addresses. Where it is not set, "
-        "packages without a wheel are built for your own templates, and after a question for those of a workspace; "
-        "`false` installs wheels only.",
+        "Whether requirements of templates may be built from source and downloaded from addresses. If it is not set, "
+        "haft builds packages without a wheel for your own templates, and asks before it does so for a workspace's "
+        "templates; `false` installs only wheels.",
         "trusted",
     ),
-    Setting("cli", {}, tables, "Command lines that are offered as tools, by name.", "trusted", variable=False),
+    Setting("cli", {}, tables, "Command lines that become tools, by name.", "trusted", variable=False),
     Setting(
         "providers",
         {},
         provider_tables,
-        "Not yet: MCP servers, by name. `grant` says what the process of one may reach, with the keys of a rule's"
-        " `grant`. This version checks the tables and starts no server.",
+        "Not yet: MCP servers, by name. `grant` says what a server's process may reach, with the same keys as the "
+        "`grant` of a rule. This version checks the tables but starts no server.",
         "trusted",
         variable=False,
     ),
@@ -449,7 +452,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "audit.durability",
         "group",
         one_of("group", "full"),
-        "What power loss may take: `group` up to 200 ms of the audit log, `full` nothing that was answered.",
+        "What a power failure may destroy: with `group` up to 200 ms of the audit log, with `full` no call that ended.",
         "stays-full",
     ),
 )
@@ -457,4 +460,4 @@ SETTINGS: Final[tuple[Setting, ...]] = (
 BY_NAME: Final[dict[str, Setting]] = {setting.name: setting for setting in SETTINGS}
 
 RENAMED: Final = {"approval.without_walls": "approval.without_sandbox", "record.durability": "audit.durability"}
-"""Names of earlier versions: they are still read, and whoever uses one is told the new one."""
+"""Names in earlier versions. haft still reads them and notes the new name."""

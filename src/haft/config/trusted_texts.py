@@ -1,9 +1,9 @@
-"""The text of a workspace's configuration as it was trusted, and how the file differs from it now.
+"""The text of a workspace's configuration at the time it was trusted, and how the file differs from it now.
 
-Known secrets are taken out before a text is kept or compared: values of variables whose names say secret, and texts
-that the file itself assigns to such a name. In their place stands a digest with a salt, so that a change of what nobody
-sees is still seen. All else stays: programs, plain addresses, tables and lists, whatever their names say, and
-placeholders such as `${env:NAME}`.
+Known secrets are removed before a text is stored or compared: values of variables whose names suggest a secret, and
+texts that the file itself assigns to such a name. A salted digest replaces them, so that a change of a secret is still
+visible. Everything else stays: programs, plain addresses, tables and lists with any name, and placeholders such as
+`${env:NAME}`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from haft.config.placeholders import has_placeholder
 from haft.contracts import MARK, BadConfig, Secrets, says_secret
 
 SHORTEST: Final = 6
-"""Characters of a value that is taken out: shorter letters would take words of a line with them."""
+"""The minimum length of a value that is removed: a shorter one would also remove ordinary words."""
 LARGEST: Final = 256_000
-"""Characters of a text that is kept. What is larger is shown whole again."""
+"""The maximum length of a text that is stored. A larger file is shown completely again."""
 _PAIR: Final = re.compile(r"""(?<![A-Za-z0-9_.-])([A-Za-z0-9_.-]+)["']?[ \t]*[=:]\s*("(?:[^"\\\n]|\\.)*"|'[^'\n]*')""")
 _DIGEST: Final = re.compile(re.escape(MARK[:-1]) + r" ([0-9a-f]{32})\]")
 _PLAIN_ADDRESS: Final = re.compile(r"https?://[^@?\s]+")
@@ -38,14 +38,14 @@ _SECRET_ADDRESS: Final = re.compile(r"webhook|dsn", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class SinceTrusted:
-    """How a file differs from what was trusted."""
+    """How a file differs from its trusted version."""
 
     difference: tuple[str, ...]
-    """As a unified diff, without its two lines of names."""
+    """A unified diff without its two lines of names."""
     before: ConfigFile
-    """The file as it was trusted, with digests for secrets."""
+    """The file as it was trusted, with digests in place of secrets."""
     now: ConfigFile
-    """The file as it is, in the same way."""
+    """The file as it is now, with digests in place of secrets."""
 
     def sentence(self) -> str:
         added, removed = (sum(line.startswith(sign) for line in self.difference) for sign in "+-")
@@ -55,8 +55,8 @@ class SinceTrusted:
 
 
 def text_to_keep(file: ConfigFile, env: Mapping[str, str]) -> tuple[str, str] | None:
-    """The text that is kept when a file is trusted, and its salt; None where it is too large, or a secret of several
-    lines stands in it."""
+    """The text that is stored when a file is trusted, and its salt; None if the text is too large or contains a secret
+    of several lines."""
     salt = secrets.token_hex(16)
     text = _without_secrets(file, env, salt)
     is_kept = len(text) <= LARGEST and not any("\n" in value for value in _assigned(file))
@@ -64,7 +64,7 @@ def text_to_keep(file: ConfigFile, env: Mapping[str, str]) -> tuple[str, str] | 
 
 
 def since_trusted(kept: tuple[str, str] | None, file: ConfigFile, env: Mapping[str, str]) -> SinceTrusted | None:
-    """How a file differs from the text that was kept; None where none was."""
+    """How a file differs from the stored text; None if no text was stored."""
     if kept is None:
         return None
     before, salt = kept
@@ -109,13 +109,13 @@ def _decoded(quoted: str) -> str:
 
 
 def _hides(name: str, value: str) -> bool:
-    """Whether a text is hidden under a name."""
-    is_told = _PLAIN_ADDRESS.fullmatch(value) is not None and not _SECRET_ADDRESS.search(name)
-    return says_secret(name) and len(value) >= SHORTEST and not is_told and not has_placeholder(value)
+    """Whether a value is removed because of its name."""
+    is_plain = _PLAIN_ADDRESS.fullmatch(value) is not None and not _SECRET_ADDRESS.search(name)
+    return says_secret(name) and len(value) >= SHORTEST and not is_plain and not has_placeholder(value)
 
 
 def _assigned(file: ConfigFile) -> set[str]:
-    """The texts that the file assigns to names that say secret, in the tables that may hold any values."""
+    """The texts that the file assigns to names that suggest a secret, in tables that may contain any values."""
     found: set[str] = set()
     with suppress(BadConfig):
         left: list[Any] = [value for name, value in file.settings() if name in FREE_TABLES]

@@ -1,6 +1,6 @@
-"""What the value of a setting may be: each check gives the value as it is used, or raises `ValueError` with a sentence.
+"""Checks for the values of settings: each returns the value in the form that is used, or raises `ValueError`.
 
-A text stands for what it says, since variables of the environment hold nothing else.
+Every check accepts text, because environment variables contain nothing else.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MOST_SECONDS: Final = 10**9
 
 
 def whole(least: int, *, zero: bool = False) -> Callable[[Any], int]:
-    """A whole number, at least `least`; `zero` where 0 means none."""
+    """A whole number of at least `least`; with `zero`, 0 means no limit."""
 
     def check(value: Any) -> int:
         if isinstance(value, str):
@@ -26,7 +26,7 @@ def whole(least: int, *, zero: bool = False) -> Callable[[Any], int]:
                 value = None
         none = zero and value == 0
         if not isinstance(value, int) or isinstance(value, bool) or (value < least and not none):
-            raise ValueError(f"must be a whole number, at least {least:_}" + (", or 0 for none" if zero else ""))
+            raise ValueError(f"must be a whole number, at least {least:_}" + (", or 0 for no limit" if zero else ""))
         if value > MOST_WHOLE:
             raise ValueError(f"must be at most {MOST_WHOLE:_}")
         return value
@@ -35,7 +35,7 @@ def whole(least: int, *, zero: bool = False) -> Callable[[Any], int]:
 
 
 def seconds(least: float, *, zero: bool = False) -> Callable[[Any], float]:
-    """A number of seconds; `zero` where 0 means none."""
+    """A number of seconds; with `zero`, 0 means no limit."""
 
     def check(value: Any) -> float:
         if isinstance(value, str):
@@ -46,7 +46,7 @@ def seconds(least: float, *, zero: bool = False) -> Callable[[Any], float]:
         if not isinstance(value, int | float) or isinstance(value, bool) or not value < float("inf"):
             raise ValueError("must be a number of seconds")
         if value < least and not (zero and value == 0):
-            raise ValueError(f"must be at least {least:g} seconds" + (", or 0 for none" if zero else ""))
+            raise ValueError(f"must be at least {least:g} seconds" + (", or 0 for no limit" if zero else ""))
         if value > MOST_SECONDS:
             raise ValueError(f"must be at most {MOST_SECONDS:_} seconds")
         return float(value)
@@ -102,12 +102,12 @@ def seconds_by_tool(value: Any) -> dict[str, float]:
 def text(value: Any) -> str:
     """A text that is not empty."""
     if not isinstance(value, str) or not value or "\0" in value:
-        raise ValueError("must be a text")
+        raise ValueError("must be text")
     return value
 
 
 def texts(value: Any) -> list[str]:
-    """A list of texts; in one text they are parted by commas."""
+    """A list of texts; a single text is split at its commas."""
     if isinstance(value, str):
         value = [word.strip() for word in value.split(",") if word.strip()]
     if not isinstance(value, list | tuple) or not all(isinstance(one, str) and one for one in value):
@@ -116,7 +116,7 @@ def texts(value: Any) -> list[str]:
 
 
 def table(value: Any) -> dict[str, Any]:
-    """A table, whatever is in it."""
+    """A table with any content."""
     if not isinstance(value, dict):
         raise ValueError("must be a table")  # noqa: TRY004  all checks raise the same
     return value
@@ -126,12 +126,12 @@ def tables(value: Any) -> dict[str, Any]:
     """A table of tables."""
     for name, one in table(value).items():
         if not isinstance(one, dict):
-            raise ValueError(f"must be a table of tables: `{name}` is none")  # noqa: TRY004  all checks raise the same
+            raise ValueError(f"must be a table of tables: `{name}` is not a table")  # noqa: TRY004  all checks raise the same
     return dict(value)
 
 
 def provider_tables(value: Any) -> dict[str, Any]:
-    """Tables of MCP servers. What the process of one may reach is its `grant`, with the keys of a rule's."""
+    """Tables of MCP servers. The `grant` of one says what its process may reach, with the same keys as in a rule."""
     for name, one in tables(value).items():
         try:
             grants_from(one.get("grant"))
@@ -150,14 +150,14 @@ def plugin_list(value: Any) -> list[Any]:
 
 
 def separator(value: Any) -> str:
-    """What may stand between a name and a value: a mark, and spaces around it."""
+    """The text between a name and a value: a punctuation mark, with spaces around it."""
     if not isinstance(value, str) or not value.strip() or len(value) > 8 or not value.isprintable():
-        raise ValueError('must be a mark such as ": " or "="')
+        raise ValueError('must be a separator such as ": " or "="')
     return value
 
 
 def separators(value: Any) -> dict[str, str]:
-    """A table of tools or directories, and what stands between name and value there."""
+    """A table from tools or directories to their separators."""
     checked = {}
     for name, mark in table(value).items():
         try:
@@ -168,18 +168,18 @@ def separators(value: Any) -> dict[str, str]:
 
 
 def rule_list(value: Any) -> list[Any]:
-    """A list of tables. What is in them is read where rules are."""
+    """A list of tables. The rules in them are parsed elsewhere."""
     if not isinstance(value, list | tuple) or not all(isinstance(one, dict) for one in value):
         raise ValueError("must be a list of tables, each written as [[permissions]]")
     return list(value)
 
 
-UNSET: Final = " unset"
-"""In a tool that is made of a template: its parameters that ask for a variable which is not set, and what they ask."""
+MISSING_VARIABLES: Final = " unset"
+"""A key in a template's instance: its parameters that need a variable which is not set, with the reasons."""
 
 
 def instance_list(value: Any) -> list[dict[str, Any]]:
-    """A list of tools that are made of templates."""
+    """A list of tools that are made from templates."""
     if not isinstance(value, list):
         raise ValueError("must be a list of tables: [[templates.instances]]")  # noqa: TRY004  all checks raise the same
     for one in value:
@@ -187,15 +187,15 @@ def instance_list(value: Any) -> list[dict[str, Any]]:
             raise ValueError("must be a list of tables: [[templates.instances]]")  # noqa: TRY004  the same
         for key in ("name", "template"):
             if not isinstance(one.get(key), str) or not one[key].strip():
-                raise ValueError(f"needs a text as `{key}` in each")
+                raise ValueError(f"needs text as `{key}` in each table")
         if not isinstance(one.get("user_params", {}), dict):
-            raise ValueError("needs a table as `user_params`")  # noqa: TRY004  the same
+            raise ValueError("needs a table as `user_params` in each table")  # noqa: TRY004  the same
         try:
             json.dumps(one.get("user_params", {}))
         except (TypeError, ValueError):
-            said = f"has `user_params` for `{one['name']}` that JSON cannot hold"
-            raise ValueError(f"{said}: write dates as texts") from None
-        strange = sorted(one.keys() - {"name", "template", "user_params", UNSET})
+            what = f"has `user_params` for `{one['name']}` that JSON cannot represent"
+            raise ValueError(f"{what}: write dates as text") from None
+        strange = sorted(one.keys() - {"name", "template", "user_params", MISSING_VARIABLES})
         if strange:
-            raise ValueError(f"knows name, template and user_params, and no `{strange[0]}`")
+            raise ValueError(f"has no key `{strange[0]}`: the keys are name, template and user_params")
     return value

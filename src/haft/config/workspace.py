@@ -1,4 +1,4 @@
-"""Which directory a call works in."""
+"""Finds the directory in which a call works."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 
 from haft.config.locations import WORKSPACE_FILES
-from haft.config.ownership import BROUGHT, Stranger, brings_something, stranger_in
+from haft.config.ownership import EFFECTIVE_FILES, ForeignFile, foreign_file_in, has_effective_files
 from haft.contracts import BadConfig
 from haft.files import secrets_of_root
 
@@ -15,74 +15,77 @@ KERNELS = ("/dev", "/proc", "/sys")
 
 
 def find_workspace(
-    start: str, state_home: str, passed_over: Callable[[Stranger], None] = lambda _stranger: None
+    start: str, state_home: str, on_skipped: Callable[[ForeignFile], None] = lambda _foreign_file: None
 ) -> str:
-    """The nearest directory from `start` upward that is marked as a workspace, else `start`. `/`, the home directory
-    and the state home are never taken by themselves. A workspace in which others put something, or could have, counts
-    only if the person trusted it; each one is told to `passed_over`."""
+    """The nearest directory from `start` upward that is marked as a workspace, or else `start`. `/`, the home directory
+    and the state home are never chosen implicitly. A workspace in which other users put something, or could have, is
+    used only if the person trusted it; each one that is skipped is reported to `on_skipped`."""
     refused = {os.path.realpath(path) for path in ("/", os.path.expanduser("~"), state_home)}
     start = os.path.abspath(start)
-    here, found, strangers = start, None, []
+    here, found, skipped = start, None, []
     while found is None:
         if os.path.realpath(here) not in refused and any(os.path.lexists(os.path.join(here, mark)) for mark in MARKS):
-            stranger = _stranger(here, state_home)
-            if stranger is None:
+            foreign = _foreign_file(here, state_home)
+            if foreign is None:
                 found = here
             else:
-                strangers.append(stranger)
+                skipped.append(foreign)
         above = os.path.dirname(here)
         if above == here:
             break
         here = above
-    for stranger in strangers:
-        if found is not None or stranger.workspace != start:
-            passed_over(stranger)
+    for foreign in skipped:
+        if found is not None or foreign.workspace != start:
+            on_skipped(foreign)
     if found is not None:
         return found
     if os.path.realpath(start) in refused:
-        raise BadConfig(f"{start} is not taken as a workspace by itself", hint="name it: `-w DIR`")
-    if brings_something(start) and (stranger := _stranger(start, state_home)) is not None:
-        raise BadConfig(stranger.sentence(), hint=stranger.remedy())
+        raise BadConfig(
+            f"haft does not use {start} as a workspace unless you name it", hint="name a directory: `-w DIR`"
+        )
+    if has_effective_files(start) and (foreign := _foreign_file(start, state_home)) is not None:
+        raise BadConfig(foreign.sentence(), hint=foreign.hint())
     return start
 
 
-def _stranger(workspace: str, state_home: str) -> Stranger | None:
-    """Why a workspace does not count; None where it does."""
-    stranger = stranger_in(workspace, (*BROUGHT, ".git"))
-    if stranger is None:
+def _foreign_file(workspace: str, state_home: str) -> ForeignFile | None:
+    """The file because of which a workspace is not used; None if it is used."""
+    foreign = foreign_file_in(workspace, (*EFFECTIVE_FILES, ".git"))
+    if foreign is None:
         return None
-    from haft.config.trusting import is_chosen
+    from haft.config.trust_store import is_workspace_trusted
 
-    return None if is_chosen(state_home, workspace) else stranger
+    return None if is_workspace_trusted(state_home, workspace) else foreign
 
 
 def check_workspace(path: str, state_home: str) -> str:
-    """A directory that was named, as an absolute path."""
+    """The absolute path of a directory that the person named."""
     path = os.path.abspath(os.path.expanduser(path))
     if not os.path.isdir(path):
         raise BadConfig(f"the workspace {path} is not a directory")
     inside = os.path.realpath(state_home) + os.sep
     if inside.startswith(os.path.realpath(path).rstrip(os.sep) + os.sep):
         raise BadConfig(
-            f"the workspace {path} contains the state home {state_home}: a tool could rewrite its own record",
+            f"the workspace {path} contains the state home {state_home}: a tool could rewrite the audit log",
             hint="set HAFT_HOME to a directory outside the workspace",
         )
     of_kernel = next((each for each in KERNELS if (os.path.realpath(path) + os.sep).startswith(each + os.sep)), None)
     if of_kernel is not None:
         raise BadConfig(
-            f"the workspace {path} lies in {of_kernel}, of which each call has its own", hint="take another directory"
+            f"the workspace {path} lies in {of_kernel}, and each call has its own {of_kernel}",
+            hint="use another directory",
         )
     masked = next(
         (each for each in secrets_of_root() if (os.path.realpath(path) + os.sep).startswith(each + os.sep)), None
     )
     if masked is not None:
         raise BadConfig(
-            f"the workspace {path} lies in {masked}, which is masked from tools that root runs",
-            hint="take another directory, or run haft as another user",
+            f"the workspace {path} lies in {masked}, which is hidden from tools that root runs",
+            hint="use another directory, or run haft as another user",
         )
     if (os.path.realpath(path) + os.sep).startswith(inside):
         raise BadConfig(
             f"the workspace {path} lies in the state home {state_home}, which no call can see",
-            hint="take another directory, or set HAFT_HOME",
+            hint="use another directory, or set HAFT_HOME",
         )
     return path

@@ -167,7 +167,7 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
 
     def record_answer(call: Call, principal: Principal, request: str | None, answer: ApprovalAnswer) -> None:
         facts = {"request": request, "message": answer.message, "scope": answer.scope}
-        dependencies.trail.tell_act(
+        dependencies.trail.record_act(
             "approve" if answer.approved else "reject", principal, call.run, call.name, call.secrets, **facts
         )
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from haft.changes import Transaction
     from haft.pipeline.deadline import Deadline
     from haft.pipeline.output_buffer import OutputBuffer
-    from haft.schedule import Place
+    from haft.schedule import Slot
 
 MAX_NOTES: Final = 20
 MAX_NOTE_LENGTH: Final = 1000
@@ -100,7 +100,7 @@ class Run:
         """The runs below this one that have ended: those that it made, and those that they made."""
         self.tool_has_ended = False
         """Whether the tool has ended: then the run makes no more calls."""
-        self.place: Place | None = None
+        self.place: Slot | None = None
         self.deadline: Deadline | None = None
         self.transaction: Transaction | None = None
         self._child_lock: asyncio.Lock | None = None

@@ -1,7 +1,7 @@
-"""One table of tools, whatever they came from: added, named apart, found, searched, watched.
+"""One table of all tools, from every source: tools are added, renamed on a conflict, found, searched and watched.
 
-`service` fills it from the sources and the pipeline resolves calls through it; below it are `schema` and
-`contracts`. It invokes nothing and decides nothing.
+`service` fills it from the sources, and the pipeline finds the tool of a call in it. Below it are `schema` and
+`contracts`. It runs nothing and decides nothing.
 """
 
 from typing import TYPE_CHECKING
@@ -10,12 +10,12 @@ from haft.lazy import face
 
 if TYPE_CHECKING:
     from haft.registry.catalogue import Catalogue, unknown_tool
-    from haft.registry.searching import search
+    from haft.registry.tool_search import search
 
 __getattr__ = face(
     __name__,
     {
         "catalogue": "Catalogue unknown_tool",
-        "searching": "search",
+        "tool_search": "search",
     },
 )

@@ -1,8 +1,9 @@
-"""The table of tools: who has which name, who is ready, and who is not and why.
+"""The table of tools: which tool has which name, which tools are ready, and why others are not.
 
-A name once given does not change: on a clash the newcomer is renamed, never the holder, so that what a rule or a habit
-says of a name stays true. Schemas are compiled when a tool is first asked for and not while listing, which is why a
-tool may turn out broken later. Changes wake watchers; a slow one misses states in between, never the last.
+A name once given does not change: on a conflict the new tool is renamed, never the existing one, so that rules and
+habits about a name stay valid. Schemas are compiled when a tool is first requested, not when tools are listed, so a
+tool may turn out broken later. Changes wake watchers; a slow watcher misses intermediate states, but never the last
+one.
 """
 
 from __future__ import annotations
@@ -28,17 +29,18 @@ from haft.values import dataclass, replace
 
 @dataclass(slots=True)
 class _Entry:
-    """One line of the table. `tool` is None where there is nothing to call."""
+    """One row of the table. `tool` is None if there is nothing to call."""
 
     listing: Listing
     tool: Tool | None
     checked: bool = False
-    """Whether the input schema has been compiled, and everyone may call it."""
+    """Whether the input schema has been compiled, and every thread may call the tool."""
 
 
 class Catalogue:
-    """All tools of one host. `why_off` says of a tool why it is switched off, where it is: it is then listed so. That
-    its calls are refused is the matter of policy. `why_inactive` says why a tool of a skill has not joined a thread."""
+    """All tools of one host. `why_off` returns the reason why a tool is switched off, or None; the tool is then listed
+    as disabled, and policy rejects its calls. `why_inactive` returns the reason why a skill's tool is not active in a
+    thread."""
 
     def __init__(
         self,
@@ -55,45 +57,45 @@ class Catalogue:
 
     @property
     def version(self) -> int:
-        """Grows with every change."""
+        """A number that grows with every change."""
         return self._version
 
     def add(self, tool: Tool) -> Listing:
-        """Take a tool in. The listing says under which name, and whether it can be called."""
-        entry = self._enter(tool, "")
+        """Add a tool. The listing says under which name, and whether it can be called."""
+        entry = self._add(tool, "")
         self._changed()
         return entry.listing
 
-    def _enter(self, tool: Tool, source: str) -> _Entry:
+    def _add(self, tool: Tool, source: str) -> _Entry:
         spec = tool.spec
         _require_name(spec)
         free = self._free_name(spec)
         if free is None:
-            entry = _Entry(Listing(spec, "duplicate", self._clash(spec, free), source), None)
+            entry = _Entry(Listing(spec, "duplicate", self._conflict(spec, free), source), None)
             self._duplicates.append(entry)
         else:
             reason = None
             if free != spec.name:
-                reason = self._clash(spec, free)
+                reason = self._conflict(spec, free)
                 spec = replace(spec, name=free)
                 tool = RenamedTool(spec, tool)
-            flaw = _flaw(spec)
-            if flaw is None:
+            problem = _schema_problem(spec)
+            if problem is None:
                 entry = _Entry(Listing(spec, "ready", reason, source), tool)
             else:
-                entry = _Entry(Listing(replace(spec, input_schema={}), "broken", flaw, source), None)
+                entry = _Entry(Listing(replace(spec, input_schema={}), "broken", problem, source), None)
             self._named[free] = entry
         return entry
 
-    def take(self, source: str, found: Iterable[DiscoveredTool]) -> bool:
-        """Everything that a source has now, in place of what it had; whether that is anything else. What cannot be
-        called holds no name."""
+    def replace_source(self, source: str, found: Iterable[DiscoveredTool]) -> bool:
+        """Replace all tools of a source by `found`; return whether anything changed. A tool that cannot be called takes
+        no name."""
         found = list(found)
         if found == self._found.get(source, []):
             return False
-        given: list[Any] = found  # Whoever wrote the source may not have checked its types.
+        given: list[Any] = found  # The author of the source may not have checked its types.
         if wrong := [one for one in given if not isinstance(one, DiscoveredTool) or not isinstance(one.spec.name, str)]:
-            raise TypeError(f"{shortened(repr(wrong[0]), 80)} is nothing that a source can find")
+            raise TypeError(f"{shortened(repr(wrong[0]), 80)} is not a `DiscoveredTool` with a name")
         self._found[source] = found
         self._named = {name: entry for name, entry in self._named.items() if entry.listing.source != source}
         self._duplicates = [entry for entry in self._duplicates if entry.listing.source != source]
@@ -102,14 +104,14 @@ class Catalogue:
                 self._duplicates.append(_Entry(Listing(one.spec, one.state, one.reason, source), one.tool))
                 continue
             try:
-                self._enter(one.tool, source)
-            except BadConfig as error:  # Its name. The others keep theirs.
+                self._add(one.tool, source)
+            except BadConfig as error:  # Its name is not valid. Other tools are not affected.
                 self._duplicates.append(_Entry(Listing(one.spec, "broken", error.message, source), None))
         self._changed()
         return True
 
     def report_broken(self, spec: ToolSpec, reason: str) -> Listing:
-        """List a tool that cannot be had, with the reason. It holds its name if that is free."""
+        """List a tool that cannot be loaded, with the reason. It takes its name if that is free."""
         _require_name(spec)
         entry = _Entry(Listing(spec, "broken", reason), None)
         if spec.name in self._named:
@@ -120,7 +122,7 @@ class Catalogue:
         return entry.listing
 
     def remove(self, name: str) -> None:
-        """Forget the tool of this name. Built-in ones stay: their names always mean them."""
+        """Remove the tool with this name. Built-in tools stay, because their names always mean them."""
         entry = self._named.get(name)
         if entry is not None:
             if entry.listing.spec.provenance == "builtin":
@@ -134,7 +136,7 @@ class Catalogue:
         self._changed()
 
     def forget(self, origin: str) -> None:
-        """Take out what was added from a place before, and by no source."""
+        """Remove the tools that were added from a place before, except those of a source."""
         for entry in list(self._named.values()):
             spec = entry.listing.spec
             if spec.origin == origin and not entry.listing.source and spec.provenance in ("user", "workspace"):
@@ -142,30 +144,30 @@ class Catalogue:
         self._duplicates = [one for one in self._duplicates if one.listing.source or one.listing.spec.origin != origin]
 
     def get(self, name: str, thread: str | None = None) -> Tool:
-        """The tool to call. Raises `UnknownTool`, or `BadConfig` where the name is known and cannot be called."""
+        """The tool to call. Raises `UnknownTool`, or `BadConfig` if the tool exists but cannot be called."""
         entry = self._named.get(name)
         if entry is not None and entry.checked and entry.tool is not None:
             return entry.tool
         return self._examine(name, entry, thread)
 
     def peek(self, name: str) -> Tool | None:
-        """The tool of this name, if there is one to call."""
+        """The tool with this name; None if there is none to call."""
         entry = self._named.get(name)
         return None if entry is None else entry.tool
 
     def listing(self, name: str) -> Listing | None:
-        """The tool of this name as it is listed, if there is one to call."""
+        """The listing of the tool with this name; None if there is none to call."""
         entry = self._named.get(name)
         return None if entry is None or entry.tool is None else entry.listing
 
     def listings(self, *, all: bool = False, thread: str | None = None) -> list[Listing]:  # noqa: A002 - as `--all`
-        """The tools that can be called, in a thread or in any, by name; with `all` the others too."""
+        """The tools that can be called, in one thread or in any, sorted by name; with `all`, the others too."""
         shown = [self._shown(entry.listing, thread) for entry in self._entries()]
         found = [listing for listing in shown if all or listing.enabled]
         return sorted(found, key=lambda listing: (listing.spec.name, listing.state != "ready", listing.spec.origin))
 
     def _shown(self, listing: Listing, thread: str | None) -> Listing:
-        """A tool that is switched off says so; that it is broken matters more."""
+        """The listing, marked as disabled or inactive if the tool is. For a broken tool, the reason for that stays."""
         if listing.state != "ready":
             return listing
         if (reason := self._why_off(listing.spec)) is not None:
@@ -180,14 +182,14 @@ class Catalogue:
         all: bool = False,  # noqa: A002 - as in `listings`
         thread: str | None = None,
     ) -> AsyncIterator[list[Listing]]:
-        """The listings now, then again after every change. What a slow watcher missed comes as one."""
+        """Yield the listings now, and again after every change. A slow watcher gets several changes at once."""
         import asyncio
 
         loop = asyncio.get_running_loop()
         news = asyncio.Event()
 
         def wake() -> None:
-            # A tool may be added from any thread, and a watcher's loop may be gone without a word.
+            # A tool may be added from any thread, and the watcher's loop may have been closed.
             try:
                 loop.call_soon_threadsafe(news.set)
             except RuntimeError:
@@ -207,7 +209,7 @@ class Catalogue:
         yield from list(self._duplicates)
 
     def _examine(self, name: str, entry: _Entry | None, thread: str | None) -> Tool:
-        """The slow road of `get`: compile the schema, or say why there is nothing to call."""
+        """The slow path of `get`: compile the schema, or raise the reason why there is nothing to call."""
         if entry is None:
             entry = next((other for other in self._duplicates if other.listing.spec.name == name), None)
         if entry is None:
@@ -215,7 +217,7 @@ class Catalogue:
         if entry.tool is not None:
             spec = entry.listing.spec
             if (inactive := self._why_inactive(spec, thread)) is not None:
-                raise BadConfig(f"`{name}` cannot be called in this thread, it is inactive: {inactive}")
+                raise BadConfig(f"`{name}` cannot be called in this thread, because it is inactive: {inactive}")
             try:
                 validator_for(spec.input_schema)
                 entry.checked = "skill" not in spec.meta
@@ -236,12 +238,12 @@ class Catalogue:
                 return ToolName(name)
         return None
 
-    def _clash(self, spec: ToolSpec, given: ToolName | None) -> str:
+    def _conflict(self, spec: ToolSpec, given: ToolName | None) -> str:
         holder = self._named[spec.name].listing.spec
         sentence = f"`{spec.name}` is already the {holder.kind} tool from {holder.origin or 'elsewhere'}"
         if given is not None:
             return f"{sentence}; this one is called `{given}`"
-        return f"{sentence}, and `{spec.kind}__{spec.name}` cannot be given either"
+        return f"{sentence}, and `{spec.kind}__{spec.name}` is not free either"
 
     def _changed(self) -> None:
         self._version += 1
@@ -250,7 +252,7 @@ class Catalogue:
 
 
 def unknown_tool(name: str, listings: Iterable[Listing]) -> UnknownTool:
-    """That there is no such tool, with the one that was probably meant, or what may have brought it and is broken."""
+    """The error for an unknown tool, with a similar name, or with the broken sources that it may come from."""
     listings = list(listings)
     off = [one for one in listings if one.state in ("broken", "needs-config")]
     return UnknownTool(
@@ -264,16 +266,16 @@ def unknown_tool(name: str, listings: Iterable[Listing]) -> UnknownTool:
 def _require_name(spec: ToolSpec) -> None:
     if not is_tool_name(spec.name):
         raise BadConfig(
-            f"{spec.name!r} cannot be the name of a tool: 1 to 64 letters, digits, `_` and `-` can",
-            hint=f"`{clean_tool_name(spec.name)}` could",
+            f"{spec.name!r} cannot be the name of a tool: a name has 1 to 64 letters, digits, `_` and `-`",
+            hint=f"use `{clean_tool_name(spec.name)}`",
         )
 
 
-def _flaw(spec: ToolSpec) -> str | None:
-    """What is wrong with the input schema as far as a look shows; compiling it comes later."""
+def _schema_problem(spec: ToolSpec) -> str | None:
+    """What is wrong with the input schema at first sight; it is compiled later."""
     schema: Any = spec.input_schema
     if not isinstance(schema, Mapping):
-        return f"its input schema is no object but a Python `{type(schema).__name__}`"
+        return f"its input schema must be an object, not a Python `{type(schema).__name__}`"
     if schema.get("type", "object") != "object":
         return f"its input schema must have the type `object`, not {schema['type']!r}"
     return None

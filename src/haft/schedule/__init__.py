@@ -1,4 +1,4 @@
-"""When a call happens: admission to a bounded number of places, which calls inside calls share."""
+"""Decides when a call runs: a host has a limited number of slots, and calls inside a call share its slot."""
 
 from typing import TYPE_CHECKING
 
@@ -6,12 +6,12 @@ from haft.lazy import face
 
 if TYPE_CHECKING:
     from haft.schedule.admission import Admission
-    from haft.schedule.place import Place
+    from haft.schedule.slot import Slot
 
 __getattr__ = face(
     __name__,
     {
         "admission": "Admission",
-        "place": "Place",
+        "slot": "Slot",
     },
 )

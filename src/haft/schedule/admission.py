@@ -1,4 +1,4 @@
-"""How many calls run at once. First come, first served; a waiter that gives up leaves no trace."""
+"""Limits how many calls run at the same time. Calls wait in order of arrival; one that gives up leaves no trace."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from collections import deque
 
 
 class Admission:
-    """A number of places in one host. `Place` takes and returns them."""
+    """The slots of one host. `Slot` takes and returns them."""
 
     def __init__(self, places: int) -> None:
         self._free = places
         self._waiting: deque[asyncio.Future[bool]] = deque()
 
     def take(self) -> bool:
-        """Take a place at once, if one is free and nobody waits for it."""
+        """Take a slot at once; False if none is free or others wait."""
         if self._free > 0 and not self._waiting:
             self._free -= 1
             return True
         return False
 
-    def line_up(self) -> asyncio.Future[bool]:
-        """Wait for a place: the future is set to True with it."""
+    def enqueue(self) -> asyncio.Future[bool]:
+        """Wait for a slot: the future becomes True when it is assigned."""
         turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         return turn
 
     def leave(self, turn: asyncio.Future[bool]) -> None:
-        """Wait no longer."""
-        with contextlib.suppress(ValueError):  # `release` may have passed over it already
+        """Stop waiting."""
+        with contextlib.suppress(ValueError):  # `release` may have removed it already
             self._waiting.remove(turn)
 
     def release(self) -> None:
-        """Give a place back: to the one who waits longest."""
+        """Return a slot: to the call that waits longest, if any."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():

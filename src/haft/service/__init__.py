@@ -14,13 +14,13 @@ if TYPE_CHECKING:
         SETTINGS,
         Config,
         ConfigFile,
+        ForeignFile,
         Ignored,
         Setting,
-        Stranger,
         check_workspace,
         find_workspace,
         load_config,
-        not_trusted_before,
+        newly_ignored,
     )
     from haft.files import grant_words
     from haft.pipeline import Run
@@ -93,8 +93,8 @@ __getattr__ = face(
         "trust": "Proposal TrustChange TrustFacade",
         "haft.changes": "PathChange FileDifference HeldChangeSet Row Usage format_bytes stat_lines",
         "haft.config": (
-            "Config ConfigFile Ignored SETTINGS Setting Stranger check_workspace find_workspace load_config "
-            "not_trusted_before"
+            "Config ConfigFile Ignored SETTINGS Setting ForeignFile check_workspace find_workspace load_config "
+            "newly_ignored"
         ),
         "haft.files": "grant_words",
         "haft.pipeline": "Run",

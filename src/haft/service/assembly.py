@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from haft.audit import Redactor, Trail, secret_values
-from haft.config import Config, check_workspace, kept_secret, load_config, working_directory
+from haft.config import Config, check_workspace, load_config, secret_texts, working_directory
 from haft.contracts import (
     Approver,
     BadConfig,
@@ -87,7 +87,7 @@ class Host:
             self.principal = replace(self.principal, thread=new_thread_id())
         self._approver = approver
         self._secrets = Secrets(declared := tuple(secrets)) | self.config.secrets
-        self._unrecorded = {*declared, *secret_values(os.environ), *kept_secret(self.config)}
+        self._unrecorded = {*declared, *secret_values(os.environ), *secret_texts(self.config)}
         self.pipeline: Pipeline | None = None
         self._history: History | None = None
         self._abandoned_told = 0

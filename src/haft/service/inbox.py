@@ -145,7 +145,7 @@ class InboxFacade:
         """What a host does that takes an answer: the audit log names whoever gave it."""
         trail = Trail(self._log, Redactor(secret_values(os.environ)), waiting.workspace)
         try:
-            trail.tell_act(
+            trail.record_act(
                 "approve" if given.approved else "reject",
                 given.principal,
                 waiting.run,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from haft.config import Config, ConfigFile, Gathered, read_config
+from haft.config import Config, ConfigFile, SettingsCollector, read_config
 from haft.contracts import Action, Call, Decision, ToolName, ToolSpec, new_run_id
 from haft.pipeline import Decide
 from haft.policy import Explanation, PolicyEngine, PolicyQuery, Step, is_for_other_workspace, missing_target
@@ -153,10 +153,10 @@ async def with_delegates(
 def rules_in(file: ConfigFile, workspace: str | None, env: Mapping[str, str]) -> tuple[Rule, ...]:
     """The rules of a file, read as the user's own. `BadConfig` where anything in the file is wrong, or a rule can never
     match."""
-    gathered = Gathered(workspace, env)
-    gathered.take_file(file, "user")
-    lists = {name: tuple(each) for name, each in gathered.lists.items()}
-    config = Config(gathered.values, gathered.sources, lists=lists, rule_sets=tuple(gathered.rule_sets))
+    collector = SettingsCollector(workspace, env)
+    collector.add_file(file, "user")
+    lists = {name: tuple(each) for name, each in collector.lists.items()}
+    config = Config(collector.values, collector.sources, lists=lists, rule_sets=tuple(collector.rule_sets))
     _ = config.enablement  # what is wrong with it is said too
     return config.rules
 

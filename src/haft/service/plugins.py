@@ -132,13 +132,13 @@ class PluginsFacade:
         enablement = self._config.enablement
         catalogue = Catalogue(lambda spec: enablement.why_not(spec.name, spec.kind))
         for source in self._sources:
-            catalogue.take(source.name, source.find())
+            catalogue.replace_source(source.name, source.find())
         if any(source.is_incomplete for source in self._sources):
             with probe_launcher(self._workspace, self._home, self._config) as launcher:
                 for source in self._sources:
                     found = await source.refresh(launcher, told)
                     if found is not None:
-                        catalogue.take(source.name, found)
+                        catalogue.replace_source(source.name, found)
         return catalogue.listings(all=True)
 
     def _listed(self, reference: PluginReference, listings: Sequence[Listing], remote: str | None) -> ListedPlugin:

@@ -14,16 +14,16 @@ from typing import Any
 from haft.config import (
     WORKSPACE_FILES,
     ConfigFile,
+    ForeignFile,
     Ignored,
-    Stranger,
     check_workspace,
     configured,
-    is_chosen,
+    foreign_file_in,
     is_trusted,
-    not_trusted_before,
+    is_workspace_trusted,
+    newly_ignored,
     revoke,
     since_trusted,
-    stranger_in,
     text_to_keep,
     trust,
     trusted_text,
@@ -40,7 +40,7 @@ class Proposal:
 
     workspace: str
     file: ConfigFile | None
-    stranger: Stranger | None
+    stranger: ForeignFile | None
     """Whose workspace it is, where it is somebody else's."""
     widens: Sequence[Ignored]
     """What counts once it is trusted."""
@@ -75,7 +75,7 @@ class TrustFacade:
     def look(self) -> Proposal:
         """What there is to trust. `BadUsage` where that is nothing, `BadConfig` where it could not be used."""
         workspace, home = check_workspace(self._workspace, self._home), self._home
-        file, stranger = workspace_config(workspace), stranger_in(workspace)
+        file, stranger = workspace_config(workspace), foreign_file_in(workspace)
         if file is None and stranger is None:
             raise BadUsage(f"there is no {' or '.join(WORKSPACE_FILES)} in {workspace}: there is nothing to trust")
         widens: Sequence[Ignored] = ()
@@ -88,7 +88,7 @@ class TrustFacade:
             names = {(one.name, one.source) for one in kept_out}
             widens = [one for one in untrusted.ignored if (one.name, one.source) not in names]
         counts = file is None or not widens or is_trusted(home, workspace, file)
-        counts = counts and (stranger is None or is_chosen(home, workspace))
+        counts = counts and (stranger is None or is_workspace_trusted(home, workspace))
         return Proposal(workspace, file, stranger, widens, kept_out, counts)
 
     def since_trusted(self, proposal: Proposal) -> TrustChange:
@@ -98,7 +98,7 @@ class TrustFacade:
         if file is not None:
             change = since_trusted(trusted_text(self._home, workspace, file), file, os.environ)
         difference = () if change is None else change.difference
-        new = not_trusted_before(proposal.widens, change if difference else None, os.environ)
+        new = newly_ignored(proposal.widens, change if difference else None, os.environ)
         return TrustChange(difference, new, was_trusted(self._home, workspace))
 
     def trust(self, proposal: Proposal, principal: Principal) -> str | None:

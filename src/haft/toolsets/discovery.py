@@ -36,7 +36,7 @@ from haft.toolsets.formats import Host
 if TYPE_CHECKING:
     import asyncio
 
-    from haft.config import Config, Unset
+    from haft.config import Config, MissingVariable
     from haft.sources import ProgressCallback, ToolSource
 
 UNSET: Final = "unset"
@@ -123,14 +123,14 @@ class Discovery:
         self._host.catalogue = catalogue
         self._fill(catalogue, is_builtin=False)
         if self._host.is_configured:
-            catalogue.take(UNSET, filter(None, map(self._needing, self._host.config.unset)))
+            catalogue.replace_source(UNSET, filter(None, map(self._needing, self._host.config.unset)))
         return any(source.is_incomplete for source in self.sources())
 
     def _fill(self, catalogue: Catalogue, *, is_builtin: bool) -> None:
         for source in self.sources():
             if self._formats[source.name].is_builtin == is_builtin:
                 with _tolerating(source, "find its tools"):
-                    catalogue.take(source.name, source.find())
+                    catalogue.replace_source(source.name, source.find())
 
     async def renew(
         self,
@@ -160,7 +160,7 @@ class Discovery:
                         failed = failed or error
                         continue
                     if found is not None:
-                        catalogue.take(source.name, found)
+                        catalogue.replace_source(source.name, found)
         if failed is not None:
             raise failed
 
@@ -246,7 +246,7 @@ class Discovery:
                 await source.close()
         self._host.close()
 
-    def _needing(self, unset: Unset) -> DiscoveredTool | None:
+    def _needing(self, unset: MissingVariable) -> DiscoveredTool | None:
         """A tool that there would be if a variable were set."""
         one = next((one for one in self._formats.values() if one.each == unset.setting), None)
         if one is None:

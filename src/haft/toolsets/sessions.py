@@ -77,7 +77,7 @@ class Sessions:
     def _tell(self, written: WritesBetweenCalls) -> None:
         """Say what a process wrote while no call of it ran."""
         _log.warning("%s", written.sentence())
-        self._trail().tell_between(written.run, (*written.dropped, *written.held))
+        self._trail().record_changes_between(written.run, (*written.dropped, *written.held))
 
     async def _look_after(self, session: Session) -> None:
         """Say what changed after the last call of one that has ended, and that wrote into the workspace itself."""
@@ -91,7 +91,7 @@ class Sessions:
             _log.warning(
                 "after %s, the last call of a plugin's process, changed: %s", run, changes.describe_paths(paths)
             )
-            self._trail().tell_between(run, paths)
+            self._trail().record_changes_between(run, paths)
         except (changes.CallStopped, HaftError, OSError) as error:
             _log.warning("what changed after the last call of a plugin's process is not known: %r", error)
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from haft.config import UNSET, Config
+from haft.config import MISSING_VARIABLES, Config
 from haft.contracts import BadUsage, DescribeLauncher, DiscoveredTool, Environment, Environments, Grants, Provenance
 from haft.files import lies_inside
 from haft.sources import Target
@@ -72,7 +72,9 @@ class TemplateSource(Templates):
             for entry in entries:
                 told: Mapping[str, Any] = entry  # type: ignore[assignment]  # a table, as its check saw to
                 place = self.place(told["template"], source)
-                yield ConfiguredInstance(told["name"], place, told.get("user_params", {}), source, told.get(UNSET, {}))
+                yield ConfiguredInstance(
+                    told["name"], place, told.get("user_params", {}), source, told.get(MISSING_VARIABLES, {})
+                )
 
     def place(self, path: str, source: str) -> TemplateDirectory:
         """A directory that is written in a file of settings, or was named by the caller."""

@@ -157,4 +157,4 @@ def _separators(host: Host) -> Separators:
         name = "toolbox.text_separator"
         return Separators(beneath.get(name, (config.values[name],))[0], special)
 
-    return replace(separators(config.beneath), workspaces=separators({}))
+    return replace(separators(config.for_other_tools), workspaces=separators({}))

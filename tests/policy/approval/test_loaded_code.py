@@ -228,7 +228,7 @@ def test_what_a_javascript_file_loads_from_elsewhere_is_said(box):
 def test_scripts_of_other_languages_are_said_and_programs_are_not_looked_into(box):
     path = tool(box, "#!/usr/bin/perl\nrequire './x.pl';\n")
     (said,) = loaded_by([path]).unresolved
-    assert said == f"{path}:1: haft cannot tell which files a script of /usr/bin/perl loads"
+    assert said == f"{path}:1: haft cannot tell what is loaded in a script of /usr/bin/perl"
     (box / "binary").write_bytes(b"\x7fELF\0\0source x\n")
     assert loaded_by([str(box / "binary")]) == loaded_by([])
 

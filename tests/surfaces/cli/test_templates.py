@@ -71,7 +71,7 @@ def test_a_place_that_leads_out_of_the_workspace_is_no_default(haft, made, tmp_p
 def test_a_place_outside_that_only_the_workspace_names_is_no_default(haft, made, tmp_path):
     (haft.workspace / "haft.toml").write_text('[templates]\npaths = ["../outside"]\n')
     said = haft("templates", "install", packed(haft, made))
-    assert "does not count until you trust this file" in said.err and not (tmp_path / "outside").exists()
+    assert "is ignored until you trust this file" in said.err and not (tmp_path / "outside").exists()
     assert os.listdir(haft.workspace / "templates")
     (tmp_path / "outside").mkdir()
     (haft.workspace / "link").symlink_to(tmp_path / "outside")

@@ -45,7 +45,7 @@ def test_a_cloned_repository_widens_nothing_until_it_is_trusted_and_that_is_said
     tested = haft("permissions", "test", "shell", "--command", "touch made", MY_SECRET="hush")
     for name in SET_ASIDE:
         assert f"`{name} = " in tested.err, name
-    assert tested.err.count("does not count until you trust this file (`haft trust`)") == len(SET_ASIDE)
+    assert tested.err.count("is ignored until you trust this file (`haft trust`)") == len(SET_ASIDE)
     assert not any("hush" in one.out + one.err for one in (shown, used, tested))
 
     refused = haft("trust", MY_SECRET="hush")
@@ -65,7 +65,10 @@ def test_a_cloned_repository_widens_nothing_until_it_is_trusted_and_that_is_said
 
     missing = haft("config", "show")
     assert missing.code == 0
-    assert f"unset: `key` in `config` ({haft.workspace}/haft.toml:12) asks for the variable `MY_SECRET`" in missing.out
+    assert (
+        f"unset: `key` in `config` ({haft.workspace}/haft.toml:12) needs the environment variable `MY_SECRET`"
+        in missing.out
+    )
 
     (haft.workspace / "haft.toml").write_text(CLONED + "# changed\n")
     changed = haft("config", "show", "--json", MY_SECRET="hush")
@@ -203,7 +206,7 @@ def test_the_notice_of_a_change_names_what_is_new_and_where_the_difference_is_sh
         "4 settings in it wait for `haft trust`, which shows the difference\n"
     )
     told = haft("tools", "list", MY_SECRET="x").err
-    assert '`sandbox.mode = "off"` does not count' in told and "`sandbox.network = true`" not in told
+    assert '`sandbox.mode = "off"` is ignored' in told and "`sandbox.network = true`" not in told
     assert "3 more settings of haft.toml, which counted before the file changed, do not count now" in told
     assert "changed since it was trusted (1 line added, 0 removed): `haft trust` shows the difference" in told
     assert "tok-literal-123" not in told
@@ -220,8 +223,11 @@ def test_what_the_persons_own_file_forbids_is_not_said_to_count(haft, terminal, 
     mine.write_text('[sandbox]\nnetwork = "never"\n')
     (haft.workspace / "haft.toml").write_text("[sandbox]\nnetwork = true\n[limits]\nmax_seconds = 9999\n")
     told = haft("tools", "list").err
-    assert "`limits.max_seconds = 9999.0` does not count until you trust this file" in told
-    assert "`sandbox.network = true` is ignored: " in told and "says `never`, which stays" in told
+    assert "`limits.max_seconds = 9999.0` is ignored until you trust this file" in told
+    assert (
+        "`sandbox.network = true` is ignored: " in told
+        and "sets it to `never`, which no other source can change" in told
+    )
     asked = terminal("trust", COLUMNS="200")
     asked.until("[y/N] ")
     assert "would count: `limits.max_seconds = 9999.0`" in asked.seen
@@ -230,7 +236,10 @@ def test_what_the_persons_own_file_forbids_is_not_said_to_count(haft, terminal, 
     asked.end()
     told = haft("trust", "--yes").out
     assert "counts now: `limits.max_seconds = 9999.0`" in told and "counts now: `sandbox" not in told
-    assert "does not count: `sandbox.network = true`" in told and "says `never`, which stays" in told
+    assert (
+        "does not count: `sandbox.network = true`" in told
+        and "sets it to `never`, which no other source can change" in told
+    )
     assert "`haft trust`" not in haft("tools", "use", "list_directory", "--path", ".").err, "it would change nothing"
 
 
@@ -297,15 +306,15 @@ def tools_of(said):
 def test_another_users_workspace_counts_only_where_it_is_named_or_trusted(haft, shared):
     said = haft("tools", "list", "--json", cwd=shared / "mine")
     assert "tb__theirs" not in tools_of(said) and "search" in tools_of(said)
-    assert f"the workspace {shared} does not count" in said.err
+    assert f"does not use the workspace {shared}" in said.err
     assert f"`-w {shared}`" in said.err and f"`haft trust {shared}`" in said.err
-    assert said.err.count("does not count") == 1
+    assert said.err.count("does not use") == 1
     shown = haft("config", "show", "--json", cwd=shared / "mine")
-    assert shown.json["workspace"] == str(shared / "mine") and "does not count" in shown.err
-    assert f"the workspace {shared} does not count" in haft("doctor", cwd=shared / "mine").out
+    assert shown.json["workspace"] == str(shared / "mine") and "does not use" in shown.err
+    assert f"does not use the workspace {shared}" in haft("doctor", cwd=shared / "mine").out
 
     named = haft("tools", "list", "--json", "-w", str(shared), cwd=shared / "mine")
-    assert "tb__theirs" in tools_of(named) and "search" not in tools_of(named) and "does not count" not in named.err
+    assert "tb__theirs" in tools_of(named) and "search" not in tools_of(named) and "does not use" not in named.err
     assert "tb__theirs" not in tools_of(haft("tools", "list", "--json", cwd=shared / "mine")), "for that command only"
 
     assert haft("trust", str(shared)).code == 3, "there is no terminal to ask at"
@@ -313,7 +322,7 @@ def test_another_users_workspace_counts_only_where_it_is_named_or_trusted(haft, 
     assert trusted.json["trusted"] and trusted.json["changed"]
     assert not haft("trust", str(shared), "--yes", "--json").json["changed"]
     after = haft("tools", "list", "--json", cwd=shared / "mine")
-    assert "tb__theirs" in tools_of(after) and "search" not in tools_of(after) and "does not count" not in after.err
+    assert "tb__theirs" in tools_of(after) and "search" not in tools_of(after) and "does not use" not in after.err
     haft("trust", str(shared), "--revoke")
     assert "tb__theirs" not in tools_of(haft("tools", "list", "--json", cwd=shared / "mine"))
 
@@ -352,7 +361,7 @@ def test_values_that_do_not_count_are_not_printed_by_any_command(haft):
     ]
     for one in said:
         assert not any(word in one.out + one.err for word in hidden), one
-    assert '`config = {"smtp": "…", "deep": {"inner": ["…"]}}` does not count' in said[1].err
+    assert '`config = {"smtp": "…", "deep": {"inner": ["…"]}}` is ignored' in said[1].err
 
 
 def test_a_variable_that_is_not_set_stops_no_command(haft):

@@ -1,7 +1,7 @@
 """Watches: a call that finds no free place waits here with the status `queued`. No call holds a place while a person
 thinks.
 
-A call that another call made borrows the place of its caller: see `haft.schedule.place`.
+A call that another call made borrows the place of its caller: see `haft.schedule.slot`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from haft.contracts import Outcome
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
-from haft.schedule import Admission, Place
+from haft.schedule import Admission, Slot
 
 
 class Queue:
@@ -19,7 +19,7 @@ class Queue:
         self._admission = admission
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
-        run.place = place = Place(self._admission)
+        run.place = place = Slot(self._admission)
         caller = None if run.parent is None else run.parent.place
         if not place.take(caller):
             if run.status != "queued":

@@ -89,7 +89,7 @@ class Record:
             case "cancellation-requested" | "queued":
                 if run.cancelled_by is not None:
                     with contextlib.suppress(StorageFailed):
-                        self._trail.tell_act("cancel", run.cancelled_by, run.id, run.call.name)
+                        self._trail.record_act("cancel", run.cancelled_by, run.id, run.call.name)
                 if run.is_saved:
                     with contextlib.suppress(StorageFailed):  # Cancelling must work even if the disk is full.
                         self._save(run, None)

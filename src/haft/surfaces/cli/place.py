@@ -14,7 +14,7 @@ from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.screen.printing import say, warn
 
 if TYPE_CHECKING:
-    from haft.service import ChangesFacade, Config, History, Ignored, RunRecord, StateHome, Stranger
+    from haft.service import ChangesFacade, Config, ForeignFile, History, Ignored, RunRecord, StateHome
 
 TRUST_HINT: Final = "hint: `haft trust` shows the workspace's whole file, and makes these settings count"
 
@@ -39,10 +39,10 @@ def _nearest(start: str, home: str, *, quiet: bool) -> str:
     """The nearest workspace. Directories that cannot be the workspace are reported once."""
     from haft.service import find_workspace
 
-    def report_skipped(stranger: Stranger) -> None:
+    def report_skipped(stranger: ForeignFile) -> None:
         if not quiet:
             warn(stranger.sentence())
-            say(f"hint: {stranger.remedy()}")
+            say(f"hint: {stranger.hint()}")
 
     return find_workspace(start, home, report_skipped)
 
@@ -94,9 +94,9 @@ def tell_trust_hint(config: Config) -> None:
 
 
 def _new_since_trusted(config: Config, waiting: Sequence[Ignored]) -> Sequence[Ignored]:
-    from haft.service import not_trusted_before
+    from haft.service import newly_ignored
 
-    return not_trusted_before(waiting, config.since_trusted, os.environ)
+    return newly_ignored(waiting, config.since_trusted, os.environ)
 
 
 def tell_what_is_logged(options: Globals) -> None:

@@ -80,7 +80,7 @@ def _references(path: str, main: str, language: Language | None, unresolved: lis
     language = language or _language(path, text, is_main=path == main)
     if language is None:
         if text.startswith("#!"):
-            unresolved.append(f"{path}:1: haft cannot tell which files a script of {text[2:100].split()[0]} loads")
+            unresolved.append(f"{path}:1: haft cannot tell what is loaded in a script of {text[2:100].split()[0]}")
         return ()
     if len(data) > LARGEST:
         unresolved.append(f"{path}:1: the file is too large to search for loaded files")

@@ -201,7 +201,7 @@ class _Reader(Words):
         else:
             self._load(files[:1], known, node, is_started=True)
             if known is None:
-                self._unresolved.append(f"{_line(node)}: what is loaded is not looked for in a script of {called}")
+                self._unresolved.append(f"{_line(node)}: haft cannot tell what is loaded in a script of {called}")
 
     def _options(
         self, language: interpreters.CodeLanguage, words: Sequence[Node]

@@ -17,7 +17,7 @@ from haft.surfaces.cli.screen.printing import facts, lines
 from haft.surfaces.cli.screen.terminal import one_line, styled
 
 if TYPE_CHECKING:
-    from haft.service import Check, Stranger
+    from haft.service import Check, ForeignFile
 
 _STYLES = {"ok": "good", "warn": "warn", "broken": "bad"}
 
@@ -51,8 +51,8 @@ def _workspace(options: Globals) -> tuple[str | None, list[Check]]:
         return options.workspace, []
     strangers: list[Check] = []
 
-    def passed_over(stranger: Stranger) -> None:
-        strangers.append(Check("workspace", "warn", stranger.sentence(), stranger.remedy()))
+    def passed_over(stranger: ForeignFile) -> None:
+        strangers.append(Check("workspace", "warn", stranger.sentence(), stranger.hint()))
 
     try:
         return find_workspace(current_directory(), state_home().path, passed_over), strangers

@@ -1,4 +1,4 @@
-"""What every source of settings says, taken in one after the other, the weakest first."""
+"""Collects the settings of all sources, one after the other, the weakest first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from haft.config.files import ConfigFile, unknown_setting
 from haft.config.narrowing import FREE_TABLES, NOTHING, Ignored, narrowed, narrowed_rules
 from haft.config.placeholders import (
-    Unset,
+    MissingVariable,
     expanded,
     filled_secrets,
     has_placeholder,
@@ -17,10 +17,10 @@ from haft.config.placeholders import (
     why_unfilled,
     with_places,
 )
-from haft.config.renamed import name_of_today
+from haft.config.renamed_settings import current_name
 from haft.config.rule_sets import RuleSet
 from haft.config.settings import BY_NAME, RENAMED, SETTINGS, Setting
-from haft.config.values import UNSET
+from haft.config.values import MISSING_VARIABLES
 from haft.contracts import BadConfig, texts_in
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ CALLER: Final = "the caller"
 BY_ENTRY: Final = frozenset(
     {"cli", "config", "plugins", "providers", "templates.instances", "templates.paths", "toolbox.paths"}
 )
-"""Settings whose entries stand for themselves: one that asks for a variable which is not set disables what uses it. Any
-other setting holds for every call, and guessing its value could open what it was to close."""
+"""Settings whose entries are independent: an entry that needs a variable which is not set disables only its user. Any
+other setting applies to every call, and a guessed value could permit what it should forbid."""
 
 
-class Gathered:
-    """What the sources said so far, the weakest first."""
+class SettingsCollector:
+    """The settings of the sources so far. Add the weakest source first."""
 
     def __init__(self, workspace: str | None, env: Mapping[str, str]) -> None:
         self._workspace = os.path.realpath(workspace or "/")
@@ -47,65 +47,67 @@ class Gathered:
         self.lists: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
         self.rule_sets: list[RuleSet] = []
         self.written: dict[str, Any] = {}
-        self.unset: list[Unset] = []
+        self.unset: list[MissingVariable] = []
         self.filled: set[str] = set()
         """Secrets that were filled in."""
-        self.beneath: dict[str, tuple[Any, str]] = {}
-        """Of settings that a workspace sets for its own tools alone: what counts for others, and its source."""
+        self.for_other_tools: dict[str, tuple[Any, str]] = {}
+        """For settings that a workspace sets only for its own tools: the value for other tools, and its source."""
 
-    def take_file(self, file: ConfigFile, origin: RuleOrigin) -> None:
-        """All of a file."""
+    def add_file(self, file: ConfigFile, origin: RuleOrigin) -> None:
+        """Add all settings of a file."""
         self.files.append(file.path)
         for name, written in file.settings():
             written = self._with_places(written, file)
-            written, unset = self._parted(name, written, file)
+            written, unset = self._split_by_variables(name, written, file)
             try:
-                value = expanded(_settled(written, self._env) if name == "templates.instances" else written, self._env)
+                value = expanded(
+                    _without_missing(written, self._env) if name == "templates.instances" else written, self._env
+                )
             except ValueError as error:
                 where = file.where(missing_in(written, self._env) or name)
                 raise BadConfig(f"{where}: `{name}` {error}") from None
             self.filled.update(filled_secrets(written, self._env))
             value = _checked(BY_NAME[name], value, file.path, written)
             if name == "permissions":
-                self._take_rules(RuleSet(origin, file.shown, value, file.lines(len(value)), self._workspace), file.path)
+                self._add_rules(RuleSet(origin, file.shown, value, file.lines(len(value)), self._workspace), file.path)
                 continue
             if name == "tools.timeout":
                 value = {**self.values[name], **value}
-            self.take(name, value, file.path, has_placeholder(written) and written)
+            self.add(name, value, file.path, has_placeholder(written) and written)
             self.unset += unset
 
-    def take_untrusted(self, file: ConfigFile) -> None:
-        """Of a workspace's file what narrows."""
+    def add_untrusted_file(self, file: ConfigFile) -> None:
+        """Add the settings of a workspace's file that only restrict."""
         self.files.append(file.path)
         for name, written in file.settings():
             if name == "permissions":
-                self._take_untrusted_rules(file, _checked(BY_NAME[name], written, file.path))
+                self._add_untrusted_rules(file, _checked(BY_NAME[name], written, file.path))
                 continue
             setting = BY_NAME[name]
             written = self._with_places(written, file)
             is_whole = name == "templates.instances" or not has_placeholder(written)
             value = _checked(setting, written, file.path) if is_whole else written
             if name == "sandbox.network" and self.values[name] == "never" and is_whole:
-                self.take(name, value, file.path)  # Trust would not change what becomes of it.
+                self.add(name, value, file.path)  # Trust would make no difference here.
                 continue
             kept, aside = narrowed(setting, value, self.values, file.path)
             self.ignored += aside
             if name == "tools.timeout" and kept is not NOTHING:
                 kept = {**self.values[name], **kept}
             if kept is not NOTHING:
-                beneath = self.values[name], self.sources[name]
-                self.take(name, kept, file.path)
+                for_other_tools = self.values[name], self.sources[name]
+                self.add(name, kept, file.path)
                 if setting.narrowing == "own-tools":
-                    self.beneath[name] = beneath
+                    self.for_other_tools[name] = for_other_tools
 
-    def _parted(self, name: str, written: Any, file: ConfigFile) -> tuple[Any, list[Unset]]:
+    def _split_by_variables(self, name: str, written: Any, file: ConfigFile) -> tuple[Any, list[MissingVariable]]:
         """The entries of a setting whose variables are set, and the others."""
         if name not in BY_ENTRY or not isinstance(written, dict | list):
             return written, []
         entries: list[tuple[Any, Any]] = list(written.items() if isinstance(written, dict) else enumerate(written))
         kept, unset = [], []
         for key, one in entries:
-            # The tool itself says which of its user parameters is missing.
+            # The tool itself reports which of its user parameters is missing.
             is_tool = name == "templates.instances" and isinstance(one, dict)
             asked = {**one, "user_params": None} if is_tool else one
             why = why_unfilled(asked, self._env)
@@ -113,21 +115,21 @@ class Gathered:
                 kept.append((key, one))
                 continue
             place = missing_in(asked, self._env) or ""
-            told = next((text for text in texts_in(asked) if place in text), place)
-            entry = key if isinstance(key, str) else str(one.get("name", told)) if is_tool else told
-            unset.append(Unset(name, entry, why, file.where(told, entry)))
+            shown = next((text for text in texts_in(asked) if place in text), place)
+            entry = key if isinstance(key, str) else str(one.get("name", shown)) if is_tool else shown
+            unset.append(MissingVariable(name, entry, why, file.where(shown, entry)))
         return (dict(kept) if isinstance(written, dict) else [one for _number, one in kept]), unset
 
-    def _take_untrusted_rules(self, file: ConfigFile, tables: list[dict[str, Any]]) -> None:
+    def _add_untrusted_rules(self, file: ConfigFile, tables: list[dict[str, Any]]) -> None:
         from haft.policy import rule_source
 
         lines = file.lines(len(tables))
         sources = [rule_source(file.shown, number, lines) for number in range(len(tables))]
         counting, aside = narrowed_rules(tables, sources)
         self.ignored += aside
-        self._take_rules(RuleSet("workspace", file.shown, tables, lines, self._workspace, tuple(counting)), file.path)
+        self._add_rules(RuleSet("workspace", file.shown, tables, lines, self._workspace, tuple(counting)), file.path)
 
-    def _take_rules(self, rules: RuleSet, source: str) -> None:
+    def _add_rules(self, rules: RuleSet, source: str) -> None:
         counting = range(len(rules.tables)) if rules.counting is None else rules.counting
         name = "permissions"
         self.rule_sets.insert(0, rules)
@@ -135,14 +137,14 @@ class Gathered:
         if counting:
             self.sources[name] = f"{source}, {self.sources[name]}" if self._is_set(name) else source
 
-    def take(self, name: str, value: Any, source: str, written: Any = None) -> None:
-        """A checked value of a source stronger than all before."""
-        self.beneath.pop(name, None)
+    def add(self, name: str, value: Any, source: str, written: Any = None) -> None:
+        """Add a checked value of a source that is stronger than all before it."""
+        self.for_other_tools.pop(name, None)
         if name == "permissions":
-            self._take_rules(RuleSet("caller", source, value, None, self._workspace), source)
+            self._add_rules(RuleSet("caller", source, value, None, self._workspace), source)
             return
         if name == "sandbox.network" and self.values[name] == "never" and value != "never":
-            why = f"{self.sources[name]} says `never`, which stays"
+            why = f"{self.sources[name]} sets it to `never`, which no other source can change"
             self.ignored.append(Ignored(name, value, source, why, waits=False))
             return
         if BY_NAME[name].narrowing == "adds":
@@ -168,7 +170,7 @@ class Gathered:
 
 
 def from_environment(env: Mapping[str, str]) -> Iterator[tuple[str, Any, str]]:
-    """The settings that variables set, checked. One that is misspelt is an error."""
+    """Yield the checked settings that environment variables set; `BadConfig` for an unknown one."""
     every = {_variable(name): name for name in (*BY_NAME, *RENAMED)}
     variables = {variable: name for variable, name in every.items() if BY_NAME[RENAMED.get(name, name)].variable}
     prefixes = tuple({f"HAFT_{name.split('.')[0].upper()}_" for name in every.values() if "." in name})
@@ -176,10 +178,10 @@ def from_environment(env: Mapping[str, str]) -> Iterator[tuple[str, Any, str]]:
     for variable, text in env.items():
         if variable in variables:
             old = variables[variable]
-            name = name_of_today(old, variable, written, new=_variable(RENAMED.get(old, old)))
+            name = current_name(old, variable, written, new=_variable(RENAMED.get(old, old)))
             yield name, _checked(BY_NAME[name], text, variable), variable
         elif variable in every:
-            hint = "write it into a file, or pass it as `settings`"
+            hint = "write it into a configuration file, or pass it in `settings`"
             raise BadConfig(f"{variable}: `{every[variable]}` cannot be set by a variable", hint=hint)
         elif variable.startswith(prefixes):
             raise unknown_setting(variable, variables, "the environment")
@@ -190,18 +192,18 @@ def _variable(name: str) -> str:
 
 
 def from_caller(passed: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
-    """The settings that a program passes, checked."""
+    """Yield the checked settings that the embedding program passes."""
     written: dict[str, str] = {}
     for old, value in passed.items():
-        name = name_of_today(old, CALLER, written)
+        name = current_name(old, CALLER, written)
         if name not in BY_NAME:
             raise unknown_setting(name, BY_NAME, CALLER)
         yield name, _checked(BY_NAME[name], value, CALLER), CALLER
 
 
-def _settled(instances: Any, env: Mapping[str, str]) -> Any:
-    """Tools made of templates without the parameters whose variables are not set: such a tool says what it needs, and
-    the others work."""
+def _without_missing(instances: Any, env: Mapping[str, str]) -> Any:
+    """Instances of templates without the parameters whose variables are not set: such a tool reports what it needs, and
+    other tools work."""
     if not isinstance(instances, list):
         return instances
     found = []
@@ -210,16 +212,16 @@ def _settled(instances: Any, env: Mapping[str, str]) -> Any:
         if isinstance(given, dict):
             unset = {key: why for key, each in given.items() if (why := why_unfilled(each, env)) is not None}
             kept = {key: each for key, each in given.items() if key not in unset}
-            one = {**one, "user_params": kept, **({UNSET: unset} if unset else {})}
+            one = {**one, "user_params": kept, **({MISSING_VARIABLES: unset} if unset else {})}
         found.append(one)
     return found
 
 
 def _checked(setting: Setting, value: Any, source: str, written: Any = None) -> Any:
-    """`written` is shown instead of the value, which may hold what a placeholder was filled with."""
+    """The checked value. Errors show `written` instead of the value, which may contain a filled placeholder."""
     try:
         return setting.check(value)
     except ValueError as error:
-        # What may be secret is not printed, whatever is wrong beside it.
+        # Values that may be secret are not printed.
         shown = "" if setting.name in FREE_TABLES else f", not {value if written is None else written!r}"
         raise BadConfig(f"{source}: `{setting.name}` {error}{shown}") from error

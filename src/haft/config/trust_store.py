@@ -1,12 +1,12 @@
 """Trust in a workspace and its own configuration: one small file for each workspace in the state home.
 
-Trust in the configuration is bound to its bytes: when they change, it no longer holds. It is not bound to what the
-configuration names, such as a script that a rule allows. The choice of a workspace that others own is bound to the
-owner of its directory.
+Trust in the configuration is bound to its bytes: when they change, the trust ends. It does not cover files that the
+configuration names, such as a script that a rule allows. Trust in a workspace of another owner is bound to the owner of
+its directory.
 
 HAFT_HOME/trust/<digest of the workspace's path>.json    path, owner, file, digest, text, salt, who, at
 
-The text is kept to show what changed, with salted digests for secrets. Older records have none.
+The text is stored to show later what changed, with salted digests in place of secrets. Older records have no text.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def is_trusted(home: str, workspace: str, file: ConfigFile) -> bool:
     )
 
 
-def is_chosen(home: str, workspace: str) -> bool:
-    """Whether somebody trusted this workspace while its directory had the owner that it has."""
+def is_workspace_trusted(home: str, workspace: str) -> bool:
+    """Whether somebody trusted this workspace while its directory had the present owner."""
     kept = _kept(home, workspace)
     if kept is None or kept.get("path") != os.path.realpath(workspace):
         return False
@@ -49,12 +49,12 @@ def is_chosen(home: str, workspace: str) -> bool:
 
 
 def was_trusted(home: str, workspace: str) -> bool:
-    """Whether somebody trusted this workspace, with the configuration that it has or with another."""
+    """Whether somebody trusted this workspace, with its present configuration or another one."""
     return _kept(home, workspace) is not None
 
 
 def trusted_text(home: str, workspace: str, file: ConfigFile) -> tuple[str, str] | None:
-    """The text of this file as somebody trusted it, and its salt; None where none was kept."""
+    """The trusted text of this file, and its salt; None if none was stored."""
     kept = _kept(home, workspace)
     if kept is None or kept.get("file") != os.path.basename(file.path):
         return None
@@ -67,8 +67,8 @@ def trusted_text(home: str, workspace: str, file: ConfigFile) -> tuple[str, str]
 def trust(
     home: str, workspace: str, file: ConfigFile | None, who: str, text: tuple[str, str] | None = None
 ) -> str | None:
-    """From now on this workspace counts, whoever owns it, and the bytes of its configuration, if it has one: their
-    digest. `text` is kept with its salt, to show later what changed."""
+    """Trust this workspace, whoever owns it, and the present bytes of its configuration, if it has one. Returns the
+    digest of these bytes. `text` is stored with its salt, to show later what changed."""
     digest = None if file is None else digest_of(file.data)
     record = {
         "path": os.path.realpath(workspace),
@@ -86,18 +86,18 @@ def trust(
         os.makedirs(directory, mode=0o700, exist_ok=True)
         Root(directory).replace(_name(workspace), json.dumps(record).encode())
     except (OSError, HaftError) as error:
-        raise StorageFailed("the trust could not be kept", error) from error
+        raise StorageFailed("haft could not store the trust", error) from error
     return digest
 
 
 def revoke(home: str, workspace: str) -> bool:
-    """Trust it no longer. False where nobody did."""
+    """End the trust in a workspace; False if nobody trusted it."""
     try:
         os.unlink(os.path.join(home, DIRECTORY, _name(workspace)))
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise StorageFailed("the trust could not be taken back", error) from error
+        raise StorageFailed("haft could not revoke the trust", error) from error
     return True
 
 
@@ -106,7 +106,7 @@ def _name(workspace: str) -> str:
 
 
 def _kept(home: str, workspace: str) -> dict[str, Any] | None:
-    """What is kept of a workspace; None where there is nothing, or nothing that can be read."""
+    """The stored record of a workspace; None if there is none, or it cannot be read."""
     with suppress(OSError, ValueError, RecursionError):
         with open(os.path.join(home, DIRECTORY, _name(workspace)), "rb") as file:
             kept = json.loads(file.read(MOST_BYTES))

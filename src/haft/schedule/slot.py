@@ -1,8 +1,8 @@
-"""The place of one call, and of the calls that it makes.
+"""The slot of one call, and of the calls that it makes.
 
-A call inside a call needs no further place: it borrows its caller's, one at a time, or takes a free one of its own. So
-calls can nest to any depth in a host with a single place. While one of them waits for a person, the place of the
-callers that wait with it is free for others.
+A call inside a call needs no further slot: it borrows its caller's slot, one call at a time, or takes a free slot of
+its own. So calls can nest to any depth in a host with a single slot. While one of them waits for a person, other calls
+may use the slot of its waiting callers.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from collections import deque
 from haft.schedule.admission import Admission
 
 
-class Place:
-    """Held by one run while it works: one of the host's places, or its caller's."""
+class Slot:
+    """The slot that one run holds while it works: one of the host's slots, or its caller's."""
 
-    __slots__ = ("_admission", "_asking", "_borrowed_from", "_is_extra", "_is_own", "_lent_to", "_pauses")
+    __slots__ = ("_admission", "_borrowed_from", "_borrowers", "_is_extra", "_is_own", "_lent_to", "_pauses")
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
         self._is_own = False
         self._is_extra = False
-        """Whether it is one more than the host has: see `resume_at_once`."""
-        self._borrowed_from: Place | None = None
-        self._lent_to: Place | None = None
-        self._asking: deque[asyncio.Future[bool]] | None = None
-        """Calls that wait until this one can be borrowed, once there were any."""
+        """Whether it is in addition to the slots of the host: see `resume_at_once`."""
+        self._borrowed_from: Slot | None = None
+        self._lent_to: Slot | None = None
+        self._borrowers: deque[asyncio.Future[bool]] | None = None
+        """Calls that wait to borrow this slot; None until there is one."""
         self._pauses = 0
 
     @property
@@ -39,11 +39,11 @@ class Place:
         """Whether a call may borrow it."""
         return self.is_held and self._lent_to is None and not self._pauses
 
-    def take(self, caller: Place | None) -> bool:
-        """Take a place at once, if there is one."""
+    def take(self, caller: Slot | None) -> bool:
+        """Take a slot at once; False if none is free."""
         if self.is_held:
             return True
-        if caller is not None and caller._is_free and not caller._asking:
+        if caller is not None and caller._is_free and not caller._borrowers:
             self._borrow(caller)
         elif self._admission.take():
             self._is_own = True
@@ -51,21 +51,21 @@ class Place:
             return False
         return True
 
-    async def wait(self, caller: Place | None) -> None:
-        """Take a place when there is one: the caller's, or one of the host's, whichever is free first."""
+    async def wait(self, caller: Slot | None) -> None:
+        """Wait for a slot and take it: the caller's or one of the host's, whichever is free first."""
         while not self.take(caller):
-            turn = self._admission.line_up()
+            turn = self._admission.enqueue()
             if caller is not None:
-                if caller._asking is None:
-                    caller._asking = deque()
-                caller._asking.append(turn)
+                if caller._borrowers is None:
+                    caller._borrowers = deque()
+                caller._borrowers.append(turn)
             try:
                 is_own = await turn
             except asyncio.CancelledError:
                 self._pass_on(turn, caller)
                 raise
             if is_own and self.is_held:
-                self._admission.release()  # Another call that was waited for had it come back in the same moment.
+                self._admission.release()  # The slot was already taken back for another call at the same moment.
             elif is_own:
                 self._is_own = True
             elif caller is not None and caller._is_free and not self.is_held:
@@ -74,15 +74,15 @@ class Place:
             if self.is_held:
                 return
 
-    def _leave(self, turn: asyncio.Future[bool], caller: Place | None) -> None:
-        """Wait nowhere any more."""
+    def _leave(self, turn: asyncio.Future[bool], caller: Slot | None) -> None:
+        """Stop waiting."""
         self._admission.leave(turn)
-        if caller is not None and caller._asking is not None:
+        if caller is not None and caller._borrowers is not None:
             with contextlib.suppress(ValueError):
-                caller._asking.remove(turn)
+                caller._borrowers.remove(turn)
 
-    def _pass_on(self, turn: asyncio.Future[bool], caller: Place | None) -> None:
-        """Who waited gave up. The place may have come in the same moment: it is for the next one."""
+    def _pass_on(self, turn: asyncio.Future[bool], caller: Slot | None) -> None:
+        """Give up waiting. If a slot was assigned at the same moment, the next call gets it."""
         self._leave(turn, caller)
         if turn.done() and not turn.cancelled():
             if turn.result():
@@ -91,7 +91,7 @@ class Place:
                 caller._offer()
 
     def release(self) -> None:
-        """Give it back. A call that has borrowed it keeps it, as if it had been its own from the beginning."""
+        """Return the slot. A call that borrowed it keeps it, as if the slot had been its own from the beginning."""
         heir, self._lent_to = self._lent_to, None
         lender, self._borrowed_from = self._borrowed_from, None
         is_own, self._is_own = self._is_own, False
@@ -107,15 +107,15 @@ class Place:
             self._admission.release()
 
     def pause(self) -> None:
-        """A call that it made waits for a person: others may have the place meanwhile, unless another such call has
-        it."""
+        """Let other calls use the slot while a call made by this one waits for a person, unless another such call
+        borrows it."""
         self._pauses += 1
         if self._lent_to is None:
             self.release()
 
-    async def resume(self, caller: Place | None) -> None:
-        """The person has answered: have a place again. Who gives up waiting has it all the same: only the call that was
-        asked about was cancelled, and its caller goes on."""
+    async def resume(self, caller: Slot | None) -> None:
+        """Take a slot again after the person answered. If the wait is cancelled, the slot is taken anyway: only the
+        call that needed approval was cancelled, and its caller continues."""
         self._pauses -= 1
         if not self._pauses and not self.is_held:
             try:
@@ -126,24 +126,24 @@ class Place:
                 raise
         self._offer()
 
-    def resume_at_once(self, caller: Place | None) -> None:
-        """The same for one that must not wait: it holds a lock that those may wait for who have all the places, or its
-        call was cancelled. Where none is free, it is one more than the host has."""
+    def resume_at_once(self, caller: Slot | None) -> None:
+        """Take a slot again without waiting, because the run holds a lock that the holders of all slots may wait for,
+        or because its call was cancelled. If none is free, it runs in addition to the slots of the host."""
         self._pauses -= 1
         if not self._pauses and not self.take(caller):
             self._is_extra = True
         self._offer()
 
-    def _borrow(self, caller: Place) -> None:
+    def _borrow(self, caller: Slot) -> None:
         caller._lent_to, self._borrowed_from = self, caller
 
     def _offer(self) -> None:
-        """It may be free now: whoever waits longest looks again."""
+        """If the slot is free now, let the call that waits longest try to borrow it."""
         if self._pauses and self._lent_to is None and self.is_held:
             self.release()
             return
-        while self._is_free and self._asking:
-            turn = self._asking.popleft()
+        while self._is_free and self._borrowers:
+            turn = self._borrowers.popleft()
             if not turn.done():
                 turn.set_result(False)
                 return

@@ -4,14 +4,14 @@ import logging
 
 import pytest
 
-from haft.config import load_config, renamed
+from haft.config import load_config, renamed_settings
 from haft.config.settings import BY_NAME, RENAMED
 from haft.contracts import BadConfig
 
 
 @pytest.fixture(autouse=True)
 def _nothing_noted(monkeypatch):
-    monkeypatch.setattr(renamed, "_noted", set())
+    monkeypatch.setattr(renamed_settings, "_noted", set())
 
 
 @pytest.fixture

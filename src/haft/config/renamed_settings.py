@@ -1,4 +1,5 @@
-"""Settings that earlier versions called otherwise: still read, under the same rules, and noted once."""
+"""Settings with another name in earlier versions: haft still reads the old name, with the same effect, and notes it
+once."""
 
 from __future__ import annotations
 
@@ -8,9 +9,9 @@ from haft.contracts import BadConfig
 _noted: set[tuple[str, str]] = set()
 
 
-def name_of_today(name: str, source: str, written: dict[str, str], *, new: str | None = None) -> str:
-    """The setting that is meant. `written` has the names in the same source so far, by the settings they mean: two for
-    one setting are an error. `new` is the source's own name of today, where that is a variable."""
+def current_name(name: str, source: str, written: dict[str, str], *, new: str | None = None) -> str:
+    """The current name of a setting. `written` maps the settings of this source to the names used so far: two names for
+    one setting are an error. `new` is the current name of the variable, if the source is a variable."""
     today = RENAMED.get(name, name)
     other = written.setdefault(today, name)
     if other != name:

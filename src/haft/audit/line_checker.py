@@ -1,7 +1,7 @@
-"""A walk along the audit log, line by line: the first line that is not what was written, and what a crash left.
+"""Checks the audit log line by line: finds the first line that was changed, and what a crash left.
 
-`verify` walks the whole log. A writer walks its end before it goes on, so that it never vouches for what it finds
-there.
+`verify` checks the whole log. A writer checks the end of the log before it continues, so that it never confirms lines
+that others put there.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from haft.audit.head import Head, boot_id
-from haft.audit.lines import ZERO, Line, begins_line, is_ours, is_whole, parse_line
+from haft.audit.lines import ZERO, Line, begins_line, is_sealed_with, is_whole, parse_line
 from haft.storage import AuditLog, decode
 
 _PIECE: Final = 1 << 16
 
 
 def raw_lines(log: AuditLog, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-    """Every line from `start` up to `end`, its newline included; a torn last one has none."""
+    """Yield every line from `start` up to `end`, with its newline; a torn last line has none."""
     with io.BufferedReader(_Bytes(log, start), 1 << 20) as file:
         seen = start
         for raw in file:
@@ -30,19 +30,19 @@ def raw_lines(log: AuditLog, start: int = 0, end: int | None = None) -> Iterator
 
 
 def last_raw_lines(log: AuditLog) -> Iterator[bytes]:
-    """Every line, the last one first. Reads as much of the end as is asked for."""
+    """Yield every line, the last one first. Reads only as much of the log as needed."""
     at, rest = log.size(), b""
     while at:
         start = max(0, at - _PIECE)
         data = log.read(start, at) + rest
         at = start
-        # The first may have begun earlier.
+        # The first line may have begun earlier.
         rest = data[: data.find(b"\n") + 1] or data if at else b""
         yield from reversed(list(io.BytesIO(data[len(rest) :])))
 
 
 class _Bytes(io.RawIOBase):
-    """A log as Python reads files."""
+    """A log as a binary file object."""
 
     def __init__(self, log: AuditLog, start: int) -> None:
         self._log = log
@@ -59,7 +59,7 @@ class _Bytes(io.RawIOBase):
 
 
 def body_of(line: Line) -> dict[str, Any]:
-    """The record in a line; empty where it cannot be read."""
+    """The record in a line; empty if it cannot be read."""
     try:
         body = decode(line.body)
     except ValueError:
@@ -67,33 +67,33 @@ def body_of(line: Line) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
-class Walk:
-    """The state of a walk: the last good line, and bytes that want a voucher because they are none."""
+class LineChecker:
+    """The state of the check: the last good line, and bytes that are no line and need a confirmation."""
 
     def __init__(self, head: Head | None, key: bytes | None) -> None:
         self.seq = 0
         self.hash = ZERO
         self.torn: list[int] = []
         self.interrupted: str | None = None
-        """What a write that was announced and not finished left behind; known at the end."""
+        """What an announced but unfinished write left; known after `end`."""
         self._head = head
         self._key = key
         self._known = {} if head is None else {head.seq: ZERO, head.announced: ZERO}
-        """The hashes of the lines that the head speaks of."""
+        """The hashes of the lines that the head names."""
         self.torn_bytes: bytes | None = None
         self._torn_problem = ""
 
     def begin_at(self, line: Line) -> None:
-        """Take `line` as good: the walk goes on behind it."""
+        """Accept `line` as good and continue after it."""
         self.seq, self.hash = line.seq, line.hash
         if line.seq in self._known:
             self._known[line.seq] = line.hash
 
     def step(self, raw: bytes) -> str | None:
-        """Take one line; the problem, if it is one."""
+        """Check one line; the problem, or None."""
         line = parse_line(raw[:-1]) if raw.endswith(b"\n") else None
         if line is None or not is_whole(line):
-            # Damaged, or torn by a crash: then a later line says so.
+            # The line is damaged, or a crash tore it; in that case a later line confirms it.
             if self.torn_bytes is None:
                 self.torn_bytes, self._torn_problem = raw.removesuffix(b"\n"), self._damage(line)
             else:
@@ -117,22 +117,22 @@ class Walk:
         return None
 
     def _seal_problem(self, line: Line) -> str | None:
-        """Lines carry a seal from the number on that the head names, whatever they say of themselves."""
+        """Whether a line that must have a seal has a wrong one or none. The head names the first line with a seal."""
         head = self._head
         if head is None or not head.genuine or self._key is None:
-            return None  # Said at the end.
+            return None  # Reported by `end`.
         if line.seal is None:
             if head.sealed_from is None or line.seq < head.sealed_from:
                 return None
-            return f"record {line.seq}{_about(line)} has no seal, and all from record {head.sealed_from} on have one"
-        if is_ours(line, self._key):
+            return f"record {line.seq}{_about(line)} has no seal, but records from {head.sealed_from} on must have one"
+        if is_sealed_with(line, self._key):
             return None
         return f"record {line.seq}{_about(line)} was not written with this state home's key"
 
     def _damage(self, line: Line | None) -> str:
         expected = self.seq + 1
         if line is None or line.seq != expected:
-            return f"record {expected} cannot be read, and no later record vouches for it as torn by a crash"
+            return f"record {expected} cannot be read, and no later record confirms that a crash tore it"
         return f"record {expected}{_about(line)} was changed"
 
     def _out_of_order(self, line: Line) -> str:
@@ -142,17 +142,17 @@ class Walk:
         return f"record {line.seq}{_about(line)} stands where record {expected} should be"
 
     def end(self, size: int) -> str | None:
-        """Compare the end of a log of `size` bytes with the head."""
+        """Compare the end of a log of `size` bytes with the head; the problem, or None."""
         head, seq = self._head, self.seq
         if head is None:
-            return "the head is missing: whether the end was cut cannot be told"
+            return "the head is missing: haft cannot tell whether the end of the log was cut off"
         if not head.genuine:
-            return "the head was changed: its seal is not ours"
+            return "the head was changed: its seal does not match"
         if head.seq > seq:
-            missing = f"record {seq + 1} is missing: the head knows {head.seq} records, {seq} are there"
+            missing = f"record {seq + 1} is missing: the head counts {head.seq} records, the log has {seq}"
             return missing if self.torn_bytes is None else self._torn_problem
         if self._known[head.seq] != head.hash:
-            return f"record {head.seq} is not the one that the head knows"
+            return f"record {head.seq} is not the one that the head names"
         if head.announced > head.seq and seq >= head.announced and self._known[head.announced] != head.announced_hash:
             return f"record {head.announced} is not the one that was announced"
         if head.sealed_from is None:
@@ -160,38 +160,42 @@ class Walk:
         return self._behind(head, size)
 
     def _behind(self, head: Head, size: int) -> str | None:
-        """What lies behind the head: nothing, or the beginning of what was announced. After power loss the head on disk
-        may be an older one; then lines that bear our seal count, and the beginning of one."""
+        """Check what lies after the head: nothing, or the beginning of an announced write. After a power failure the
+        head on disk may be an older one; then lines with a seal of this state home are accepted, and the beginning of
+        one."""
         older = head.boot != boot_id()
         if self.seq > head.announced and not older:
             return (
-                f"record {head.announced + 1} was added behind the head, "
-                f"which knows {head.announced} of {self.seq} records"
+                f"record {head.announced + 1} was added after the head, "
+                f"which counts {head.announced} of {self.seq} records"
             )
         if self.torn_bytes is not None:
             is_announced = head.announced > self.seq and size <= head.announced_size
             if not (is_announced or older) or not self._is_beginning(self.torn_bytes, may_be_empty=older):
-                return f"bytes that haft did not write were added behind record {self.seq}"
+                return f"bytes that haft did not write were added after record {self.seq}"
         if self.torn_bytes is not None or self.seq < head.announced:
             last = max(head.announced, self.seq + 1)
-            self.interrupted = f"the write of record {last} was announced, and interrupted behind record {self.seq}"
+            self.interrupted = f"the write of record {last} was announced, but interrupted after record {self.seq}"
         return None
 
     def _is_beginning(self, torn: bytes, *, may_be_empty: bool) -> bool:
         assert self._key is not None
-        begun = torn.rstrip(b"\0") if may_be_empty else torn  # Blocks given to the file, and never written.
+        begun = torn.rstrip(b"\0") if may_be_empty else torn  # Blocks that the file system allocated but never wrote.
         if torn and not begun:
             return True
         return all(begins_line(piece, self._key, self.seq + 1, self.hash) for piece in begun.split(b"\n"))
 
     def _behind_old_head(self, head: Head) -> str | None:
-        """The first format announced groups only: one more line, and any bytes, may be what a crash left."""
+        """Check what lies after a head of the first format, which announced only groups: a crash may leave one more
+        line, and any bytes."""
         if self.seq > max(head.seq + 1, head.announced):
-            return f"record {head.seq + 2} was added behind the head, which knows {head.seq} of {self.seq} records"
+            return f"record {head.seq + 2} was added after the head, which counts {head.seq} of {self.seq} records"
         if self.seq > head.announced:
-            self.interrupted = f"record {self.seq} was not announced: its format cannot tell a crash from a forgery"
+            self.interrupted = (
+                f"record {self.seq} was not announced: the old format cannot distinguish a crash from a forgery"
+            )
         elif self.torn_bytes is not None:
-            self.interrupted = f"{len(self.torn_bytes):_} bytes behind record {self.seq} are no record"
+            self.interrupted = f"{len(self.torn_bytes):_} bytes after record {self.seq} are not a record"
         return None
 
 

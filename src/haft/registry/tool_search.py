@@ -1,8 +1,8 @@
-"""Finds tools by words: in the name first, then in the description, then in the parameters.
+"""Finds tools by words: first in the name, then in the description, then in the parameters.
 
-Plain arithmetic over words, so that the same words always give the same list and nothing has to be indexed. A word also
-counts when it begins another, when another begins it, or when it is one slip away; every such match counts less. A word
-that most tools have says little. What fits much worse than the best is not shown.
+The score is computed from words, so that the same words always give the same list and no index is needed. A word also
+counts, with less weight, if it is the beginning of another word, if another word is its beginning, or if it differs by
+one typing error. Words that most tools have count less. Results much worse than the best are not shown.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ STEM: Final = 0.6
 SLIP: Final = 0.4
 
 WORTH_SHOWING: Final = 0.25
-"""Of the best score."""
+"""The lowest score that is shown, relative to the best."""
 _LITTLE_WORDS: Final = frozenset(
     ("a", "an", "and", "by", "for", "from", "in", "is", "it", "of", "on", "or", "the", "to", "with")
 )
 
 
 def search(listings: Iterable[Listing], query: str, *, limit: int | None = None) -> list[Listing]:
-    """The listings that fit the query, best first. A tool must fit at least half of the words."""
+    """The listings that match the query, the best first. A tool must match at least half of the words."""
     every = words(query)
     wanted = [word for word in every if word not in _LITTLE_WORDS] or every
     if not wanted:
@@ -57,7 +57,7 @@ def search(listings: Iterable[Listing], query: str, *, limit: int | None = None)
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, lower case, each once: `readFile_v2` is `read`, `file`, `v`, `2`."""
+    """The words of a text, in lower case, each once: `readFile_v2` gives `read`, `file`, `v`, `2`."""
     return list(dict.fromkeys(word.lower() for word in _WORDS.findall(text)))
 
 
@@ -82,14 +82,15 @@ def _texts(spec: ToolSpec) -> Iterator[tuple[float, str]]:
 
 
 def likeness(want: str, word: str) -> float:
-    """How well a word of the query fits a word of a tool, from 0 to 1."""
+    """How well a word of the query matches a word of a tool, from 0 to 1."""
     if want == word:
         return EXACT
     if len(want) >= 2 and word.startswith(want):
         return BEGINS
     if len(word) >= 4 and want.startswith(word):
         return STEM
-    # Short words are one slip away from far too many others.
+    # Short words are one typing error away from far too many others.
+
     if min(len(want), len(word)) >= 4 and abs(len(want) - len(word)) <= 2:
         matcher = difflib.SequenceMatcher(None, want, word, autojunk=False)
         if matcher.real_quick_ratio() >= 0.8 and matcher.ratio() >= 0.8:
