@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cdd import __version__, moments
+from cdd import __version__, timestamps
 from cdd.cli import main
 
 COMMANDS = ["init", "start", "recite", "log", "archive", "view", "agents", "delete", "version", "pack"]
@@ -67,7 +67,7 @@ def test_start_makes_the_five_files_with_the_moment_of_the_start(cdd):
     assert sorted(path.name for path in cdd.track("add-login").iterdir()) == FILES
     metadata = json.loads(cdd.track("add-login", "metadata.json").read_text())
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", metadata["started_at"])
-    assert abs(moments.from_rfc3339(metadata["started_at"]) - datetime.now(UTC)) < timedelta(hours=1)
+    assert abs(timestamps.from_rfc3339(metadata["started_at"]) - datetime.now(UTC)) < timedelta(hours=1)
     assert "__NAME__" not in "".join(path.read_text() for path in cdd.track("add-login").iterdir())
 
 
@@ -198,12 +198,12 @@ def test_archive_refuses_while_a_task_is_open_and_names_it(cdd):
 
 def test_archive_moves_the_track_records_the_moment_and_says_how_long_it_took(cdd, monkeypatch):
     start = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
-    monkeypatch.setattr(moments, "now", lambda: start)
+    monkeypatch.setattr(timestamps, "now", lambda: start)
     cdd.done("start", "a")
     cdd.track("a", "plan.md").write_text("- [x] one\n")
     metadata = json.loads(cdd.track("a", "metadata.json").read_text())
     cdd.track("a", "metadata.json").write_text(json.dumps({**metadata, "ours": "ä"}))
-    monkeypatch.setattr(moments, "now", lambda: start + timedelta(days=1, hours=2, minutes=5))
+    monkeypatch.setattr(timestamps, "now", lambda: start + timedelta(days=1, hours=2, minutes=5))
     assert cdd.done("archive", "a") == "Archived as .context/archive/20260302113500_a after 1 day 2 hours.\n"
     assert not cdd.track("a").exists()
     kept = json.loads((cdd.path / ".context/archive/20260302113500_a/metadata.json").read_text())
@@ -216,7 +216,7 @@ def test_archive_moves_the_track_records_the_moment_and_says_how_long_it_took(cd
 
 
 def test_archive_twice_in_one_second_keeps_both(cdd, monkeypatch):
-    monkeypatch.setattr(moments, "now", lambda: datetime(2026, 3, 1, 23, 59, 59, tzinfo=UTC))
+    monkeypatch.setattr(timestamps, "now", lambda: datetime(2026, 3, 1, 23, 59, 59, tzinfo=UTC))
     for _time in range(2):
         cdd.done("start", "a")
         cdd.track("a", "plan.md").write_text("")

@@ -70,7 +70,7 @@ def test_a_limit_shows_the_best_and_says_of_how_many(specs, option):
 def test_a_limit_that_is_no_count_is_wrong_usage(specs, limit):
     result = specs("pack", "--focus", "token", "--limit", limit)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert f"'{limit}' is no number of paragraphs: give a whole number from 1 up" in result.stderr
+    assert f"'{limit}' is not a number of paragraphs: give a whole number from 1 up" in result.stderr
 
 
 def test_raw_is_plain_text_on_a_terminal_too(specs):
@@ -123,7 +123,7 @@ def test_it_says_when_nothing_fits(specs, focus):
 
 def test_it_says_when_there_is_nothing_to_read(cdd):
     cdd.done("init")
-    assert "nothing to read in .context/specs" in cdd.done("pack", "--focus", "x")
+    assert "There are no specifications in .context/specs" in cdd.done("pack", "--focus", "x")
 
 
 @pytest.mark.parametrize("focus", ["", " \n"])

@@ -99,7 +99,7 @@ def test_archived_tracks_are_listed_and_shown_by_name_and_by_folder(filled):
 def test_a_chosen_file_of_several_tracks_asks_which(filled):
     filled.done("start", "b")
     assert "a, b" in filled.refused("view", "--plan")
-    assert "Which archived track" in filled.refused("view", "--plan", "--archived")
+    assert "With --archived, a file needs a track" in filled.refused("view", "--plan", "--archived")
 
 
 def test_the_inbox_is_shown_or_said_to_be_empty(filled):

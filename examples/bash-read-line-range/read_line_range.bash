@@ -20,7 +20,7 @@ schema() {
       "type": "function",
       "function": {
         "name": "read_line_range",
-        "description": "Print the lines from start_line to end_line of a text file, both included.\nUse this tool to look at a known place of a long file, as one that a search or an error message named.\nIt reads one file and changes nothing; it prints at most 2000 lines.",
+        "description": "Print the lines from start_line to end_line of a text file, both included.\nUse this tool to read a known part of a long file, such as a line that a search or an error message named.\nIt reads one file and changes nothing; it prints at most 2000 lines.",
         "parameters": {
           "type": "object",
           "properties": {
@@ -38,13 +38,13 @@ schema() {
 }'
 }
 
-# What is wrong with the arguments; nothing where they are fine.
+# Print what is wrong with the arguments; nothing if they are valid.
 problem() {
     local path=${1:-} start=${2:-} end=${3:-}
     if ! [[ $start =~ ^[1-9][0-9]{0,8}$ && $end =~ ^[1-9][0-9]{0,8}$ ]]; then
         printf 'start_line and end_line must be whole numbers from 1 on, not %q and %q' "$start" "$end"
     elif ((end < start)); then
-        printf 'end_line %s lies before start_line %s' "$end" "$start"
+        printf 'end_line %s is before start_line %s' "$end" "$start"
     elif ((end - start >= most_lines)); then
         printf '%s lines are more than %s; ask for fewer' "$((end - start + 1))" "$most_lines"
     elif [[ ! -f $path ]]; then
@@ -61,7 +61,7 @@ run() {
         printf 'Error: %s\n' "$found" >&2
         exit 1
     fi
-    # Through `<`, so that a name that begins with a dash is no option.
+    # Through `<`, so that a file name that begins with a dash is not read as an option.
     if [[ ${4:-false} == true ]]; then
         awk -v start="$2" -v end="$3" 'NR > end { exit } NR >= start { printf "%d\t%s\n", NR, $0 }' <"$1"
     else
@@ -73,7 +73,7 @@ explain() {
     local code=${1:-1} found
     shift || true
     if [[ ${AGENT_TOOL_TIMED_OUT:-} == 1 ]]; then
-        printf 'read_line_range was not done after %s seconds; ask for fewer lines\n' "${AGENT_TOOL_TIMEOUT_SECONDS:-}"
+        printf 'read_line_range did not finish within %s seconds; ask for fewer lines\n' "${AGENT_TOOL_TIMEOUT_SECONDS:-}"
         return
     fi
     found=$(problem "$@")

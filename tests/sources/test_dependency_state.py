@@ -35,7 +35,7 @@ def package(tmp_path, monkeypatch):
 
 
 class Counting:
-    """LocationKind often tools were asked what they are."""
+    """Counts how often tools are described."""
 
     def __init__(self, monkeypatch):
         self.times = 0

@@ -1,9 +1,8 @@
-"""CDD's agent skills, and the folders in which agents look for theirs.
+"""CDD's agent skills, and the folders in which agents look for skills.
 
-The skills lie in the package, one `SKILL.md` each. Most agents take them as they are; Antigravity takes them as
-workflows, a file each; Cursor takes rules, which are the same text under another front matter. A file that somebody
-changed is kept beside the new one, and no such copy is ever overwritten. Links are followed only as far as the
-workspace reaches.
+The skills are in the package, one `SKILL.md` each. Most agents use these files unchanged. Antigravity uses workflows,
+one file for each skill. Cursor uses rules: the same text with another front matter. If a person changed a file, a copy
+is kept beside the new one, and no such copy is ever overwritten. Links are followed only inside the workspace.
 """
 
 from __future__ import annotations
@@ -27,25 +26,25 @@ TARGETS: Final = {
 }
 
 _SINGLE: Final = {"antigravity": "{}.md", "cursor": "{}.mdc"}
-"""Targets that take one file a skill, and how it is called."""
+"""The file name pattern of targets that have one file for each skill."""
 
 State = Literal["absent", "current", "differs"]
 
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """One skill as it comes with the package."""
+    """One skill of the package."""
 
     name: str
     description: str
     content: str
 
     def file_for(self, target: str) -> str:
-        """Where it goes, below the target's folder."""
+        """The path of its file, relative to the target's folder."""
         return _SINGLE.get(target, os.path.join("{}", "SKILL.md")).format(self.name)
 
     def content_for(self, target: str) -> str:
-        """What is written there."""
+        """The content of its file."""
         if target != "cursor":
             return self.content
         _opening, _front, body = self.content.split("---\n", 2)
@@ -53,8 +52,8 @@ class Skill:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A skill in an agent's folder: the file it has or will have."""
+class SkillFile:
+    """The file of a skill in an agent's folder, whether it exists or not."""
 
     skill: Skill
     target: str
@@ -63,10 +62,11 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
-    """What installing did at one place: nothing where it was current; a copy of what was there is named."""
+class InstallResult:
+    """What installing did with one file: nothing if it was current. `kept` is the path of the copy of a changed
+    file."""
 
-    place: Place
+    place: SkillFile
     state: State
     kept: str
 
@@ -76,26 +76,26 @@ def skills() -> list[Skill]:
     return sorted(_shipped(), key=lambda skill: skill.name)
 
 
-def places(targets: Sequence[str]) -> list[Place]:
-    """Every skill in each of the targets."""
+def skill_files(targets: Sequence[str]) -> list[SkillFile]:
+    """The files of every skill in each of the targets."""
     every = skills()
     return [
-        Place(skill, target, os.path.join(TARGETS[target], skill.file_for(target)))
+        SkillFile(skill, target, os.path.join(TARGETS[target], skill.file_for(target)))
         for target in targets
         for skill in every
     ]
 
 
-def state(root: str, place: Place) -> State:
-    """How the file that is there compares with this version's."""
+def state(root: str, place: SkillFile) -> State:
+    """Whether the file exists, and has the content of this version."""
     path = _checked(root, place)
     if not os.path.lexists(path):
         return "absent"
     return "current" if files.read(path) == place.skill.content_for(place.target).encode() else "differs"
 
 
-def install(root: str, wanted: Sequence[Place]) -> list[Installed]:
-    """Write the skills there. All the places are looked at before the first is touched."""
+def install(root: str, wanted: Sequence[SkillFile]) -> list[InstallResult]:
+    """Write the skills. All files are checked before the first is written."""
     states = [state(root, place) for place in wanted]
     done = []
     for place, found in zip(wanted, states, strict=True):
@@ -106,7 +106,7 @@ def install(root: str, wanted: Sequence[Place]) -> list[Installed]:
             if found == "differs":
                 kept = os.path.relpath(_keep(path), root)
             files.write(path, place.skill.content_for(place.target).encode())
-        done.append(Installed(place, found, kept))
+        done.append(InstallResult(place, found, kept))
     return done
 
 
@@ -120,12 +120,12 @@ def _shipped() -> Iterator[Skill]:
         yield Skill(fields["name"], fields["description"], content)
 
 
-def _checked(root: str, place: Place) -> str:
+def _checked(root: str, place: SkillFile) -> str:
     path = os.path.join(root, place.path)
     real = os.path.realpath(os.path.dirname(path))
     inside = os.path.realpath(root)
     if os.path.commonpath([real, inside]) != inside:
-        raise Refused(f"{place.path} would lie outside this directory, in {real}.", "replace the link by a folder.")
+        raise Refused(f"{place.path} would be outside this directory, in {real}.", "replace the link by a folder.")
     part = root
     for name in place.path.split(os.sep)[:-1]:
         part = os.path.join(part, name)

@@ -1,6 +1,6 @@
-"""The commands. Each checks what it was given, asks a module for the deed, and says what was done.
+"""The commands. Each checks its arguments, calls a module, and prints what was done.
 
-What was asked for goes to standard output, remarks go to standard error. Exit codes: 0 done, 1 refused, 2 wrong usage.
+Results go to standard output, remarks to standard error. Exit codes: 0 done, 1 refused, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -15,24 +15,28 @@ from cdd import __version__, decisions, names, tracks
 from cdd import agents as skills
 from cdd import pack as packing
 from cdd import view as viewing
-from cdd.program import Count, Explained, TalkingGroup, is_at_terminal, standard_input
+from cdd.program import Count, DocumentedArgument, ReportingGroup, is_at_terminal, standard_input
 from cdd.recital import recital
 from cdd.refusals import Refused, visible
-from cdd.workspace import here
+from cdd.workspace import current_workspace
 
 _SETTINGS: Final = {"help_option_names": ["-h", "--help"]}
 
 
 def _track_name(explanation: str, *, required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     metavar = "NAME" if required else "[NAME]"
-    return click.argument("track_name", cls=Explained, metavar=metavar, required=required, explanation=explanation)
+    return click.argument(
+        "track_name", cls=DocumentedArgument, metavar=metavar, required=required, explanation=explanation
+    )
 
 
 def _named_or_only(track_name: str | None) -> tracks.Track:
-    return tracks.the_only(here()) if track_name is None else tracks.find(here(), track_name)
+    return (
+        tracks.only_active(current_workspace()) if track_name is None else tracks.find(current_workspace(), track_name)
+    )
 
 
-@click.group(cls=TalkingGroup, context_settings=_SETTINGS)
+@click.group(cls=ReportingGroup, context_settings=_SETTINGS)
 def main() -> None:
     """Context-driven development: keep the context of a piece of work, a track, as files under .context/.
 
@@ -50,17 +54,18 @@ def main() -> None:
 
 @main.command()
 def init() -> None:
-    """Make .context/ here, with a first track, setup.
+    """Make .context/ in this directory, with a first track, setup.
 
-    It holds tracks, the archive, specs, product.md, tech-stack.md and domain.md. What is missing is made, and
-    what is there is left: it can be called at any time. The track setup is not made again once it was archived.
+    The folder has tracks, the archive, specs, product.md, tech-stack.md and domain.md. The command makes what is
+    missing and changes nothing else, so you can call it at any time. It does not make the track setup again after you
+    archived it.
 
     \b
     Example:
       cdd init && cdd recite setup
     """
-    workspace = here()
-    made = [*workspace.prepared(), *workspace.documented()]
+    workspace = current_workspace()
+    made = [*workspace.make_folders(), *workspace.write_documents()]
     track = tracks.start_setup(workspace)
     if track:
         made.append(os.path.relpath(track.path, workspace.root) + "/")
@@ -69,7 +74,7 @@ def init() -> None:
     if track:
         click.echo(f"Next: cdd recite {track.name}")
     if not made:
-        click.echo("Everything is there already; nothing was changed.")
+        click.echo("Everything exists already; nothing was changed.")
 
 
 @main.command()
@@ -84,11 +89,11 @@ def start(track_name: str) -> None:
       cdd start add-login
     """
     name = names.checked(track_name)
-    workspace = here()
+    workspace = current_workspace()
     is_fresh = not os.path.lexists(workspace.context)
     track = tracks.start(workspace, name)
     if is_fresh:
-        click.echo("There was no .context folder here, so one was made; `cdd init` adds its documents.", err=True)
+        click.echo("Made the folder .context, which did not exist; `cdd init` adds its documents.", err=True)
     earlier = tracks.archived_as(workspace, name)
     if earlier:
         click.echo(f"A track of this name is archived: .context/archive/{earlier[-1].name}", err=True)
@@ -101,7 +106,7 @@ def start(track_name: str) -> None:
 def recite(track_name: str | None) -> None:
     """Print what is next in a plan, and how to go on.
 
-    That is the first section of plan.md that still has an open task, a line like `- [ ] what to do`.
+    It prints the first section of plan.md that still has an open task, a line like `- [ ] what to do`.
 
     \b
     Example:
@@ -114,17 +119,17 @@ def recite(track_name: str | None) -> None:
 @_track_name("The track that the decision belongs to; without it, the only active one.", required=False)
 @click.argument(
     "message",
-    cls=Explained,
+    cls=DocumentedArgument,
     metavar="[MESSAGE]",
     required=False,
-    explanation="What was decided, and why; without it, standard input is read.",
+    explanation="The decision and its reason; without it, standard input is read.",
     or_stdin=True,
 )
 def log(track_name: str | None, message: str | None) -> None:
     """Add a decision to a track's decisions.md.
 
-    The entry begins with the time (UTC). A message of several lines stays one entry: the others are indented. A message
-    that begins with a dash goes after `--`.
+    The entry begins with the time (UTC). A message of several lines is one entry: the lines after the first are
+    indented. Write a message that begins with a dash after `--`.
 
     \b
     Examples:
@@ -140,15 +145,15 @@ def log(track_name: str | None, message: str | None) -> None:
 @main.command()
 @_track_name("The track that is finished.")
 def archive(track_name: str) -> None:
-    """Put a finished track away, into .context/archive.
+    """Move a finished track to .context/archive.
 
-    Refuses while plan.md has an open task, and names those. Says how long the track took.
+    Refuses while plan.md has open tasks, and lists them. Prints how long the track took.
 
     \b
     Example:
       cdd archive add-login
     """
-    track, took = tracks.archive(here(), track_name)
+    track, took = tracks.archive(current_workspace(), track_name)
     click.echo(f"Archived as {os.path.relpath(track.path)} after {took}.")
 
 
@@ -158,14 +163,14 @@ def archive(track_name: str) -> None:
 @click.option("--spec", is_flag=True, help="Show spec.md.")
 @click.option("--plan", is_flag=True, help="Show plan.md.")
 @click.option("--log", is_flag=True, help="Show decisions.md.")
-@click.option("--raw", is_flag=True, help="The files as they are, without headings; of lists, the names alone.")
-@click.option("--inbox", is_flag=True, help="Show .context/inbox.md, the notes that belong to no track. Goes alone.")
+@click.option("--raw", is_flag=True, help="Print the files unchanged, without headings; of lists, only the names.")
+@click.option("--inbox", is_flag=True, help="Show .context/inbox.md, the notes that belong to no track. Use it alone.")
 def view(track_name: str | None, archived: bool, spec: bool, plan: bool, log: bool, raw: bool, inbox: bool) -> None:
     """List the tracks, or show one.
 
-    Of a track, the next tasks of its plan and all files are shown, or the files that are chosen. With a file chosen and
-    no NAME, it is the only active track. An archived track is named as it was when active, which shows the newest
-    of that name, or by its folder.
+    For a track, it shows the next tasks of its plan and all files, or only the chosen files. With a chosen file and no
+    NAME, it shows the only active track. Name an archived track by its former name, which shows the newest of that
+    name, or by its folder.
 
     \b
     Examples:
@@ -174,21 +179,21 @@ def view(track_name: str | None, archived: bool, spec: bool, plan: bool, log: bo
       cdd view --archived
       cdd view add-login --plan --raw > plan-copy.md
     """
-    chosen = [file for file, is_asked in (("spec.md", spec), ("plan.md", plan), ("decisions.md", log)) if is_asked]
+    chosen = [file for file, is_chosen in (("spec.md", spec), ("plan.md", plan), ("decisions.md", log)) if is_chosen]
     if track_name is not None:
         track_name = names.checked(track_name)
-    workspace = here().required()
+    workspace = current_workspace().required()
     if inbox:
         if track_name is not None or archived or chosen:
-            raise click.UsageError("--inbox belongs to no track: give it alone, or with --raw.")
+            raise click.UsageError("--inbox belongs to no track: use it alone, or with --raw.")
         viewing.show_inbox(workspace, raw=raw)
     elif track_name is not None:
         track = tracks.find_archived(workspace, track_name) if archived else tracks.find(workspace, track_name)
         viewing.show_track(track, chosen, raw=raw)
     elif chosen and not archived:
-        viewing.show_track(tracks.the_only(workspace), chosen, raw=raw)
+        viewing.show_track(tracks.only_active(workspace), chosen, raw=raw)
     elif chosen:
-        raise Refused("Which archived track?", "name one of those that `cdd view --archived` lists.")
+        raise Refused("With --archived, a file needs a track.", "name a track that `cdd view --archived` lists.")
     else:
         found = tracks.archived(workspace) if archived else tracks.active(workspace)
         viewing.show_tracks(found, are_archived=archived, raw=raw)
@@ -196,8 +201,8 @@ def view(track_name: str | None, archived: bool, spec: bool, plan: bool, log: bo
 
 @main.command()
 @click.option("--install", is_flag=True, help="Write the skills; without it, they are listed.")
-@click.option("--target", type=click.Choice(list(skills.TARGETS)), help="The agent whose folder is meant.")
-@click.option("--all", is_flag=True, help="Every one of them.")
+@click.option("--target", type=click.Choice(list(skills.TARGETS)), help="The agent to install for.")
+@click.option("--all", is_flag=True, help="All agents.")
 def agents(install: bool, target: str | None, all: bool) -> None:  # noqa: A002 - the option's name is the parameter's
     """Install CDD's agent skills, or list them.
 
@@ -210,7 +215,7 @@ def agents(install: bool, target: str | None, all: bool) -> None:  # noqa: A002 
       gemini       .gemini/skills
       cursor       .cursor/rules
 
-    A file that is there and differs is kept beside the new one, as .bak.
+    If a file exists and differs, a copy is kept beside the new one, as .bak.
 
     \b
     Examples:
@@ -220,8 +225,8 @@ def agents(install: bool, target: str | None, all: bool) -> None:  # noqa: A002 
     if target is not None and all:
         raise click.UsageError("--target and --all exclude each other.")
     if install and target is None and not all:
-        raise Refused("--install needs to know for which agent.", f"--target {'|'.join(skills.TARGETS)}, or --all.")
-    wanted = skills.places([target] if target else list(skills.TARGETS))
+        raise Refused("--install needs an agent.", f"add --target {'|'.join(skills.TARGETS)}, or --all.")
+    wanted = skills.skill_files([target] if target else list(skills.TARGETS))
     root = os.getcwd()
     if install:
         for done in skills.install(root, wanted):
@@ -231,31 +236,32 @@ def agents(install: bool, target: str | None, all: bool) -> None:  # noqa: A002 
     viewing.show_skills(root, wanted)
 
 
-SURE = "cdd.sure"
+YES = "cdd.yes"
 
 
-def _sure(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
-    """An answer to a question of ours is no value of the command: only a person at a terminal is asked."""
-    context.meta[SURE] = value
+def _remember_yes(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    """Keep `--yes` out of the command's parameters: only a person at a terminal is asked, so a tool needs no such
+    parameter."""
+    context.meta[YES] = value
 
 
 @main.command()
 @_track_name("The active track to remove.")
-@click.option("--yes", is_flag=True, expose_value=False, callback=_sure, help="Do not ask.")
+@click.option("--yes", is_flag=True, expose_value=False, callback=_remember_yes, help="Do not ask.")
 @click.pass_context
 def delete(context: click.Context, track_name: str) -> None:
     """Remove an active track and all its files.
 
-    This cannot be undone; `cdd archive` keeps them. Asks first when called from a terminal.
+    This cannot be undone; `cdd archive` keeps the files. On a terminal, it asks first.
 
     \b
     Example:
       cdd delete add-login
     """
-    track = tracks.find(here(), track_name)
-    if not context.meta[SURE] and is_at_terminal():
+    track = tracks.find(current_workspace(), track_name)
+    if not context.meta[YES] and is_at_terminal():
         click.confirm(f"Remove track '{track.name}' and all its files?", abort=True)
-    tracks.delete(here(), track.name)
+    tracks.delete(current_workspace(), track.name)
     click.echo(f"Deleted '{track.name}'.")
 
 
@@ -277,8 +283,8 @@ def version() -> None:
 def pack(focus: str, limit: int | None, raw: bool) -> None:
     """Print the paragraphs of the specs that fit a text.
 
-    They come from .context/specs, best first, grouped by file. Rare words count more than common ones. Nothing is
-    understood: use the words that the specifications use.
+    They come from .context/specs, best first, grouped by file. Rare words count more than common ones. The search
+    compares words only: use the words that the specifications use.
 
     \b
     Examples:
@@ -287,15 +293,15 @@ def pack(focus: str, limit: int | None, raw: bool) -> None:
     """
     if not focus.strip():
         raise Refused("The focus is empty.", 'say what you are about to do: --focus "expiry of session tokens".')
-    library = packing.read_specs(here())
+    library = packing.read_specs(current_workspace())
     for name, reason in library.skipped:
         click.echo(visible(f"skipped .context/specs/{name}: {reason}"), err=True)
     if not library.paragraphs:
-        click.echo("There is nothing to read in .context/specs. Put specifications there, one subject a file.")
+        click.echo("There are no specifications in .context/specs. Put them there, one subject in each file.")
         return
     found = packing.ranked(library.paragraphs, focus)
     if not found:
-        click.echo(visible(f"Nothing in .context/specs fits '{focus}'. Try the words that are used there."))
+        click.echo(visible(f"Nothing in .context/specs fits '{focus}'. Try the words that the specifications use."))
     elif limit is not None:
         click.echo(f"showing {min(limit, len(found))} of {len(found)}\n")
     viewing.show_packed(packing.grouped(found[:limit]), raw=raw)

@@ -1,7 +1,7 @@
-"""The log of a track: `decisions.md`, to which entries are added and from which none is taken.
+"""The decision log of a track, `decisions.md`. Entries are added and never removed.
 
-An entry begins with its moment in brackets; further lines of a message are indented, so that no message can look like
-two entries. Entries of several programs at once all arrive.
+An entry begins with its time in brackets. Further lines of a message are indented, so that no message can look like two
+entries. Several programs can add entries at once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from cdd import files, moments
+from cdd import files, timestamps
 from cdd.refusals import Refused
 from cdd.tracks import Track
 
@@ -33,18 +33,19 @@ class Entry:
 
 def log(track: Track, message: str) -> None:
     """Add a message to the track's decisions."""
-    entry = entry_of(moments.now(), message)
+    entry = entry_of(timestamps.now(), message)
     files.append(os.path.join(track.path, "decisions.md"), entry)
 
 
 def entry_of(moment: datetime, message: str) -> bytes:
-    """The lines of an entry. Whatever any program takes for a line's end is one here, lest it forge an entry."""
+    """The lines of an entry. Every character that some program treats as a line end counts as one, so that a message
+    cannot forge an entry."""
     lines = message.strip().splitlines()
     if not lines:
         raise Refused("The message is empty.", 'give it in quotes: cdd log NAME "what was decided, and why".')
     indented = (_INDENT + line if line else "" for line in lines[1:])
     try:
-        content = "\n".join([f"[{moments.stamp(moment)}] {lines[0]}", *indented]).encode() + b"\n"
+        content = "\n".join([f"[{timestamps.stamp(moment)}] {lines[0]}", *indented]).encode() + b"\n"
     except UnicodeEncodeError:
         raise Refused("The message is not valid UTF-8.", "write it again in that encoding.") from None
     if len(content) > LONGEST:
@@ -53,7 +54,7 @@ def entry_of(moment: datetime, message: str) -> bytes:
 
 
 def entries(text: str) -> list[Entry]:
-    """The entries of a log. What stands before and between them is passed over."""
+    """The entries of a log. Other text before and between them is skipped."""
     found: list[tuple[str, list[str]]] = []
     within = False
     for line in text.split("\n"):

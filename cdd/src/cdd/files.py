@@ -1,7 +1,7 @@
-"""Reading and writing such that a file is either as it was or as it shall be, and never another one than it seems.
+"""Reads and writes files safely: a write replaces the whole file or changes nothing.
 
-A link in a file's place is refused, and so is whatever is neither file nor folder. The folders on the way are checked
-by `workspace`. Not guarded against: somebody who swaps folders while a command runs.
+A link in place of a file is refused, and so is anything that is neither a file nor a folder. `workspace` checks the
+folders above. There is no protection against a person who replaces folders while a command runs.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Final
 from cdd.refusals import Refused
 
 LARGEST: Final = 16 * 1024 * 1024
-"""Bytes of the largest text that is read; what is larger is no text that a person or an agent wrote."""
+"""Bytes of the largest text that is read. A larger file is not a text that a person or an agent wrote."""
 
 _SAFELY: Final = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe in a file's place would block the opening
 
 
 def is_folder(path: str) -> bool:
-    """Whether a folder is there: False where nothing is, a refusal where something else is, a link above all."""
+    """Whether a folder exists. Refuses a link, and anything else with that name."""
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
@@ -36,7 +36,7 @@ def is_folder(path: str) -> bool:
 
 
 def make_folder(path: str) -> bool:
-    """Make a folder unless it is there; whether it was made."""
+    """Make a folder if it does not exist. Returns whether it was made."""
     if is_folder(path):
         return False
     os.mkdir(path)
@@ -44,7 +44,7 @@ def make_folder(path: str) -> bool:
 
 
 def read(path: str) -> bytes | None:
-    """What is in a file, or None where there is none."""
+    """The content of a file; None if there is none."""
     try:
         descriptor = _open(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -57,12 +57,12 @@ def read(path: str) -> bytes | None:
 
 
 def text_of(content: bytes) -> str:
-    """Bytes as text with plain line ends. What is no UTF-8 shows as U+FFFD."""
+    """Bytes as text with plain line ends. Bytes that are not UTF-8 become U+FFFD."""
     return content.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def write(path: str, content: bytes, *, mode: int = 0o666) -> None:
-    """Put a file there in one step, over whatever file or link had the name. The umask counts."""
+    """Write a file in one step, replacing a file or link of that name. The umask applies."""
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name[:40]}.{os.urandom(6).hex()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFELY, mode)
@@ -76,11 +76,11 @@ def write(path: str, content: bytes, *, mode: int = 0o666) -> None:
         with suppress(OSError):
             os.unlink(temporary)
         raise
-    settle(folder)
+    sync_folder(folder)
 
 
 def append(path: str, content: bytes) -> None:
-    """Add whole lines to a file's end, after a line end if one is missing there: all of them, or none on a failure."""
+    """Add whole lines to the end of a file, after adding a missing line end there. On a failure, nothing is added."""
     descriptor = _open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
     with open(descriptor, "r+b", buffering=0) as file, _alone(descriptor):
         size = file.seek(0, os.SEEK_END)
@@ -98,7 +98,7 @@ def append(path: str, content: bytes) -> None:
 
 @contextmanager
 def locked(folder: str) -> Iterator[None]:
-    """Be the only cdd that adds to a folder or takes from it."""
+    """Lock a folder: only one cdd process at a time adds or removes entries."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         with _alone(descriptor):
@@ -107,8 +107,8 @@ def locked(folder: str) -> Iterator[None]:
         os.close(descriptor)
 
 
-def settle(folder: str) -> None:
-    """Have a folder's names on the disk, as far as the file system knows how."""
+def sync_folder(folder: str) -> None:
+    """Write a folder's entries to the disk, if the file system supports it."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -119,7 +119,7 @@ def settle(folder: str) -> None:
 
 @contextmanager
 def _alone(descriptor: int) -> Iterator[None]:
-    with suppress(OSError):  # some network file systems have no locks; each single step is safe without one
+    with suppress(OSError):  # some network file systems have no locks; each step is safe without one
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     yield  # closing the descriptor gives the lock back
 
@@ -141,6 +141,6 @@ def _open(path: str, flags: int) -> int:
 
 
 def _near(path: str) -> str:
-    """A path as the person who stands in the workspace would write it."""
+    """The path relative to the workspace, if it lies in it."""
     near = os.path.relpath(path)
     return path if near.startswith("..") else near

@@ -1,7 +1,7 @@
-"""The rule for track names, which every command asks before it touches a file.
+"""The rule for track names. Every command checks the name before it touches a file.
 
-A name becomes a folder's name and a word on a command line, so it has letters and digits of any script, `-`, `_`,
-inner spaces and inner dots, and nothing else. Whether such a track exists is not known here.
+A name becomes the name of a folder and a word on a command line. So it has only letters and digits of any script, `-`,
+`_`, inner spaces and inner dots. This module does not check whether the track exists.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ _RULE: Final = "use letters, digits, '-', '_', inner spaces and inner dots, as i
 
 
 def checked(name: str) -> str:
-    """The name, composed (NFC) so that it is the same folder however it was typed; or a refusal that says why."""
+    """The name in the composed form (NFC), so that it gives the same folder however it was typed. Refuses an invalid
+    name with the reason."""
     reason = _objection(name)
     if reason:
         raise Refused(f"{_quoted(name)} cannot be a track's name: {reason}; {_RULE}.")
@@ -26,7 +27,7 @@ def checked(name: str) -> str:
 
 
 def as_word(name: str) -> str:
-    """A name as it is typed: in quotes where it has spaces."""
+    """The name as a word on a command line: in quotes if it has spaces."""
     return f"'{name}'" if " " in name else name
 
 
@@ -34,12 +35,12 @@ def _objection(name: str) -> str:
     if not name:
         return "it is empty"
     if len(name) > LONGEST:
-        return f"it has {len(name)} characters and {LONGEST} is the most"
+        return f"it has {len(name)} characters, and at most {LONGEST} are allowed"
     for character in name:
         if not _allowed(character):
             return f"it contains {_called(character)}"
     if len(name.encode()) > LONGEST_IN_BYTES:
-        return f"it takes {len(name.encode())} bytes and {LONGEST_IN_BYTES} is the most"
+        return f"it takes {len(name.encode())} bytes, and at most {LONGEST_IN_BYTES} are allowed"
     if ".." in name:
         return "it contains '..'"
     if name[0] in ".- ":

@@ -1,9 +1,9 @@
-"""Packing: the paragraphs of `.context/specs` that fit what somebody is about to do, best first.
+"""Finds the paragraphs of `.context/specs` that fit a text, best first.
 
-A paragraph is what blank lines set apart; a code block stays whole, and a heading goes with the paragraph after it.
-Each is scored by the terms it shares with the focus: a term counts the more the fewer paragraphs have it, again and
-again counts little more than once, and length is no advantage (the weighting known as BM25). The titles a paragraph
-lies under count half. Nothing is understood: a paragraph that says it in other words is not found.
+Blank lines separate paragraphs; a code block stays whole, and a heading belongs to the paragraph after it. The score of
+a paragraph is the sum over the terms it shares with the text (the BM25 weighting): a rare term counts more, a repeated
+term counts little more than once, and length is no advantage. The titles above a paragraph count half. Only words are
+compared: a paragraph that uses other words is not found.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _SATURATION: Final = 1.2
 _LENGTH: Final = 0.75
 _TITLE: Final = 0.5
 _WORTH: Final = 0.1
-"""The share of the best score below which a paragraph only happens to have a word in common."""
+"""A paragraph with less than this share of the best score is dropped: it shares a word only by chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A piece of a specification and where it stands."""
+    """A paragraph of a specification, and its location."""
 
     file: str
-    """Below `.context/specs`."""
+    """Relative to `.context/specs`."""
     lines: tuple[int, int]
     titles: tuple[str, ...]
     text: str
@@ -41,14 +41,14 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """The paragraphs that there are, and the files that could not be read, with the reason."""
+    """All paragraphs, and the files that could not be read, with the reason."""
 
     paragraphs: tuple[Paragraph, ...]
     skipped: tuple[tuple[str, str], ...]
 
 
 def read_specs(workspace: Workspace) -> Library:
-    """Every text below `.context/specs`, hidden ones excepted. Links are not followed."""
+    """Every text in `.context/specs`, except hidden files. Links are not followed."""
     paragraphs: list[Paragraph] = []
     skipped: list[tuple[str, str]] = []
     for path in _files(workspace.required().specs):
@@ -67,7 +67,7 @@ def read_specs(workspace: Workspace) -> Library:
 
 
 def split(file: str, text: str) -> list[Paragraph]:
-    """The paragraphs of one file, in its order."""
+    """The paragraphs of one file, in order."""
     found: list[Paragraph] = []
     titles: list[tuple[int, str]] = []
     block: list[str] = []
@@ -104,7 +104,7 @@ def split(file: str, text: str) -> list[Paragraph]:
 
 
 def ranked(paragraphs: tuple[Paragraph, ...], focus: str) -> list[Paragraph]:
-    """The paragraphs that fit, best first; where two fit alike, as they stand in the files."""
+    """The paragraphs that fit, best first; paragraphs with equal scores in the order of the files."""
     asked = set(terms(focus))
     weights = [_weights(paragraph) for paragraph in paragraphs]
     if not asked or not weights:
@@ -125,7 +125,7 @@ def ranked(paragraphs: tuple[Paragraph, ...], focus: str) -> list[Paragraph]:
 
 
 def grouped(paragraphs: list[Paragraph]) -> dict[str, list[Paragraph]]:
-    """Ranked paragraphs by file: the file with the best one first, and the best first in each."""
+    """Ranked paragraphs by file: the file with the best paragraph first, and the best first in each."""
     groups: dict[str, list[Paragraph]] = {}
     for paragraph in paragraphs:
         groups.setdefault(paragraph.file, []).append(paragraph)
@@ -138,7 +138,7 @@ def _files(folder: str) -> Iterator[str]:
         for name in list(folders):
             if os.path.islink(os.path.join(where, name)):
                 folders.remove(name)
-                yield os.path.join(where, name)  # reading it fails, and the reason is told
+                yield os.path.join(where, name)  # reading it fails, and the reason is reported
         yield from (os.path.join(where, name) for name in sorted(found) if not name.startswith("."))
 
 

@@ -1,8 +1,8 @@
-"""Reading `plan.md`: its sections, and the tasks in them.
+"""Parses `plan.md`: its sections, and their tasks.
 
-A task is a line with a checkbox, after a bullet (`-`, `*`, `+`), a number (`1.`, `1)`), a heading's signs, or nothing.
-`[ ]` is open, and so are `[]` and the marks for begun work, `[~]` and `[/]`; `[x]` and `[X]` are done; whatever else
-stands in brackets is no task. Code fences hold no tasks and no headings. Any text is a plan: reading one never fails.
+A task is a line with a checkbox, after a bullet (`-`, `*`, `+`), a number (`1.`, `1)`), heading signs, or nothing. `[
+]` is open, and so are `[]` and the marks for started work, `[~]` and `[/]`. `[x]` and `[X]` are done. Any other text in
+brackets is not a task. Code fences have no tasks and no headings. Every text is a valid plan: parsing never fails.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what follows it up to the next one, whatever their levels."""
+    """A heading and the lines after it up to the next heading of any level."""
 
     above: tuple[str, ...]
-    """The lines of the headings it lies under, the outermost first."""
+    """The lines of the headings above it, the outermost first."""
     text: str
     tasks: tuple[Task, ...]
 
@@ -43,7 +43,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The sections in their order. The first one is what precedes every heading, if anything does."""
+    """The sections in order. The first is the text before every heading, if there is any."""
 
     sections: tuple[Section, ...]
 
@@ -56,25 +56,26 @@ class Plan:
         return tuple(task for task in self.tasks if not task.done)
 
     def listed_open_tasks(self) -> str:
-        """The first of the open tasks, a line each, and how many more there are."""
+        """The first open tasks, one on each line, and how many more there are."""
         lines = [f"  line {task.line}: {task.text}" for task in self.open_tasks[:_MOST_LISTED]]
         more = len(self.open_tasks) - len(lines)
         return "\n".join([*lines, *([f"  and {more} more"] if more else [])])
 
     @property
     def next_section(self) -> Section | None:
-        """The first that still has an open task."""
+        """The first section with an open task."""
         return next((section for section in self.sections if section.open_tasks), None)
 
 
 class Fence:
-    """Whether a line is code, for someone who goes through the lines of a Markdown text in order."""
+    """Tells for each line of a Markdown text, in order, whether it is code."""
 
     def __init__(self) -> None:
         self._opened = ""
 
     def holds(self, line: str) -> bool:
-        """Whether the line is in a fence or is one. A fence that is never closed reaches to the end, as in Markdown."""
+        """Whether the line is in a code fence, or is its first or last line. A fence that is not closed reaches to the
+        end, as in Markdown."""
         found = _FENCE.fullmatch(line)
         if self._opened:
             if found and found[1].startswith(self._opened) and not found[2].strip():
@@ -86,13 +87,13 @@ class Fence:
 
 
 def heading_of(line: str) -> tuple[int, str] | None:
-    """The level and the title of a heading's line, or None for another line."""
+    """The level and title of a heading; None for another line."""
     found = _HEADING.fullmatch(line)
     return (len(found[1]), (found[2] or "").strip()) if found else None
 
 
 def read_plan(text: str) -> Plan:
-    """The plan that a text is."""
+    """Parse a plan."""
     sections: list[Section] = []
     above: list[tuple[int, str]] = []
     lines: list[str] = []

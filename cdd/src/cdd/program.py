@@ -1,4 +1,4 @@
-"""How both programs behave as programs: what click lacks for messages, arguments and output."""
+"""Additions to click for both programs: messages, arguments and output."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ import click
 from cdd.refusals import Refused
 
 
-class Talking(click.Command):
-    """A command whose failures at the file system are sentences, not tracebacks."""
+class ReportingCommand(click.Command):
+    """A command that reports file system errors as sentences, not as tracebacks."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        return _told(super().invoke, ctx)
+        return _report_os_errors(super().invoke, ctx)
 
 
-class TalkingGroup(click.Group):
-    """The same for a group of commands, for all of which it stands."""
+class ReportingGroup(click.Group):
+    """The same for a group of commands."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        return _told(super().invoke, ctx)
+        return _report_os_errors(super().invoke, ctx)
 
 
-class Explained(click.Argument):
-    """An argument with a help text, whichever version of click there is. `or_stdin` says to whoever wraps the command
-    that it is read from standard input when it is absent."""
+class DocumentedArgument(click.Argument):
+    """An argument with a help text, for every version of click. `or_stdin` tells programs that wrap the command that a
+    missing argument is read from standard input."""
 
     def __init__(self, declarations: list[str], *, explanation: str, or_stdin: bool = False, **attributes: Any) -> None:
         super().__init__(declarations, **attributes)
@@ -37,7 +37,7 @@ class Explained(click.Argument):
 
 
 class Count(click.IntRange):
-    """A number of things, from 1 up."""
+    """A number from 1 up."""
 
     def __init__(self, things: str) -> None:
         super().__init__(min=1)
@@ -47,17 +47,17 @@ class Count(click.IntRange):
         try:
             count: int = super().convert(value, param, ctx)
         except click.BadParameter:
-            self.fail(f"'{value}' is no number of {self.things}: give a whole number from 1 up.", param, ctx)
+            self.fail(f"'{value}' is not a number of {self.things}: give a whole number from 1 up.", param, ctx)
         return count
 
 
 def is_at_terminal() -> bool:
-    """Whether a person could answer. Standard input may be closed, too."""
+    """Whether a person can answer. Standard input may also be closed."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 
 def standard_input(most: int) -> str:
-    """What comes in, up to a number of bytes; bytes that are no UTF-8 stay recognisable as such."""
+    """Standard input, up to a number of bytes. Bytes that are not UTF-8 are kept as surrogates."""
     if sys.stdin is None:
         return ""
     if is_at_terminal():
@@ -65,10 +65,10 @@ def standard_input(most: int) -> str:
     return sys.stdin.buffer.read(most).decode("utf-8", "surrogateescape")
 
 
-def _told(invoke: Any, ctx: click.Context) -> Any:
+def _report_os_errors(invoke: Any, ctx: click.Context) -> Any:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a narrow terminal must not turn an answer into a failure
+            stream.reconfigure(errors="backslashreplace")  # a terminal without Unicode must not make a command fail
     try:
         return invoke(ctx)
     except OSError as problem:

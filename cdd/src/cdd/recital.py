@@ -1,6 +1,6 @@
-"""What `cdd recite` says: the part of the plan that is next, and what to do with it.
+"""The output of `cdd recite`: the next part of the plan, and what to do with it.
 
-It is read by an agent that may have forgotten everything else, so it ends with the commands that go on from there.
+An agent that may have forgotten everything else reads it, so it ends with the next commands.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from cdd.tracks import Track
 
 
 def recital(track: Track) -> str:
-    """The first section with an open task under the headings it belongs to, or what to do where there is none."""
+    """The first section with an open task, with the headings above it; or what to do if there is none."""
     plan = track.plan()
     section = plan.next_section
     if section:
@@ -21,7 +21,7 @@ def recital(track: Track) -> str:
     if plan.tasks:
         return (
             "Every task of the plan is done.\n\n"
-            f"Check the result against spec.md, then put the track away: cdd archive {as_word(track.name)}"
+            f"Check the result against spec.md, then archive the track: cdd archive {as_word(track.name)}"
         )
     where = os.path.join(os.path.relpath(track.path), "plan.md")
     return f"The plan has no tasks.\n\nWrite them into {where}, each on a line like `- [ ] what to do`."
@@ -29,10 +29,10 @@ def recital(track: Track) -> str:
 
 def _go_on(name: str, section: Section) -> str:
     task = section.open_tasks[0]
-    told = f" ({task.text})" if task.text else ""
+    task_text = f" ({task.text})" if task.text else ""
     word = as_word(name)
     return (
-        f"Go on with track '{name}': do the first open task, line {task.line} of plan.md{told}. When it is done and "
-        f'checked, change its mark to [x], log what you decided with `cdd log {word} "…"`, and call '
+        f"Go on with track '{name}': do the first open task, line {task.line} of plan.md{task_text}. When it is done "
+        f'and checked, change its mark to [x], log what you decided with `cdd log {word} "…"`, and call '
         f"`cdd recite {word}` again."
     )

@@ -1,4 +1,4 @@
-"""What cdd says when it does not do what was asked: one sentence, a hint on its own line, exit code 1.
+"""The error that cdd shows when it refuses a request: one sentence, a hint on its own line, exit code 1.
 
 Usage errors (a missing argument, an unknown option) are click's own and exit with 2.
 """
@@ -11,7 +11,7 @@ import click
 
 
 class Refused(click.ClickException):
-    """The request was understood and nothing was done."""
+    """The request was understood, and nothing was done."""
 
     exit_code = 1
 
@@ -26,11 +26,11 @@ class Refused(click.ClickException):
 
 
 def visible(text: str) -> str:
-    """The text with its control characters spelled out, so that a file cannot steer the terminal it is shown on."""
-    return "".join(one if one in "\n\t" or not _steers(one) else _spelled(one) for one in text)
+    """The text with its control characters escaped, so that a file cannot control the terminal."""
+    return "".join(one if one in "\n\t" or not _is_control(one) else _escaped(one) for one in text)
 
 
-def _steers(character: str) -> bool:
+def _is_control(character: str) -> bool:
     code = ord(character)
     return code < 0x20 or 0x7F <= code < 0xA0 or 0x202A <= code <= 0x202E or 0x2066 <= code <= 0x2069 or _half(code)
 
@@ -40,6 +40,6 @@ def _half(code: int) -> bool:
     return 0xD800 <= code <= 0xDFFF
 
 
-def _spelled(character: str) -> str:
+def _escaped(character: str) -> str:
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -1,8 +1,8 @@
-"""The terms of a text: what a search compares in place of its words.
+"""The terms of a text: a search compares these instead of words.
 
-Words are folded to one case, taken apart where code joins them (`parseUrl`, `parse_url`), and shortened by the
-commonest English endings, so that `caches`, `cached` and `caching` are one term. Scripts that put no spaces between
-words give pairs of characters. Words that only hold sentences together are left out.
+Words are converted to one case, split where code joins them (`parseUrl`, `parse_url`), and shortened by the most common
+English endings, so that `caches`, `cached` and `caching` are one term. In scripts without spaces, each pair of
+characters is a term. Common words such as `the` are left out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SPACELESS: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff]+")
 _ENDING: Final = re.compile(r"(?<=[a-z]{4})(?:ing|ed)$|(?<=[a-z]{3})(?<![sui])s$")
 
-_HOLDING: Final = frozenset(
+_STOP_WORDS: Final = frozenset(
     """
     a about all an and any are as at be been but by can could did do does for from had has have how i if in into is it
     its may might must no nor not of on one or our shall should so some such than that the their them then there these
@@ -26,13 +26,13 @@ _HOLDING: Final = frozenset(
 
 
 def terms(text: str) -> list[str]:
-    """The terms of a text, in its order, as often as they occur."""
+    """The terms of a text, in order, as often as they occur."""
     runs = _WORD.findall(unicodedata.normalize("NFKC", text))
-    return [_shortened(word) for run in runs for word in _words(run) if word not in _HOLDING]
+    return [_shortened(word) for run in runs for word in _words(run) if word not in _STOP_WORDS]
 
 
 def _words(run: str) -> list[str]:
-    """What one unbroken run of letters and digits stands for: itself, and its parts where it has some."""
+    """The words in one run of letters and digits: the run itself, and its parts if it has some."""
     found = []
     rest = _SPACELESS.sub(" ", run)
     for block in _SPACELESS.findall(run):

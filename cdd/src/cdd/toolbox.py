@@ -1,6 +1,6 @@
-"""`cdd-toolbox`: puts CDD's toolbox executables, `cdd-init`, `cdd-start` and so on, into a directory.
+"""`cdd-toolbox`: writes CDD's toolbox executables, `cdd-init`, `cdd-start` and so on, into a directory.
 
-The executables come with the package, in `wrappers`. What they are is not known here: whatever lies there is placed.
+The executables are files in the package, in `wrappers`. This module writes every file that is there, whatever it does.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from importlib import resources
 import click
 
 from cdd import files
-from cdd.program import Talking
+from cdd.program import ReportingCommand
 from cdd.refusals import Refused
 
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
-    """One executable as it comes with the package."""
+    """One executable of the package."""
 
     name: str
     content: bytes
 
 
 def wrappers() -> list[Wrapper]:
-    """The executables of this version, by name; hidden files and folders are none."""
+    """The executables of this version, by name, without hidden files and folders."""
     folder = resources.files("cdd").joinpath("wrappers")
     if not folder.is_dir():
         return []
@@ -36,25 +36,25 @@ def wrappers() -> list[Wrapper]:
 
 
 UNPINNED = b"'program': ['cdd'],"
-"""How an executable names the program that PATH finds."""
+"""How an executable names the program, which it then finds in PATH."""
 
 
 def pinned(one: Wrapper, program: str) -> Wrapper:
-    """The same, with the program where it lies now."""
+    """The executable with the path of the program."""
     return Wrapper(one.name, one.content.replace(UNPINNED, f"'program': [{program!r}],".encode(), 1))
 
 
 def own_program() -> str:
-    """The `cdd` that was installed with this one."""
+    """The path of the `cdd` that was installed with this program."""
     beside = os.path.join(os.path.dirname(os.path.abspath(sys.argv[0])), "cdd")
     found = beside if os.access(beside, os.X_OK) else shutil.which("cdd")
     if found is None:
-        raise Refused("The program cdd was not found.", "install cdd, or leave --pin away.")
+        raise Refused("The program cdd was not found.", "install cdd, or leave out --pin.")
     return found
 
 
 def place(directory: str, wanted: list[Wrapper], *, force: bool) -> list[str]:
-    """Write them all, or none where one would overwrite something else; their paths."""
+    """Write all executables, or none if one would overwrite a different file. Returns their paths."""
     os.makedirs(directory, exist_ok=True)
     paths = [os.path.join(directory, one.name) for one in wanted]
     folders = [path for path in paths if os.path.isdir(path)]
@@ -64,7 +64,9 @@ def place(directory: str, wanted: list[Wrapper], *, force: bool) -> list[str]:
         differing = [path for path, one in zip(paths, wanted, strict=True) if _differs(path, one.content)]
         if differing:
             listed = "".join(f"\n  {path}" for path in differing)
-            raise Refused(f"These files are there and differ, so nothing was placed:{listed}", "overwrite: --force.")
+            raise Refused(
+                f"These files exist and differ, so nothing was written:{listed}", "to overwrite them: --force."
+            )
     for path, one in zip(paths, wanted, strict=True):
         if os.path.islink(path) or _differs(path, one.content) or not os.path.exists(path):
             files.write(path, one.content)
@@ -72,12 +74,14 @@ def place(directory: str, wanted: list[Wrapper], *, force: bool) -> list[str]:
     return paths
 
 
-@click.command(cls=Talking, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--to", "directory", required=True, metavar="DIR", help="Where the executables go. Made if missing.")
-@click.option("--pin", is_flag=True, help="Have them run this very cdd, wherever PATH leads.")
-@click.option("--force", is_flag=True, help="Overwrite files that are there and differ.")
+@click.command(cls=ReportingCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--to", "directory", required=True, metavar="DIR", help="The directory for the executables. It is made if missing."
+)
+@click.option("--pin", is_flag=True, help="Make them run this installation of cdd, not the one in PATH.")
+@click.option("--force", is_flag=True, help="Overwrite files that exist and differ.")
 def main(directory: str, pin: bool, force: bool) -> None:
-    """Place CDD's toolbox executables in a directory, one for each command of cdd.
+    """Write CDD's toolbox executables into a directory, one for each command of cdd.
 
     An agent host finds them there through the variable AMP_TOOLBOX.
 
@@ -100,7 +104,7 @@ def main(directory: str, pin: bool, force: bool) -> None:
 
 
 def _differs(path: str, content: bytes) -> bool:
-    """Whether something else is there. A link to something else counts as such."""
+    """Whether a different file, or a link to one, has this name."""
     if not os.path.lexists(path):
         return False
     if not os.path.isfile(path):

@@ -1,8 +1,8 @@
-"""Tracks: making them, finding them, archiving and deleting them.
+"""Tracks: starts, finds, archives and deletes them.
 
 Every change is one rename: a track is built in a hidden folder and then gets its name; it is archived by moving its
-folder, and deleted by hiding the folder before its files go. A command that is killed leaves the track as it was or as
-it shall be. What is in the files is the business of `plan`, `decisions` and `view`.
+folder, and deleted by hiding the folder before its files are removed. If a command is killed, a track is either
+unchanged or completely changed. `plan`, `decisions` and `view` handle the content of the files.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from cdd import files, moments, names
+from cdd import files, names, timestamps
 from cdd.plan import Plan, read_plan
 from cdd.refusals import Refused
-from cdd.workspace import Workspace, shipped
+from cdd.workspace import Workspace, packaged_text
 
 FILES: Final = ("spec.md", "plan.md", "decisions.md", "current_state.md")
-"""What a person or an agent writes. `metadata.json` is cdd's own."""
+"""The files that a person or an agent writes. `metadata.json` is cdd's own."""
 
 SETUP: Final = "setup"
 
@@ -31,21 +31,21 @@ _ARCHIVED: Final = re.compile(r"(\d{14})_(.+)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A folder with a track in it, active or archived."""
+    """The folder of a track, active or archived."""
 
     name: str
     path: str
 
     def read(self, file: str) -> bytes | None:
-        """One of its files, or None where it is missing."""
+        """One of its files; None if it is missing."""
         return files.read(os.path.join(self.path, file))
 
     def plan(self) -> Plan:
-        """What `plan.md` says; a missing one has no tasks."""
+        """The parsed `plan.md`; without tasks if it is missing."""
         return read_plan(files.text_of(self.read("plan.md") or b""))
 
     def metadata(self) -> dict[str, Any]:
-        """What `metadata.json` holds; a missing one holds nothing."""
+        """The content of `metadata.json`; empty if it is missing."""
         content = self.read("metadata.json")
         if content is None:
             return {}
@@ -59,23 +59,23 @@ class Track:
         return held
 
     def moment(self, key: str) -> datetime | None:
-        """`started_at` or `archived_at`, where it can be read."""
-        return moments.from_rfc3339(self.metadata().get(key))
+        """`started_at` or `archived_at`; None if it cannot be read."""
+        return timestamps.from_rfc3339(self.metadata().get(key))
 
 
 def active(workspace: Workspace) -> list[Track]:
-    """The tracks that are worked on, by name."""
+    """The active tracks, by name."""
     return [Track(name, os.path.join(workspace.tracks, name)) for name in _folders(workspace.tracks)]
 
 
 def archived(workspace: Workspace) -> list[Track]:
-    """The tracks that are done, the oldest first. Each is called by its folder's name."""
+    """The archived tracks, the oldest first. The name of each is the name of its folder."""
     found = [name for name in _folders(workspace.archive) if _ARCHIVED.fullmatch(name)]
     return [Track(name, os.path.join(workspace.archive, name)) for name in found]
 
 
 def find(workspace: Workspace, name: str) -> Track:
-    """The active track of that name."""
+    """The active track with that name."""
     name = names.checked(name)
     path = os.path.join(workspace.required().tracks, name)
     if files.is_folder(path):
@@ -85,26 +85,26 @@ def find(workspace: Workspace, name: str) -> Track:
         hint = f"it is archived; read it with `cdd view {names.as_word(name)} --archived`."
     else:
         start_it = f"start it with `cdd start {names.as_word(name)}`"
-        hint = _near(name, others) or f"{start_it}, or see what there is with `cdd view`."
+        hint = _near(name, others) or f"{start_it}, or list the tracks with `cdd view`."
     raise Refused(f"There is no active track '{name}'.", hint)
 
 
 def find_archived(workspace: Workspace, name: str) -> Track:
-    """The archived track of that name or folder; the newest where there are several."""
+    """The archived track with that name or folder; the newest if there are several."""
     name = names.checked(name)
     found = archived_as(workspace.required(), name)
     if found:
         return found[-1]
-    raise Refused(f"There is no archived track '{name}'.", "see what there is with `cdd view --archived`.")
+    raise Refused(f"There is no archived track '{name}'.", "list them with `cdd view --archived`.")
 
 
 def archived_as(workspace: Workspace, name: str) -> list[Track]:
-    """The archived tracks that had this name, the oldest first, or the one whose folder has it."""
+    """The archived tracks that had this name, the oldest first, or the track with this folder name."""
     return [track for track in archived(workspace) if name in (track.name, _former_name(track.name))]
 
 
-def the_only(workspace: Workspace) -> Track:
-    """The active track, where there is exactly one."""
+def only_active(workspace: Workspace) -> Track:
+    """The active track, if there is exactly one."""
     tracks = active(workspace.required())
     if not tracks:
         raise Refused("There is no active track.", "start one with `cdd start NAME`.")
@@ -115,11 +115,11 @@ def the_only(workspace: Workspace) -> Track:
 
 
 def start(workspace: Workspace, name: str) -> Track:
-    """Make a track, whole or not at all."""
+    """Make a track, completely or not at all."""
     name = names.checked(name)
-    workspace.prepared()
+    workspace.make_folders()
     path = os.path.join(workspace.tracks, name)
-    with workspace.changing():
+    with workspace.exclusive():
         if os.path.lexists(path):
             hint = f"go on with it: `cdd recite {names.as_word(name)}`; or choose another name."
             raise Refused(f"There is already an active track '{name}'.", hint)
@@ -128,29 +128,29 @@ def start(workspace: Workspace, name: str) -> Track:
         try:
             for file in FILES:
                 folder = "setup" if name == SETUP and file in ("spec.md", "plan.md") else "track"
-                text = shipped(folder, file).replace("__NAME__", name)
+                text = packaged_text(folder, file).replace("__NAME__", name)
                 files.write(os.path.join(hidden, file), text.encode())
-            _write_metadata(hidden, {"name": name, "started_at": moments.rfc3339(moments.now())})
+            _write_metadata(hidden, {"name": name, "started_at": timestamps.rfc3339(timestamps.now())})
             os.rename(hidden, path)
         except BaseException:
             shutil.rmtree(hidden, ignore_errors=True)
             raise
-        files.settle(workspace.tracks)
+        files.sync_folder(workspace.tracks)
     return Track(name, path)
 
 
 def start_setup(workspace: Workspace) -> Track | None:
-    """Make the first track, unless it is there or was archived."""
+    """Make the first track, unless it exists or was archived."""
     if os.path.lexists(os.path.join(workspace.tracks, SETUP)) or archived_as(workspace, SETUP):
         return None
     return start(workspace, SETUP)
 
 
 def archive(workspace: Workspace, name: str) -> tuple[Track, str]:
-    """Put a finished track away; where it is now, and how long it took."""
+    """Archive a finished track. Returns the archived track, and how long it took."""
     find(workspace, name)
-    workspace.prepared()
-    with workspace.changing():
+    workspace.make_folders()
+    with workspace.exclusive():
         track = find(workspace, name)
         plan = track.plan()
         if plan.open_tasks:
@@ -159,27 +159,27 @@ def archive(workspace: Workspace, name: str) -> tuple[Track, str]:
             raise Refused(f"The plan of '{track.name}' still has {count}:\n{plan.listed_open_tasks()}", hint)
         metadata = track.metadata()
         moment, path = _free_place(workspace, track.name)
-        _write_metadata(track.path, {**metadata, "archived_at": moments.rfc3339(moment)})
+        _write_metadata(track.path, {**metadata, "archived_at": timestamps.rfc3339(moment)})
         try:
             os.rename(track.path, path)
         except OSError:
             _write_metadata(track.path, metadata)
             raise
-        files.settle(workspace.archive)
-        files.settle(workspace.tracks)
-    took = moments.between(moments.from_rfc3339(metadata.get("started_at")), moment)
+        files.sync_folder(workspace.archive)
+        files.sync_folder(workspace.tracks)
+    took = timestamps.between(timestamps.from_rfc3339(metadata.get("started_at")), moment)
     return Track(os.path.basename(path), path), took
 
 
 def delete(workspace: Workspace, name: str) -> None:
-    """Remove an active track and all that is in it."""
+    """Remove an active track and all its files."""
     find(workspace, name)
     hidden = _hidden(workspace, "deleting")
-    with workspace.changing():
+    with workspace.exclusive():
         track = find(workspace, name)
         os.rename(track.path, hidden)
         shutil.rmtree(hidden)
-        files.settle(workspace.tracks)
+        files.sync_folder(workspace.tracks)
 
 
 def _folders(folder: str) -> list[str]:
@@ -199,10 +199,10 @@ def _write_metadata(folder: str, metadata: dict[str, Any]) -> None:
 
 
 def _free_place(workspace: Workspace, name: str) -> tuple[datetime, str]:
-    """The next second in which no track of this name was archived, and the folder of that moment."""
-    moment = moments.now()
+    """The next second in which no track of this name was archived, and the folder for that time."""
+    moment = timestamps.now()
     while True:
-        path = os.path.join(workspace.archive, f"{moments.compact(moment)}_{name}")
+        path = os.path.join(workspace.archive, f"{timestamps.compact(moment)}_{name}")
         if not os.path.lexists(path):
             return moment, path
         moment += timedelta(seconds=1)

@@ -1,6 +1,6 @@
-"""What `cdd view` shows: the lists of tracks, a track's files, the inbox; what `cdd pack` found; the skills.
+"""Prints lists of tracks, the files of a track, the inbox, the result of `cdd pack`, and the skills.
 
-Files are shown under their names with control characters spelled out; raw, they are the bytes that there are.
+A file is printed under its name with control characters escaped; with `raw`, its bytes are printed unchanged.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from cdd import agents, decisions, files, moments, tracks
+from cdd import agents, decisions, files, timestamps, tracks
 from cdd.pack import Paragraph
 from cdd.refusals import Refused, visible
 from cdd.tracks import Track
@@ -17,20 +17,20 @@ from cdd.workspace import Workspace
 
 
 def show_tracks(found: Sequence[Track], *, are_archived: bool, raw: bool) -> None:
-    """The list of tracks: their names alone, or a table."""
+    """Print the tracks: only their names, or a table."""
     if raw:
         for track in found:
             click.echo(visible(track.name))
     elif not found:
-        told = "No track is archived." if are_archived else "No track is active. Start one: cdd start NAME"
-        click.echo(told)
+        message = "No track is archived." if are_archived else "No track is active. Start one: cdd start NAME"
+        click.echo(message)
     else:
         heads = ("NAME", "STARTED", "TOOK", "DONE") if are_archived else ("NAME", "STARTED", "OPEN", "DONE")
         _table([heads, *(_row(track, are_archived=are_archived) for track in found)])
 
 
 def show_track(track: Track, chosen: Sequence[str], *, raw: bool) -> None:
-    """A track's files: the chosen ones, or all of them under a line that sums the track up."""
+    """Print a track's files: the chosen ones, or all of them after a summary line."""
     if not raw and not chosen:
         click.echo(visible(f"{_summary(track)}\n{_next_tasks(track)}\n"))
     for file in chosen or tracks.FILES:
@@ -44,7 +44,7 @@ def show_track(track: Track, chosen: Sequence[str], *, raw: bool) -> None:
 
 
 def show_inbox(workspace: Workspace, *, raw: bool) -> None:
-    """`.context/inbox.md`: what was noted for later and belongs to no track."""
+    """Print `.context/inbox.md`: notes for later that belong to no track."""
     content = files.read(workspace.required().inbox)
     if raw:
         click.echo(content or b"", nl=False)
@@ -55,8 +55,8 @@ def show_inbox(workspace: Workspace, *, raw: bool) -> None:
 
 
 def show_packed(groups: Mapping[str, Sequence[Paragraph]], *, raw: bool) -> None:
-    """Paragraphs of the specifications, each under the place it comes from. On a terminal the places stand out, unless
-    plain text is wanted; elsewhere click leaves styles out."""
+    """Print paragraphs of the specifications, each with its location. On a terminal the locations are highlighted,
+    unless `raw` is set; elsewhere click leaves out styles."""
     for name, paragraphs in groups.items():
         place = visible(f"=== .context/specs/{name}")
         click.echo(f"{place if raw else click.style(place, bold=True)}\n")
@@ -68,8 +68,8 @@ def show_packed(groups: Mapping[str, Sequence[Paragraph]], *, raw: bool) -> None
             click.echo(f"{head if raw else click.style(head, dim=True)}\n{visible(paragraph.text)}\n")
 
 
-def show_skills(root: str, places: Sequence[agents.Place]) -> None:
-    """CDD's agent skills, and how they stand in agents' folders."""
+def show_skills(root: str, places: Sequence[agents.SkillFile]) -> None:
+    """Print CDD's agent skills, and their state in the agents' folders."""
     for skill in agents.skills():
         click.echo(f"{skill.name}\n  {skill.description}")
         for place in places:
@@ -88,8 +88,8 @@ def _summary(track: Track) -> str:
     logged = decisions.entries(files.text_of(track.read("decisions.md") or b""))
     metadata = _metadata(track)
     parts = [
-        f"{track.name}: started {_told(metadata, 'started_at')}",
-        *([f"archived {_told(metadata, 'archived_at')}"] if "archived_at" in metadata else []),
+        f"{track.name}: started {_time_text(metadata, 'started_at')}",
+        *([f"archived {_time_text(metadata, 'archived_at')}"] if "archived_at" in metadata else []),
         f"{still_open} open and {len(plan.tasks) - still_open} done tasks",
         ("1 decision" if len(logged) == 1 else f"{len(logged)} decisions")
         + (f", the last on {logged[-1].moment}" if logged else ""),
@@ -105,16 +105,16 @@ def _next_tasks(track: Track) -> str:
 
 
 def _row(track: Track, *, are_archived: bool) -> tuple[str, ...]:
-    """One line of the list. A file that cannot be read shows as a question mark, and the list goes on."""
+    """One line of the list. For a file that cannot be read it shows a question mark."""
     metadata = _metadata(track)
     try:
         plan = track.plan()
         done, still_open = str(len(plan.tasks) - len(plan.open_tasks)), str(len(plan.open_tasks))
     except (OSError, Refused):
         done = still_open = "?"
-    start, end = (moments.from_rfc3339(metadata.get(key)) for key in ("started_at", "archived_at"))
-    took = moments.between(start, end).replace("an unknown time", "?")
-    return visible(track.name), _told(metadata, "started_at"), took if are_archived else still_open, done
+    start, end = (timestamps.from_rfc3339(metadata.get(key)) for key in ("started_at", "archived_at"))
+    took = timestamps.between(start, end).replace("an unknown time", "?")
+    return visible(track.name), _time_text(metadata, "started_at"), took if are_archived else still_open, done
 
 
 def _metadata(track: Track) -> dict[str, object]:
@@ -124,9 +124,9 @@ def _metadata(track: Track) -> dict[str, object]:
         return {}
 
 
-def _told(metadata: dict[str, object], key: str) -> str:
-    moment = moments.from_rfc3339(metadata.get(key))
-    return moments.stamp(moment) if moment else "?"
+def _time_text(metadata: dict[str, object], key: str) -> str:
+    moment = timestamps.from_rfc3339(metadata.get(key))
+    return timestamps.stamp(moment) if moment else "?"
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> None:

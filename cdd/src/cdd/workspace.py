@@ -1,7 +1,7 @@
-"""The workspace: the directory a command is called in, and its `.context/`.
+"""The workspace: the current directory of a command, and its `.context/`.
 
-Above are the things that lie in it; below, `files`. Every folder on the way to a file is looked at before it is used: a
-link or a file in its place is refused, so that nothing outside is read or written.
+Every folder above a file is checked before it is used: a link or a file in its place is refused, so that nothing
+outside is read or written.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from cdd import files
 from cdd.refusals import Refused
 
 DOCUMENTS: Final = ("product.md", "tech-stack.md", "domain.md")
-"""What is true for every track: what is built, with what, and in which words."""
+"""Facts for every track: the product, its technology and its vocabulary."""
 
 _UNFINISHED: Final = re.compile(r"\.(?:starting|deleting)-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Where the files are. Nothing is known about what is in them."""
+    """The paths of the files. Their content is not handled here."""
 
     root: str
 
@@ -51,33 +51,33 @@ class Workspace:
         return os.path.join(self.context, "inbox.md")
 
     def required(self) -> Workspace:
-        """Itself, where there is a `.context/` with sound folders in it; a refusal otherwise."""
+        """The workspace itself. Refuses if there is no valid `.context/` folder."""
         if not files.is_folder(self.context):
             raise Refused("There is no .context folder in this directory.", "make it with `cdd init`.")
         for folder in (self.tracks, self.archive, self.specs):
             files.is_folder(folder)
         return self
 
-    def prepared(self) -> list[str]:
-        """Make the folders that are missing; their names."""
+    def make_folders(self) -> list[str]:
+        """Make the missing folders. Returns their names."""
         folders = (self.context, self.tracks, self.archive, self.specs)
         for folder in folders:
             files.is_folder(folder)
         return [os.path.relpath(folder, self.root) + "/" for folder in folders if files.make_folder(folder)]
 
-    def documented(self) -> list[str]:
-        """Write the documents that are missing; their names."""
+    def write_documents(self) -> list[str]:
+        """Write the missing documents. Returns their names."""
         made = []
         for name in DOCUMENTS:
             path = os.path.join(self.context, name)
             if not os.path.lexists(path):
-                files.write(path, shipped("context", name).encode())
+                files.write(path, packaged_text("context", name).encode())
                 made.append(os.path.relpath(path, self.root))
         return made
 
     @contextmanager
-    def changing(self) -> Iterator[None]:
-        """Be the only one who adds or takes tracks, and clear away what one that was killed left half done."""
+    def exclusive(self) -> Iterator[None]:
+        """Lock the tracks, and remove what a killed command left unfinished."""
         with files.locked(self.tracks):
             for name in os.listdir(self.tracks):
                 if _UNFINISHED.fullmatch(name):
@@ -86,11 +86,11 @@ class Workspace:
             yield
 
 
-def here() -> Workspace:
+def current_workspace() -> Workspace:
     """The workspace of the current directory."""
     return Workspace(os.getcwd())
 
 
-def shipped(folder: str, name: str) -> str:
+def packaged_text(folder: str, name: str) -> str:
     """A text that comes with the package."""
     return resources.files("cdd").joinpath("texts", folder, name).read_text(encoding="utf-8")

@@ -32,7 +32,7 @@ def test_run_prints_the_lines_and_says_on_stderr_what_is_wrong(tmp_path):
     (tmp_path / "-n").write_text(NUMBERS)
     assert by_hand("run", "-n", "2", "3", cwd=tmp_path) == (0, "two\nthree\n", "")
     assert by_hand("run", "-n", "3", "99", "true", cwd=tmp_path) == (0, "3\tthree\n4\tfour\n", "")
-    assert by_hand("run", "-n", "3", "2", cwd=tmp_path)[::2] == (1, "Error: end_line 2 lies before start_line 3\n")
+    assert by_hand("run", "-n", "3", "2", cwd=tmp_path)[::2] == (1, "Error: end_line 2 is before start_line 3\n")
     assert by_hand("run", "-n", "1", "$(date)", cwd=tmp_path)[0] == 1
     assert by_hand("run", "b", "1", "1", cwd=tmp_path)[::2] == (1, "Error: there is no file b\n")
 
@@ -41,7 +41,7 @@ def test_preview_and_error_say_it_in_a_line():
     assert by_hand("preview", "a b", "1", "2")[1] == "read_line_range path=a\\ b lines 1 to 2\n"
     late = {"AGENT_TOOL_TIMED_OUT": "1", "AGENT_TOOL_TIMEOUT_SECONDS": "60"}
     code, said, _stderr = by_hand("error", "124", "a", "1", "2", env=late)
-    assert (code, said) == (0, "read_line_range was not done after 60 seconds; ask for fewer lines\n")
+    assert (code, said) == (0, "read_line_range did not finish within 60 seconds; ask for fewer lines\n")
 
 
 # As a tool.

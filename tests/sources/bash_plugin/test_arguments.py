@@ -1,4 +1,4 @@
-"""LocationKind arguments become words: one each, and the same arguments can be read back from them."""
+"""How arguments become words: one each, and the same arguments can be read back from them."""
 
 import json
 

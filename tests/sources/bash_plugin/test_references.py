@@ -1,4 +1,4 @@
-"""LocationKind plugins are written in a configuration: every form, and what is said of those that are none."""
+"""How plugins are written in a configuration: every form, and the errors for all others."""
 
 import os
 

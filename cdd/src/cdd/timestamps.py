@@ -1,4 +1,4 @@
-"""Moments and how they are written. All are UTC, because the files travel between machines."""
+"""Times and their text forms. All times are UTC, because the files move between machines."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from datetime import UTC, datetime
 
 
 def now() -> datetime:
-    """This moment, to the second, as the files have it."""
+    """The current time, to the second."""
     return datetime.now(UTC).replace(microsecond=0)
 
 
 def rfc3339(moment: datetime) -> str:
-    """As `metadata.json` has it: 2026-03-01T09:30:00Z."""
+    """The form in `metadata.json`: 2026-03-01T09:30:00Z."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def from_rfc3339(text: object) -> datetime | None:
-    """The moment that is written there, or None where none can be read."""
+    """Parse that form; None if it is not valid."""
     if not isinstance(text, str):
         return None
     try:
@@ -27,17 +27,17 @@ def from_rfc3339(text: object) -> datetime | None:
 
 
 def stamp(moment: datetime) -> str:
-    """As an entry of the log begins: 2026-03-01 09:30:00."""
+    """The form at the beginning of a log entry: 2026-03-01 09:30:00."""
     return moment.strftime("%Y-%m-%d %H:%M:%S")
 
 
 def compact(moment: datetime) -> str:
-    """As the folder of an archived track begins: 20260301093000."""
+    """The form at the beginning of an archived track's folder: 20260301093000."""
     return moment.strftime("%Y%m%d%H%M%S")
 
 
 def between(start: datetime | None, end: datetime | None) -> str:
-    """How long it took, in the two largest units; "an unknown time" where a moment is missing or the order is wrong."""
+    """The duration in its two largest units; "an unknown time" if a time is missing or the order is wrong."""
     if start is None or end is None or end < start:
         return "an unknown time"
     left = int((end - start).total_seconds())
