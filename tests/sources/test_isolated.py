@@ -96,7 +96,7 @@ def test_inner_functions_and_methods_are_refused_when_described():
         def greet(self, name: str) -> str:
             return name
 
-    for made, why in ((isolated(inner), "inside of a function"), (Greeter().greet, "bound to an object")):
+    for made, why in ((isolated(inner), "inside a function"), (Greeter().greet, "bound to an object")):
         with pytest.raises(BadConfig, match=why):
             _ = made.spec
     with pytest.raises(BadConfig, match="is a method"):
@@ -106,10 +106,10 @@ def test_inner_functions_and_methods_are_refused_when_described():
 def test_a_function_whose_name_another_thing_has_is_refused(monkeypatch):
     made = isolated(isolated_tools.add)
     monkeypatch.setattr(isolated_tools, "add", isolated_tools.untyped)
-    with pytest.raises(BadConfig, match="another thing, or none, has that name in `isolated_tools`"):
+    with pytest.raises(BadConfig, match="`isolated_tools` has another object, or none"):
         _ = made.spec
     monkeypatch.delattr(isolated_tools, "add")
-    with pytest.raises(BadConfig, match="another thing, or none"):
+    with pytest.raises(BadConfig, match="another object, or none"):
         _ = made.spec
 
 

@@ -298,4 +298,4 @@ def test_a_tool_that_fails_with_what_it_was_given_is_not_told_that_this_was_with
     monkeypatch.setenv("SECOND_TOKEN", "tok-second-1")
     place.put(place.box).write_text('#!/bin/sh\necho "bad $LOOKUP_TOKEN $SECOND_TOKEN" >&2\nexit 3\n')
     reason = place.listed(RULE).reason
-    assert "it names SECOND_TOKEN, set here and withheld" in reason and "LOOKUP_TOKEN" not in reason
+    assert "it reads SECOND_TOKEN, which haft withheld" in reason and "LOOKUP_TOKEN" not in reason

@@ -326,7 +326,7 @@ async def test_without_a_sandbox_nothing_that_a_workspace_brought_runs_because_t
     async with opened(places, settings={"sandbox.mode": "off"}) as service:
         assert boxed(service, all=True) == {"tb__evil": "broken", "tb__own": "ready"}
         (broken,) = [one for one in service.tools(all=True) if one.state == "broken"]
-        assert "nothing on this machine would confine it" in broken.reason
+        assert "this machine has no sandbox to run it in" in broken.reason
     assert not list(marks.iterdir())
 
 

@@ -715,5 +715,5 @@ def test_a_workspace_that_nobody_trusts_gets_neither_settings_nor_a_process_with
         async with ToolService.open(workspace, **options) as service:
             return {one.spec.name: one.reason for one in service.tools(all=True) if one.state == "broken"}
 
-    assert "would confine it" in asyncio.run(listed())["leak"]
+    assert "has no sandbox to run it in" in asyncio.run(listed())["leak"]
     assert not list(tmp_path.glob("ran-*")), "in the sandbox it cannot, and without them it did not run"

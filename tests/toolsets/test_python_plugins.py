@@ -227,7 +227,7 @@ BROKEN = {
     ),
     "bad schemas": (
         "class A:\n    def get_tool_schemas(self, s): return [{'name': 'a b'}]\n    def execute_tool(self, n, a, s): 0",
-        "no name that a tool may have",
+        "no valid name",
     ),
     "hangs": ("import time; time.sleep(100)", "within 5 s"),
 }

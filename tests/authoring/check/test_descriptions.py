@@ -48,7 +48,7 @@ BAD = {
     "Database management": "only names a thing",
     "Whatever you need": "`Whatever`",
     "Process the file": "3 words",
-    "Send mail to the team": "neither when to use it",
+    "Send mail to the team": "neither the use",
     "...": "0 words",
     "查询": "too short",
 }

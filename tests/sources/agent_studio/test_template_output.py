@@ -25,7 +25,7 @@ class Context:
     def output(self, _stream, data: bytes) -> None:
         self.said += data
 
-    def aside(self, data: bytes, _stream="stderr") -> None:
+    def stderr_only(self, data: bytes, _stream="stderr") -> None:
         self.beside += data
 
     def processes_ended(self, _children) -> None: ...

@@ -319,7 +319,7 @@ def test_a_value_of_several_lines_passes_unless_a_later_line_looks_like_a_parame
         for tool, value in (("tb__plain", "one\n key: 2"), ("tb__plain", "a\nkey=3"), ("tb__old", "one\rother=2")):
             refused = await service.call(tool, {"key": value})
             assert refused.error.code == "invalid-arguments", value
-            assert "could read that as another parameter" in refused.error.message and "JSON" in refused.error.hint
+            assert "could read that line as another parameter" in refused.error.message and "JSON" in refused.error.hint
 
     box.run(body)
 

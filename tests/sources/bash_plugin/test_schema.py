@@ -85,7 +85,7 @@ WRONG = {
     "long name": (said(id="a" * 65, tools=function(name="a" * 65)), "cannot be the name of a tool", "use 1 to 64"),
     "description": (said(tools=function(description=7)), "its description is not a text", "make it"),
     "parameters": (said(tools=function(parameters=[])), "its `parameters` are not a JSON Schema", "fix"),
-    "string": (said(tools=function(parameters={"type": "string"})), "of the type `object`", "mend"),
+    "string": (said(tools=function(parameters={"type": "string"})), "of the type `object`", "fix"),
     "properties": (said(tools=function(parameters={"properties": []})), "are not an object", "fix"),
     "type": (said(tools=function(parameters={"properties": {"a": {"type": "txt"}}})), "", "fix its `parameters`"),
     "deep": (said(tools=function(parameters={"properties": {"a": NESTED}})), "too complex", ""),

@@ -132,13 +132,13 @@ def test_no_value_slides_into_the_place_of_another():
     one = command({"a": {"required": False}, "b": {"required": False}, "c": {"required": True}}, words=[])
     assert words_of(one, {"c": "3"})[0] == ["--", "3"]
     assert words_of(one, {"a": "1", "b": "2", "c": "3"})[0] == ["--", "1", "2", "3"]
-    with pytest.raises(Refused, match="`a` is missing: `b` stands behind it"):
+    with pytest.raises(Refused, match="`a` is missing: the program would read `b`"):
         words_of(one, {"b": "2", "c": "3"})
 
 
 def test_nothing_stands_before_many_or_behind_them_unsaid():
     one = command({"mode": {"required": False}, "files": {"required": True, "many": True}}, words=[])
-    with pytest.raises(Refused, match="`mode` is missing: `files` stands behind it"):
+    with pytest.raises(Refused, match="`mode` is missing: the program would read `files`"):
         words_of(one, {"files": ["x", "y"]})
     assert words_of(one, {"mode": "m", "files": ["x"]})[0] == ["--", "m", "x"]
     one = command({"files": {"many": True, "required": False}, "to": {"required": False}}, words=[])
@@ -158,7 +158,7 @@ def test_a_short_option_does_not_grow_into_a_longer_one():
 def test_what_a_parser_takes_for_something_else_is_refused():
     one = {**command({"many": {"many": True}}, words=[]), "refused": ["--", "@"]}
     for value in ("--", "@file"):
-        with pytest.raises(Refused, match="would not take it for a value"):
+        with pytest.raises(Refused, match="would not read it as a value"):
             words_of(one, {"many": ["a", value]})
     assert words_of(one, {"many": ["--x", "a@b"]})[0] == ["--", "--x", "a@b"]
 

@@ -180,7 +180,7 @@ def test_what_a_program_would_ask_for_is_required_because_nobody_answers(program
 
 def test_a_value_is_never_taken_for_the_one_before_it(programs):
     command = programs["click"].commands()["remote-deep-set-it"]
-    with pytest.raises(Refused, match="`first` is missing: `second` stands behind it"):
+    with pytest.raises(Refused, match="`first` is missing: the program would read `second`"):
         words_of(command, {"word": "w", "yes": True, "second": "s"})
 
 

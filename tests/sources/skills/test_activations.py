@@ -145,5 +145,5 @@ def test_many_at_once_lose_nothing(active, home, tmp_path):
 
 def test_a_state_home_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(StorageFailed, match="could not be kept"):
+    with pytest.raises(StorageFailed, match="could not be saved"):
         Activations(str(tmp_path / "file"), str(tmp_path)).activate("a", None)

@@ -65,7 +65,7 @@ def test_files_hidden_folders_and_missing_places_are_passed_over(place):
             "---\nname: other\ndescription: b\n---\n",
             "its name is `other` and its folder is `here`; give both the same name",
         ),
-        ("---\nname: Not Good\ndescription: b\n---\n", "`Not Good` is no name"),
+        ("---\nname: Not Good\ndescription: b\n---\n", "`Not Good` is not a valid skill name"),
         ("nothing", "no front matter"),
         (b"\xff\xff", "not UTF-8"),
         ("x" * 1_000_001, "has 1_000_001 bytes; move most of it into references/"),
@@ -100,7 +100,7 @@ def test_a_pipe_a_directory_and_a_loop_in_place_of_the_file_are_never_waited_for
         ("loop", False),
         ("pipe", False),
     ]
-    assert "no regular file" in place.own()[2].problem
+    assert "not a regular file" in place.own()[2].problem
 
 
 def test_sixty_megabytes_are_not_read(place):
