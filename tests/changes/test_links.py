@@ -103,7 +103,7 @@ def test_where_another_name_was_changed_since_the_outcome_says_that_they_are_not
         await service.call("shell", {"command": "echo more >> a"})
         done = await service.undo(outcome.run_id)
         assert (done.status, done.changes.complete) == ("done", False)
-        assert "a, b, c: were one file each (hard links), and are not any more" in done.changes.reason
+        assert "a, b, c: were hard links of one file, and are now separate files" in done.changes.reason
         assert (workspace / "b").read_text() == "one\n"
 
     use(workspace, go)

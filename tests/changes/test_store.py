@@ -151,7 +151,7 @@ class Chain:
             row = row_of(self.base, self.runs[older])
             if not row.kept:
                 done = await self.service.undo(row.run)
-                assert "can no longer be reversed: pruned on " in done.error.message
+                assert "can no longer be undone or redone: pruned on " in done.error.message
                 assert self.service.diff(row.run) is not None
         self.must_be(self.states[at], "after all that was refused")
         for at in reversed(undone):

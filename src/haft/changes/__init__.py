@@ -1,8 +1,9 @@
-"""What a call altered: transactions, change sets, diff, undo and redo.
+"""Change tracking: which files a call changed, and how the changes are committed, held, shown, undone and redone.
 
-`engine_selector` chooses the engine of a call; `overlay`, `snapshotting` and `declared` are the three; `transactions`
-sees every change set to its end, by the steps that `plan` makes of it and `commit` takes. `reversing` is undo and
-redo."""
+`engine_selector` chooses the engine that finds out what a call changed; the engines are `overlay`, `snapshot` and
+`declared`. `transactions` commits, holds or discards each change set: `commit.plan` makes its steps, `commit.journal`
+takes them. `reversal` is undo and redo.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,8 +1,8 @@
-"""What changed while no call of a session ran.
+"""Changes in the workspace while no call of a session ran.
 
-A process that outlives its calls may write between them. A transaction covers a call; what lies between two is found by
-comparing what the workspace held when the last one was over with what the next one finds, or the end of the process.
-Nothing tells whether that process did it or a person: it is named, and left as it is.
+A process that outlives its calls may write between them. A transaction covers only one call. Changes between two calls
+are found by comparing the workspace after one call with the workspace before the next, or at the end of the process.
+haft cannot tell whether the process or a person made these changes: it names them and leaves them alone.
 """
 
 from __future__ import annotations
@@ -20,42 +20,43 @@ from haft.files import shown
 from haft.values import dataclass, replace
 
 MOST_NAMED: Final = 20
-"""Paths in a sentence."""
+"""How many paths a message names."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceAfterCall:
-    """The workspace as a call left it."""
+    """The workspace as it was when a call ended."""
 
     run: str
     snapshot: Snapshot
     seq: int
-    """The last change set in the list when it began: what later ones did is accounted for."""
+    """The newest change set in the ledger when the call began. Later change sets explain further changes."""
 
 
 class WatchedSession:
-    """The process of a tool that outlives its calls, from the side of their transactions. Whoever has the lock of the
-    workspace asks and tells it, from whichever thread."""
+    """The process that a session tool keeps between calls, as its transactions see it. Only the holder of the workspace
+    lock uses this object, from any thread."""
 
     def __init__(self, session: Callable[[], Session | None], left: dict[Session, WorkspaceAfterCall]) -> None:
-        """`session` is the process that the tool has at the moment; `left` is kept for all of them."""
+        """`session` gives the tool's current process; `left` is shared by all processes."""
         self._session = session
         self._left = left
 
     def take(self) -> WorkspaceAfterCall | None:
-        """What its last call left. From here on it is for the taker to look after."""
+        """The workspace after the process's last call, removed from this store: the caller is now responsible for
+        it."""
         session = self._session()
         return None if session is None else self._left.pop(session, None)
 
     def keep(self, left: WorkspaceAfterCall) -> None:
-        """A call is over. Where its process is over too, nothing can come of it."""
+        """Remember the workspace after a call, unless the process has ended too."""
         session = self._session()
         if session is not None and not session.is_over:
             self._left[session] = left
 
 
 def unexplained_paths(transactions: Transactions, left: WorkspaceAfterCall, found: Sequence[PathChange]) -> list[str]:
-    """Of what is different since, the paths that no run of haft accounts for, protected ones first."""
+    """The changed paths that no run of haft explains, protected paths first."""
     known = _states_left_by_runs(transactions, left.seq)
     rest = [each for each in found if each.path not in known or not _is_like(known[each.path], each.after)]
     objection = transactions.guard_objection(rest, None, ())
@@ -64,7 +65,7 @@ def unexplained_paths(transactions: Transactions, left: WorkspaceAfterCall, foun
 
 
 def _states_left_by_runs(transactions: Transactions, seq: int) -> dict[str, Entry | None]:
-    """What the runs since then left at each path that they changed."""
+    """For each path that later runs changed: the entry that the last of them left there."""
     known: dict[str, Entry | None] = {}
     for row in transactions.ledger.since(seq):
         if row.workspace != transactions.workspace or row.state not in ("committed", "undone"):
@@ -80,13 +81,13 @@ def _is_like(known: Entry | None, found: Entry | None) -> bool:
 
 
 def with_paths_between(changes: Changes, paths: Sequence[str]) -> Changes:
-    """The change set of a call, with what changed before it named and not part of it."""
-    said = f"between calls changed: {describe_paths(paths)}"
-    return replace(changes, complete=False, reason=f"{said}; {changes.reason}" if changes.reason else said)
+    """The call's changes, with a reason that names the paths that changed before the call and do not belong to it."""
+    reason = f"between calls changed: {describe_paths(paths)}"
+    return replace(changes, complete=False, reason=f"{reason}; {changes.reason}" if changes.reason else reason)
 
 
 def describe_paths(paths: Sequence[str]) -> str:
-    """The first of some paths, and what nobody knows of them."""
+    """The first paths, how many more there are, and that haft does not know who changed them."""
     more = f" and {len(paths) - MOST_NAMED:_} more" if len(paths) > MOST_NAMED else ""
     named = ", ".join(map(shown, paths[:MOST_NAMED]))
     return f"{named}{more} (by the process of this tool or by anyone else; nothing was put back)"

@@ -1,6 +1,6 @@
-"""Among whose displaced files a wanted one may be: the runs to be reversed, and those that changed its path later.
+"""The runs that may hold the earlier content of a path: the runs to be reversed, and later runs that changed the path.
 
-The list of change sets is asked by path, so that an undo costs what it touches, however many others there are.
+The ledger is queried by path, so the cost of an undo depends on the paths it touches, not on the number of change sets.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Final
 from haft.changes.ledger import Ledger, Row
 
 _MOST: Final = 200
-"""Later runs of one path that are looked at: what a run displaced is mostly in the first of them."""
+"""How many later runs of one path are searched. The first of them usually holds the file."""
 
 
 class Candidates:
-    """For every path, the runs whose originals may be what it held, likeliest first."""
+    """For every path, the runs whose originals may hold its content, most likely first."""
 
     def __init__(self, ledger: Ledger, rows: Sequence[Row], paths: Iterable[str] | None = None) -> None:
-        """`rows` are of one workspace. With `paths`, which of them others have changed is found out at once."""
+        """`rows` belong to one workspace. With `paths`, one query finds the paths that other runs changed."""
         self._ledger = ledger
         self._first = min(rows, key=lambda row: row.seq)
         self._runs = list(dict.fromkeys([row.latest for row in rows] + [row.run for row in rows]))
@@ -39,14 +39,15 @@ class Candidates:
 
 
 def with_parents(path: str) -> Iterator[str]:
-    """The path, and the directories above it within the workspace."""
+    """The path, then the directories above it, up to the workspace."""
     while path:
         yield path
         path = os.path.dirname(path)
 
 
 def last_changes(ledger: Ledger, workspace: str, paths: Sequence[str], after: int) -> Iterator[Row]:
-    """The committed change sets after one that changed any of these paths, newest first; read as they are asked for."""
+    """The committed change sets after the change set `after` that changed any of these paths, newest first, read
+    lazily."""
     before = None
     while rows := ledger.touching(workspace, paths, after=after, before=before, limit=_MOST):
         yield from (row for row in rows if row.state == "committed")

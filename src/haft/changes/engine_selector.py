@@ -1,4 +1,7 @@
-"""Which engine covers a call, and why no other does. Found out once for each host, said on every run."""
+"""The choice of the engine that tracks a call's changes, and the reason why a better engine is not available.
+
+Whether overlays work is tested once in each host. The reason appears in the outcome of every run.
+"""
 
 from __future__ import annotations
 
@@ -47,26 +50,26 @@ Setting = Literal["auto", "overlay", "snapshot", "off"]
 
 
 class LayerTrial(Protocol):
-    """Who mounts layers."""
+    """The sandbox, as this module needs it: it mounts layers."""
 
     async def layer_basis(self) -> Mapping[str, Any]:
-        """Everything on their side that the result of a trial depends on."""
+        """Every fact of the sandbox that the result of a trial depends on."""
         ...
 
     async def no_layer(self, layer: Layer) -> str | None:
-        """Start something above the workspace; why that cannot be done, if it cannot."""
+        """Start a program above the workspace. The reason if that fails, else None."""
         ...
 
 
 MOST_SHOWN = 1_000_000
-"""Letters of a diff that a person is shown to decide by."""
+"""How many characters of a diff a person is shown."""
 OUTLIVES_CALLS = "its process outlives its calls"
 OFF = Changes(complete=False, reason="`changes.engine` is `off`")
 IN_PROCESS = Changes(complete=False, reason="it runs in this process, where nothing watches what it changes")
 
 
 class Transaction(Protocol):
-    """One call, from the side of the pipeline."""
+    """The transaction of one call, as the pipeline sees it."""
 
     @property
     def layer(self) -> Layer | None: ...
@@ -74,24 +77,24 @@ class Transaction(Protocol):
     def workspace(self) -> Workspace | None: ...
     @property
     def scope(self) -> Scope | None:
-        """What calls that the call makes see and change, where that is not the workspace itself."""
+        """The view for nested calls, if they do not see the workspace itself."""
         ...
 
     @property
     def lock(self) -> Lock | None:
-        """That of the workspace, where the call has it alone."""
+        """The workspace lock, if the call holds it exclusively."""
         ...
 
     def is_untouched(self) -> bool:
-        """Whether ending it costs nothing."""
+        """Whether the call changed nothing, so that `finish` is cheap."""
         ...
 
     def pause(self, granted_paths: Sequence[str]) -> HaftError | None:
-        """The call makes another one, which is to see what it has changed so far. Why that cannot be, if it cannot."""
+        """Make the changes so far visible to a nested call. The error if that is not possible."""
         ...
 
     def resume(self) -> None:
-        """The other one is over, with whatever it changed."""
+        """Continue after a nested call, which may have changed the workspace."""
         ...
 
     def finish(
@@ -104,22 +107,23 @@ class Transaction(Protocol):
         doubt: str | None = None,
         is_layer_open: Callable[[], bool] = lambda: False,
     ) -> TransactionResult:
-        """See it to its end. With a `doubt`, something may have changed that the engine could not see. `is_held` says
-        whether someone may still have something open in the layer."""
+        """Commit, hold or discard the changes. `doubt` says why something may have changed that the engine could not
+        see. `is_layer_open` says whether a process may still have a file of the layer open."""
         ...
 
     def at_rest(self) -> AbstractAsyncContextManager[str | None]:
-        """While nothing of the call moves: why its changes may not be all there are. It is finished within."""
+        """Within this context, no process of the call runs. Yields the reason why the changes may be incomplete.
+        `finish` is called inside."""
         ...
 
     @property
     def covers_others(self) -> bool:
-        """Whether what others did to the workspace meanwhile is among its changes."""
+        """Whether changes that others made to the workspace meanwhile are counted as the call's."""
         ...
 
 
 class EngineSelector:
-    """The choice of an engine for the calls of one host."""
+    """Chooses the engine for each call of one host."""
 
     def __init__(self, transactions: Transactions, setting: Setting, budget: int, trial: LayerTrial) -> None:
         self.transactions = transactions
@@ -127,25 +131,25 @@ class EngineSelector:
         self._budget = budget
         self._trial = trial
         self._overlay: str | Literal[False] | None = False
-        """Why there is none; None where there is, False where nobody asked yet."""
+        """Why there is no overlay; None if there is one; False if it was not tested yet."""
         self._overlay_lock = asyncio.Lock()
         self._calls: dict[Session, SessionCalls] = {}
-        """Those of processes that work above a layer."""
+        """The layers of session processes that work above a layer."""
         self._left: dict[Session, WorkspaceAfterCall] = {}
-        """The workspace as the last call of each process left it that outlives its calls."""
+        """The workspace after the last call of each session process."""
 
     def place_of_layers(self) -> str | None:
-        """Where the layers of calls lie, if there may be any."""
+        """The directory that holds the layers of calls; None if there are no layers."""
         if sys.platform != "linux" or self._setting in ("snapshot", "off"):
             return None
         return self.transactions.live
 
     async def why_no_trial(self, spec: ToolSpec) -> str | None:
-        """Why a call of this tool cannot be tried, if it cannot."""
+        """Why a trial run of this tool is not possible; None if it is."""
         if spec.hosting == "in-process":
             return None if spec.provenance == "builtin" else "it runs in this process"
         if spec.hosting == "remote":
-            return "it runs elsewhere"
+            return "it runs on another machine"
         return OUTLIVES_CALLS if spec.hosting == "session" else await self._why_no_layer()
 
     async def begin(
@@ -158,9 +162,9 @@ class EngineSelector:
         within: Scope | None = None,
         started: Callable[[], Awaitable[Session]] | None = None,
     ) -> Transaction | Changes:
-        """A transaction for one call; or, where nothing covers it, what its run says of that. `session` is the process
-        of its tool that outlives calls, where there is one at the moment; `started` starts it where there is none.
-        `within` is the scope of the call that makes this one, where that works above a layer."""
+        """Begin a transaction for one call. If no engine can track the call, return `Changes` that say why. `session`
+        gives the tool's session process, if it runs now; `started` starts it if not. `within` is the scope of the
+        calling call, if that call works above a layer."""
         if self._setting == "off":
             return OFF
         transactions = self.transactions
@@ -174,14 +178,16 @@ class EngineSelector:
             return layered
         why = OUTLIVES_CALLS if spec.hosting == "session" else await self._why_no_layer()
         if why is None:
-            makes_calls = spec.kind != "agent-studio"  # What is kept loaded hands over no view.
+            makes_calls = spec.kind != "agent-studio"  # A template kept loaded gives the host no view of its workspace.
             if within is None:
                 return engines.OverlayTransaction(transactions, owner, makes_calls=makes_calls)
-            # It copies what its caller has changed.
+            # In a thread, because the constructor copies the caller's changes.
             overlay = engines.OverlayTransaction
             return await run_uncancellable(lambda: overlay(transactions, owner, within, makes_calls=makes_calls))
         if self._setting == "overlay" and spec.hosting != "session":
-            raise BadConfig(f"`changes.engine` is `overlay`, and it cannot be had: {why}", hint="set it to `auto`")
+            raise BadConfig(
+                f"`changes.engine` is `overlay`, but overlays do not work here: {why}", hint="set it to `auto`"
+            )
         watched = WatchedSession(session, self._left) if spec.hosting == "session" else None
         why = why if self._setting == "auto" else None
         transaction = engines.SnapshotTransaction(transactions, owner, self._budget, why, watched)
@@ -197,7 +203,7 @@ class EngineSelector:
 
     @contextlib.asynccontextmanager
     async def readonly_layer(self, run: str, scope: Scope) -> AsyncIterator[Layer]:
-        """What a call that only reads is mounted over, to see what the call that makes it has changed."""
+        """The layer for a read-only nested call: it shows the changes that its caller has made so far."""
         name = f"{run}.layer"
         place = os.path.join(self.transactions.live, name)
         os.mkdir(place, 0o700)
@@ -208,24 +214,24 @@ class EngineSelector:
             self.transactions.remove_later(place)
 
     def _cannot_call_within(self, tool: str, within: Scope, session: Session | None) -> CallError:
-        """Why the process of a plugin is not called by a call that works above a layer."""
+        """The error for a nested call of a plugin's process from a call that works above a layer."""
         calls = None if session is None else self._calls.get(session)
         if calls is not None and calls.at_work == within.run:
             return Deadlock(
-                f"`{tool}` was not called: calls of one plugin come one after another, and {within.run}, which is one"
-                " of them, waits for this one"
+                f"`{tool}` was not called: a plugin answers one call at a time, and it still answers {within.run}, "
+                " which waits for this call"
             )
         return ToolFailed(
-            f"`{tool}` was not called: the process of its plugin was there before {within.run}, which calls it, and"
-            " cannot see the layer that this call works above",
-            hint="call it from a tool that works in no layer: a function in the host's process, or a Python plugin"
-            " that may not write",
+            f"`{tool}` was not called: the process of its plugin started before {within.run}, which calls it, and"
+            " cannot see the changes that this call has made so far",
+            hint="call it from a tool that does not work in a layer: a function in the host's process, or a Python"
+            " plugin without a write grant",
         )
 
     async def _session_transaction(
         self, started: Callable[[], Awaitable[Session]], owner: Owner
     ) -> SessionTransaction | None:
-        """The transaction of a call whose process works above a layer."""
+        """The transaction for a call whose process works above a layer; None for other processes."""
         while (calls := self._calls.get(session := await started())) is not None:
             try:
                 return await calls.begin(owner)
@@ -243,12 +249,12 @@ class EngineSelector:
         return engines.SessionCalls(self.transactions, granted_paths, report)
 
     def session_started(self, calls: SessionCalls, session: LayeredSession, key: Session) -> None:
-        """The process was started; `key` is how tools know it."""
+        """Register a started process. `key` is the session object that tools use."""
         calls.session = session
         self._calls[key] = calls
 
     async def session_ended(self, key: Session) -> None:
-        """The process has ended: what it wrote after its last call is taken in."""
+        """Collect what an ended process wrote after its last call."""
         calls = self._calls.pop(key, None)
         if calls is not None:
             await calls.collect_writes()
@@ -266,7 +272,7 @@ class EngineSelector:
             return left.run, unexplained_paths(self.transactions, left, found.changes)
 
     async def _why_no_layer(self) -> str | None:
-        """Why the next call cannot work above the workspace, if it cannot."""
+        """Why the next call cannot work above the workspace; None if it can."""
         if self._setting in ("snapshot", "off"):
             return f"`changes.engine` is `{self._setting}`"
         why = await self.why_no_overlay()
@@ -280,12 +286,12 @@ class EngineSelector:
         return changes.apply(self.transactions, run, granted_paths=granted_paths)
 
     def drop(self, run: str) -> Changes:
-        """Throw it away."""
+        """Discard the held changes of a run."""
         return changes.drop(self.transactions, run)
 
     def undo_nested(self, caller: Owner, made: Sequence[str]) -> tuple[list[str], str | None]:
-        """Undo what a call that was cancelled had committed by the calls that it `made`: these, or why that could not
-        be."""
+        """Undo the changes that a cancelled call committed through its nested calls `made`. Returns the undone runs,
+        and the reason if that failed."""
         rows = committed_by_nested_calls(self.transactions.ledger, caller.run, made)
         if not rows:
             return [], None
@@ -296,12 +302,12 @@ class EngineSelector:
         return [row.run for row in rows if row.run in made], None
 
     def state(self, run: str) -> ChangesState:
-        """What became of its changes so far, by whoever."""
+        """The current state of a run's changes, whichever process set it."""
         row = self.transactions.ledger.get(run)
         return "none" if row is None else row.state
 
     def diff_text(self, run: str) -> str:
-        """What it would change, to be shown to a person."""
+        """The diff of a run's changes, for a person."""
         kept = changes.KeptChanges(self.transactions.ledger, self.transactions.blobs)
         try:
             found = kept.find(run)
@@ -319,8 +325,8 @@ class EngineSelector:
             kept.close()
 
     async def why_no_overlay(self) -> str | None:
-        """Why calls cannot work above the workspace; None where they can. Found out by trying, and remembered for as
-        long as the machine is what it was."""
+        """Why calls cannot work above the workspace; None if they can. Found by a trial. A success is cached on disk
+        until the machine's configuration changes."""
         async with self._overlay_lock:
             if self._overlay is False:
                 self._overlay = await self._try_overlay()
@@ -345,7 +351,7 @@ class EngineSelector:
             with open(noted) as file:
                 known = json.load(file)
             if known == facts:
-                return None  # Only what worked is remembered: what failed may have been mended.
+                return None  # Only success is cached: a failure may have been repaired since.
         except (OSError, ValueError):
             pass
         owner = Owner("trial-" + os.urandom(6).hex(), "", "")
@@ -368,7 +374,7 @@ class EngineSelector:
 
 
 def _confinement() -> list[str]:
-    """Who this process is to the kernel, and what was taken from it: a container may be started again with less."""
+    """What the kernel says about this process's user and restrictions. A restarted container may have fewer rights."""
     with open("/proc/self/status", encoding="ascii", errors="replace") as file:
         found = [" ".join(line.split()) for line in file if line.startswith(_CONFINEMENT_FIELDS)]
     with contextlib.suppress(OSError), open("/proc/self/attr/current", encoding="utf-8", errors="replace") as file:
@@ -380,6 +386,6 @@ _CONFINEMENT_FIELDS = ("Uid:", "Gid:", "CapEff:", "CapBnd:", "NoNewPrivs:", "Sec
 
 
 def _shown(each: FileDifference) -> str:
-    """The patch of one file, else its name on one line; then what a patch does not tell."""
+    """The patch of one file, or one line with its name, followed by the facts that a patch cannot show."""
     text = each.text or f"{each.change.type} {shown(each.change.path)}\n"
     return text + (f"({each.note})\n" if each.note else "")

@@ -1,4 +1,4 @@
-"""Held change sets, settled by whoever comes: applied as they are, or dropped."""
+"""Applying or dropping held change sets, from any process."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ def _apply(
     if moved:
         write_journal(held, manifest)
         against = tuple(ConflictingPath(path, transactions.who_changed(path, manifest)) for path in moved)
-        error = conflict_error(moved, "it changed again since", hint=f"look at `haft diff {run}`, and apply again")
+        error = conflict_error(
+            moved, "it changed again since", hint=f"look at `haft diff {run}`, then `haft changes apply {run}` again"
+        )
         return TransactionResult(manifest.changes("held", against), error)
     if granted_paths is not None:
         conflicts = [from_latin(path) for path in manifest.notes.get("conflicts", ())]
@@ -66,8 +68,8 @@ def _apply(
 
 
 def _against_current(transactions: Transactions, manifest: Manifest) -> tuple[Manifest, list[str]]:
-    """The change set against what is there now, and where that is something else than it was. What is the same may be
-    another inode: it was put back from the store, or someone wrote it again."""
+    """The change set compared with the current files, and the paths that differ from when it was made. An equal file
+    may have another inode: it was restored from the store, or written again."""
     entries: list[PathChange] = []
     moved: list[str] = []
     with transactions.tree() as workspace:
@@ -83,19 +85,20 @@ def _against_current(transactions: Transactions, manifest: Manifest) -> tuple[Ma
 
 
 def drop(transactions: Transactions, run: str) -> Changes:
-    """Throw away what a run holds."""
+    """Discard the held changes of a run."""
     with transactions.locked():
         held, manifest = _find_held(transactions, run)
         transactions.ledger.set_state(run, "discarded")
-        with contextlib.suppress(OSError):  # From here on it is dropped: `haft store prune` removes what is left of it.
+        with contextlib.suppress(OSError):  # It counts as dropped now: `haft store prune` removes the rest.
             transactions.detach_and_remove(held)
     return manifest.changes("discarded")
 
 
 def _find_held(transactions: Transactions, run: str) -> tuple[str, Manifest]:
-    """Where the changes of a run wait, and what they are. Files that are left of dropped ones are nobody's."""
+    """The directory and the manifest of a run's held changes. Files that remain of a dropped change set do not
+    count."""
     held = os.path.join(transactions.area.held, run)
     manifest, row = Manifest.read(held), transactions.ledger.get(run)
     if manifest is None or (row is not None and row.state == "discarded"):
-        raise BadUsage(f"{run} holds no changes", hint="`haft log` shows what became of it")
+        raise BadUsage(f"{run} holds no changes", hint=f"`haft show {run}` shows the state of its changes")
     return held, manifest

@@ -1,4 +1,4 @@
-"""Looking at change sets, from any process: what a run changed, and what files held before and after."""
+"""Reading change sets, from any process: what a run changed, and what its files held before and after."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from haft.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ChangeSet:
-    """What one run changed, and what became of it."""
+    """What one run changed, and the current state of these changes."""
 
     row: Row
     entries: tuple[PathChange, ...]
@@ -40,7 +40,7 @@ class ChangeSet:
 
 
 class KeptChanges:
-    """The change sets of a state home."""
+    """Reads the change sets of a state home."""
 
     def __init__(self, ledger: Ledger, blobs: Blobs) -> None:
         self.ledger = ledger
@@ -57,15 +57,15 @@ class KeptChanges:
         self._trees.clear()
 
     def find(self, run: str) -> ChangeSet:
-        """By the run's name, or the beginning of it that only one has."""
+        """The change set of a run, by its id or a unique prefix of it."""
         row = self.ledger.find(run)
         manifest = Manifest.read(os.path.join(row.area, row.directory))
         if manifest is None:
-            raise ToolFailed(f"what {row.run} changed is no longer kept: {row.reason or 'it was thrown away'}")
+            raise ToolFailed(f"the changes of {row.run} are no longer kept: {row.reason or 'they were discarded'}")
         return ChangeSet(row, manifest.entries, manifest.complete, row.reason or manifest.reason)
 
     def read(self, found: ChangeSet, each: PathChange, side: Side) -> BinaryIO | None:
-        """What a file held; None where it is no longer kept."""
+        """The content of a file before or after the change; None if it is no longer kept."""
         row = found.row
         if not os.path.isdir(row.workspace) or not os.path.isdir(row.area):
             return None

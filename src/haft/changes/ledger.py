@@ -1,4 +1,4 @@
-"""The list of change sets, as `storage` keeps it: `storage/ports/change_sets.py` says what it can do."""
+"""The ledger: the list of all change sets. `storage` keeps it, and `storage/ports/change_sets.py` describes it."""
 
 from haft.storage import Ledger, Row, Verb
 

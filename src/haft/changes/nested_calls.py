@@ -1,9 +1,9 @@
-"""Change sets of calls inside calls: the lock that a caller shares, and what it had changed before it called.
+"""Change sets of nested calls: the lock that a caller shares, and the changes it made before each nested call.
 
-A caller that has the workspace alone shares its lock with the calls that it makes. Before each of them, what the caller
-has changed so far becomes a change set of its own, a *part*: so the change sets of a caller, of its calls and again of
-the caller follow one another, and undo takes them back newest first. A part has a run's name and no run; its parent is
-the caller.
+A caller that holds the workspace lock shares it with its nested calls. Before each nested call, the caller's changes so
+far become a change set of their own, a *part*. So the change sets of the caller, of its nested calls, and again of the
+caller follow one another, and undo reverts them newest first. A part has an id like a run, but there is no such run;
+its parent is the caller.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from haft.values import dataclass, field, replace
 
 @dataclass(slots=True)
 class Lock:
-    """The lock of a workspace, as a caller holds it."""
+    """The workspace lock, as its holder sees it."""
 
     descriptor: int = -1
 
@@ -33,12 +33,12 @@ class Lock:
 
 
 SHARED: Final[ContextVar[Lock | None]] = ContextVar("haft-shared-lock", default=None)
-"""The lock that a caller of this call holds, if one does."""
+"""The lock that a caller of the current call holds, if any."""
 
 
 @contextmanager
 def share_lock(lock: Lock | None) -> Iterator[None]:
-    """Within, whoever takes the lock of the workspace has the caller's."""
+    """Within this context, taking the workspace lock gives the caller's lock."""
     before = SHARED.set(lock)
     try:
         yield
@@ -47,14 +47,14 @@ def share_lock(lock: Lock | None) -> Iterator[None]:
 
 
 def shared_lock() -> int | None:
-    """A descriptor of the caller's lock: closing it does not let go of that."""
+    """A duplicate descriptor of the caller's lock: closing it does not release the lock."""
     lock = SHARED.get()
     return None if lock is None or lock.descriptor < 0 else os.dup(lock.descriptor)
 
 
 @dataclass(slots=True)
 class CallerParts:
-    """What a caller changed before the calls that it made."""
+    """The parts of one caller: its changes before each nested call."""
 
     manifests: list[Manifest] = field(default_factory=list)
 
@@ -63,7 +63,7 @@ class CallerParts:
         return new_run_id()
 
     def with_parts(self, changes: Changes) -> Changes:
-        """What the caller changed in all: `changes` is what it changed since the last call."""
+        """All changes of the caller. `changes` are those since its last nested call."""
         if not self.manifests:
             return changes
         files: dict[str, Change] = {}
@@ -76,7 +76,7 @@ class CallerParts:
 
 
 def committed_by_nested_calls(ledger: Ledger, caller: str, made: Sequence[str]) -> list[Row]:
-    """The change sets of the runs that a caller made, and its own parts, that are in the workspace."""
+    """The change sets of a caller's nested runs `made`, and of its own parts, that are in the workspace now."""
     rows = [row for run in made if (row := ledger.get(run)) is not None]
     for run in (caller, *made):
         rows += ledger.of_parent(run)

@@ -1,4 +1,4 @@
-"""After a host was killed: its commits are finished or taken back, its layers thrown away. Only under its lock."""
+"""Recovery after a host was killed: finish or revert its commits, and remove its layers. Needs the host's lock."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from haft.contracts import StorageFailed
 from haft.values import replace
 
 Tell = Callable[[str, str], None]
-"""A run, and what became of its changes."""
+"""Receives a run and a sentence about its changes."""
 
 
 def recover(make: Callable[[str, str], Transactions], home: str, host: str, tell: Tell) -> None:
-    """Clean up after one dead host, in every workspace. `make` opens the transactions of a workspace in its name."""
+    """Clean up after one dead host, in every workspace. `make` opens a workspace's transactions in the name of that
+    host."""
     for area in known_areas(home):
         live = os.path.join(area.live, host)
         if not os.path.isdir(live):
@@ -41,7 +42,7 @@ def recover(make: Callable[[str, str], Transactions], home: str, host: str, tell
 
 
 def recover_left_commits(transactions: Transactions, tell: Tell) -> None:
-    """See to the commits that one host left half done in one workspace. Call it under the lock."""
+    """Finish or revert the unfinished commits of one host in one workspace. Call it under the workspace lock."""
     _restore_modes(transactions.live)
     for name in sorted(os.listdir(transactions.live)):
         if not name.endswith((".layer", UNSYNCED, NOTE_SUFFIX)):
@@ -49,20 +50,20 @@ def recover_left_commits(transactions: Transactions, tell: Tell) -> None:
                 _recover_run(transactions, name, tell)
             except (OSError, StorageFailed) as error:
                 if isinstance(error, StorageFailed) or error.errno in TEMPORARY_ERRORS:
-                    raise  # The next one may have more luck: it must find everything as it is.
+                    raise  # A temporary error: leave everything in place for the next attempt.
                 _save(transactions, name)
-                tell(name, f"it cannot be seen to ({error}); its files are in {transactions.area.saved}")
-            except Exception as error:  # One that cannot be understood keeps nobody from the others.
+                tell(name, f"its commit cannot be recovered ({error}); its files are in {transactions.area.saved}")
+            except Exception as error:  # A damaged journal must not block the recovery of others.
                 _save(transactions, name)
                 tell(
                     name,
-                    f"what it was doing cannot be understood ({error}); its files are in {transactions.area.saved}",
+                    f"its journal cannot be understood ({error}); its files are in {transactions.area.saved}",
                 )
 
 
 def _restore_modes(live: str) -> None:
-    """Give back their modes to directories and files that were open for a moment. Before anything else: what is still
-    to be done may give them others."""
+    """Restore the modes of directories and files that were opened temporarily. This comes first, because later steps
+    may set other modes."""
     for root, path, mode, inode in read_notes(live):
         with contextlib.suppress(OSError), Tree(root, forced=True) as tree:
             found = tree.status(path)
@@ -79,7 +80,7 @@ def _recover_run(transactions: Transactions, run: str, tell: Tell) -> None:
         transactions.clear_staging(run)
         if os.path.isdir(os.path.join(full, OUT)) and os.listdir(os.path.join(full, OUT)):
             raise ValueError("its journal is damaged")
-        remove(full)  # It was killed before it had begun.
+        remove(full)  # The host was killed before the first step.
         return
     notes = manifest.notes
     finished = notes.get("mark") == "commit" and resume(
@@ -92,17 +93,17 @@ def _recover_run(transactions: Transactions, run: str, tell: Tell) -> None:
     if notes.get("verb") != "call":
         transactions.clear_displaced(run)
         remove(full)
-        tell(run, "it was being done when its host was killed: it was taken back")
+        tell(run, "its host was killed in the middle: it was reverted")
         return
-    if "then" in notes:  # It ran in the workspace itself, and was being taken back.
+    if "then" in notes:  # The call ran in the workspace itself, and its changes were being reverted.
         entries = tuple(each.reversed() for each in manifest.entries)
         notes = {name: value for name, value in notes.items() if name not in ("opened", "then")}
         mark = "held" if finished else "commit"
         manifest = replace(manifest, entries=entries, notes={**notes, "mark": mark, "steps": []})
-        write_journal(full, manifest)  # Before anything is moved: from here on its steps must not be taken again.
+        write_journal(full, manifest)  # Before anything moves: its steps must not be taken again.
         if not finished:
             transactions.finish(manifest)
-            tell(run, "its changes could not be taken back: the commit was finished")
+            tell(run, "its changes could not be reverted: the commit was finished")
             return
     _hold(transactions, run, manifest)
     tell(run, "its changes are held, and none of them is in the workspace")
@@ -115,7 +116,7 @@ def _save(transactions: Transactions, run: str) -> None:
 
 
 def _recover_unsynced(transactions: Transactions, run: str, tell: Tell) -> None:
-    """A commit that was over, and not yet on the disk: where the machine went down meanwhile, its files may be
+    """Check a commit that ended before its files were synced to disk: after a power failure these files may be
     empty."""
     with open(os.path.join(transactions.live, f"{run}{UNSYNCED}")) as file:
         if file.read() == boot_id():
@@ -123,14 +124,14 @@ def _recover_unsynced(transactions: Transactions, run: str, tell: Tell) -> None:
     manifest = Manifest.read(os.path.join(transactions.area.kept, run))
     if manifest is None:
         return
-    transactions.add_to_ledger(manifest)  # The list may have been lost too.
+    transactions.add_to_ledger(manifest)  # The power failure may have lost the ledger's row too.
     if not revert_unsynced(transactions.area, manifest):
         return
     before = {"undo": "committed", "redo": "undone"}.get(manifest.notes["verb"])
     transactions.ledger.set_state(run, "discarded", "the power failed before its files were on the disk")
     for other in manifest.notes.get("reverses", ()):
         transactions.ledger.set_state(other, before)  # type: ignore[arg-type]
-    tell(run, "the power failed before its changes were on the disk: they were taken back")
+    tell(run, "the power failed before its changes were on the disk: they were reverted")
 
 
 def _hold(transactions: Transactions, run: str, manifest: Manifest) -> None:

@@ -1,4 +1,4 @@
-"""Undo and redo as transactions of their own: one commit, journalled, that can itself be reversed."""
+"""Undo and redo. Each is a run with one journalled commit, which can itself be undone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from haft.values import dataclass, field, replace
 
 @dataclass(frozen=True, slots=True)
 class ReversalResult:
-    """What an undo or redo did, or would."""
+    """The result of an undo or redo, or of its preview."""
 
     runs: tuple[str, ...]
     plan: tuple[dict[str, str], ...]
@@ -43,34 +43,34 @@ class ReversalResult:
 
 
 def check_reversible(direction: Direction, rows: Sequence[Row]) -> None:
-    """Refuse what cannot be reversed, with what could be done instead."""
+    """Raise if one of the runs cannot be undone or redone; the hint says what to do instead."""
     for row in rows:
         if row.verb != "call" and direction == "redo":
             raise BadUsage(
                 f"{row.run} is itself {'an undo' if row.verb == 'undo' else 'a redo'}",
-                hint=f"`haft undo {row.run}` takes it back; `redo` takes the run that was undone",
+                hint=f"`haft undo {row.run}` undoes it; `haft redo` needs the run that was undone",
             )
         if row.state == "held":
             raise BadUsage(
                 f"the changes of {row.run} are held: they are not in the workspace",
-                hint=f"`haft changes apply {row.run}` takes them in, `haft changes drop {row.run}` throws them away",
+                hint=f"`haft changes apply {row.run}` applies them, `haft changes drop {row.run}` discards them",
             )
         if row.state == "discarded":
-            raise BadUsage(f"the changes of {row.run} were thrown away")
+            raise BadUsage(f"the changes of {row.run} were discarded")
         if direction == "undo" and row.state == "undone":
-            raise BadUsage(f"{row.run} is undone already", hint=f"`haft redo {row.run}` brings it back")
+            raise BadUsage(f"{row.run} is already undone", hint=f"`haft redo {row.run}` restores its changes")
         if direction == "redo" and row.state != "undone":
-            raise BadUsage(f"{row.run} was not undone", hint="`redo` takes the run that was undone")
+            raise BadUsage(f"{row.run} was not undone", hint="`haft redo` needs a run that was undone")
         if not row.kept:
             raise ToolFailed(
-                f"{row.run} can no longer be reversed: {row.reason or 'what it changed is no longer kept'}"
+                f"{row.run} can no longer be undone or redone: {row.reason or 'the replaced files are no longer kept'}"
             )
 
 
 def preview_reversal(
     transactions: Transactions, direction: Direction, rows: Sequence[Row], *, force: bool
 ) -> ReversalResult:
-    """What it would do, without doing it."""
+    """What an undo or redo would do, without doing it."""
     check_reversible(direction, rows)
     with transactions.locked(), transactions.tree() as workspace:
         plan = plan_reversal(direction, rows, transactions.area, workspace, transactions.ledger, force=force)
@@ -97,12 +97,12 @@ def reverse(
     by_person: bool = True,
     stopped: Callable[[], bool] = lambda: False,
 ) -> ReversalResult:
-    """Do it, as the run `owner`. `Conflict` where someone stands in the way; nothing was touched then. `force` brings
-    in what could run later only where a person says so."""
+    """Undo or redo runs, as the run `owner`. Raises `Conflict`, with nothing changed, if others changed the same paths
+    since. With `force` the guard allows files that could run code later only if a person forces it (`by_person`)."""
     check_reversible(direction, rows)
     with transactions.locked(stopped), transactions.tree() as workspace:
         rows = [transactions.ledger.get(row.run) or row for row in rows]
-        check_reversible(direction, rows)  # Another process may have been faster.
+        check_reversible(direction, rows)  # Another process may have reversed them meanwhile.
         plan = plan_reversal(direction, rows, transactions.area, workspace, transactions.ledger, force=force)
         if plan.conflicts:
             raise ReversalConflict(direction, _result(plan))
@@ -110,25 +110,25 @@ def reverse(
 
 
 class ReversalConflict(Conflict):
-    """Later runs or a person changed the same paths."""
+    """Later runs, or someone outside haft, changed the same paths."""
 
     def __init__(self, direction: Direction, found: ReversalResult) -> None:
         self.found = found
         named = [f"`{shown(each.path)}` ({each.by})" for each in found.conflicts]
         more = f" and {len(named) - 5} more" if len(named) > 5 else ""
         super().__init__(
-            f"it was changed again since: {', '.join(named[:5])}{more}; nothing was touched",
-            hint=f"{direction} what came later first, or use --force: what is replaced is kept",
+            f"these paths changed again since: {', '.join(named[:5])}{more}; nothing was changed",
+            hint=f"{direction} the later runs first, or use `--force` (haft keeps the files it replaces)",
         )
 
 
 class ReversalUnfinished(ToolFailed):
-    """The disk failed in the middle: the next one who takes the lock finishes it."""
+    """The disk failed in the middle. The next process that takes the workspace lock finishes the work."""
 
     def __init__(self, direction: Direction, manifest: Manifest, left: CommitUnfinished) -> None:
         super().__init__(
             f"the disk failed in the middle of this {direction} ({shown(left.path)}: {left.why}): it is half done",
-            hint="it is finished by the next call or `haft` command once the disk works again",
+            hint="once the disk works again, the next call or `haft` command finishes it",
         )
         self.changes = replace(manifest, complete=False).changes("committed", reason=self.message)
 
@@ -138,7 +138,9 @@ def _reverse(
 ) -> ReversalResult:
     run, area = owner.run, transactions.area
     if plan.lost:
-        raise ToolFailed(f"{', '.join(plan.lost)} can no longer be reversed: what it changed is no longer kept")
+        raise ToolFailed(
+            f"{', '.join(plan.lost)} can no longer be undone or redone: the replaced files are no longer kept"
+        )
     reverses = [row.run for row in plan.rows]
     manifest = Manifest(
         run,
@@ -172,7 +174,7 @@ def _reverse(
         if sources.lost:
             named = ", ".join(f"`{shown(path)}`" for path in sources.lost[:3])
             raise ToolFailed(
-                f"what {named} held is no longer kept, or was changed where it was kept; nothing was touched"
+                f"the earlier content of {named} is no longer kept, or the kept copy was changed; nothing was changed"
             )
         if is_guarded and (error := _objection(transactions, plan, images, workspace, candidates)) is not None:
             raise error
@@ -182,9 +184,11 @@ def _reverse(
     except CommitUnfinished as left:
         if left.becomes == "committed":
             raise ReversalUnfinished(plan.direction, manifest, left) from left
-        raise ToolFailed(f"the disk failed ({shown(left.path)}: {left.why}): what was done was taken back") from left
+        raise ToolFailed(
+            f"the disk failed ({shown(left.path)}: {left.why}): this {plan.direction} was reverted"
+        ) from left
     except DamagedBlob as damaged:
-        raise ToolFailed(f"what is kept is damaged, and nothing was touched: {damaged}") from damaged
+        raise ToolFailed(f"a kept file is damaged, and nothing was changed: {damaged}") from damaged
     except CommitRefused as refusal:
         transactions.clear_displaced(run)
         remove(os.path.join(transactions.live, run))
@@ -195,7 +199,7 @@ def _reverse(
         images.close()
         rebuilder.close()
         workspace.forget()
-        if not transactions.has_journal(run):  # Else what is still to come in waits there.
+        if not transactions.has_journal(run):  # An unfinished commit still needs the files there.
             remove(os.path.join(area.path, layer))
     transactions.finish(manifest)
     return _result(plan, manifest.changes("committed"))
@@ -207,14 +211,14 @@ def _unset_attributes(rebuilder: Rebuilder) -> list[str]:
 
 
 def _separated_hard_links(plan: ReversalPlan, workspace: Tree) -> list[str]:
-    """What should be one file under several names again, and is not: someone has changed one of them since."""
+    """The hard links that could not be restored, because one of the names was changed since."""
     workspace.forget()
     parted = []
     for group in sorted({plan.linked_names[each.path] for each in plan.entries if each.path in plan.linked_names}):
         found = [workspace.status(name) for name in group]
         if len({each.st_ino for each in found if each is not None}) > 1:
             parted.append(", ".join(map(shown, group[:3])) + ("" if len(group) <= 3 else ", …"))
-    return [f"{' and '.join(parted)}: were one file each (hard links), and are not any more"] if parted else []
+    return [f"{' and '.join(parted)}: were hard links of one file, and are now separate files"] if parted else []
 
 
 def _objection(
@@ -224,8 +228,8 @@ def _objection(
     workspace: Tree,
     candidates: Callable[[str], list[str]],
 ) -> HaftError | None:
-    """What an undo puts back was there before. But it may bring something to life that was left lying meanwhile, and a
-    redo brings things in again that were judged when other things lay beside them."""
+    """The guard's error for this undo or redo. Files that an undo restores were there before, but they may activate a
+    file that arrived since. A redo brings back files that were judged beside other files."""
 
     def read(each: PathChange, side: str) -> BinaryIO | None:
         if side == "before":
@@ -245,13 +249,13 @@ def _objection(
     if error is None:
         return None
     return SandboxDenied(
-        f"this {plan.direction} would bring in what could run later on this machine",
+        f"this {plan.direction} would restore files that could run code later on this machine",
         error.message,
-        "a person's `--force` does it",
+        "a person can force it with `--force`",
     )
 
 
 def _is_accepted(transactions: Transactions, run: str) -> bool:
-    """Whether a person took it in, or granted what it touches."""
+    """Whether a person applied the run's changes, or granted the paths it touches."""
     manifest = Manifest.read(os.path.join(transactions.area.kept, run))
     return manifest is not None and bool(manifest.notes.get("accepted"))

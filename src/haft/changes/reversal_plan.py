@@ -1,7 +1,7 @@
-"""Taking back, and bringing back: from the runs to be reversed to a change set of its own, or what stands in the way.
+"""Planning an undo or redo: from the runs to reverse to a new change set, or to the list of conflicts.
 
-Both directions are the same work: every path is to go from the state that it should be in now to another one. Where it
-is not in that state someone has changed it since, and nothing is touched.
+Undo and redo are the same work: every path goes from its expected current state to another state. If a path is not in
+the expected state, someone changed it since, and nothing is touched.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ Direction = Literal["undo", "redo"]
 
 @dataclass(slots=True)
 class ReversalPlan:
-    """What undoing or redoing some runs would do."""
+    """What an undo or redo of some runs would do."""
 
     direction: Direction
     rows: list[Row]
     entries: list[PathChange] = field(default_factory=list)
     conflicts: list[ConflictingPath] = field(default_factory=list)
     staying: list[str] = field(default_factory=list)
-    """Directories that others have put something into."""
+    """Directories that stay because others put files into them."""
     lost: list[str] = field(default_factory=list)
-    """Paths whose content is no longer kept."""
+    """Runs whose change sets are no longer kept."""
     linked_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Names that are to be one file, by each of them."""
+    """By name: all names that will be hard links of one file."""
     formerly_linked: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Names that were one file before, by each of them."""
+    """By name: all names that were hard links of one file."""
 
     def actions(self) -> list[dict[str, str]]:
-        """Path by path, as a dry run shows it."""
+        """One action for each path, as `--dry-run` shows it."""
         found = [{**path_to_json(each.path), "action": _action(each)} for each in self.entries]
         return [*found, *({**path_to_json(path), "action": "keep"} for path in self.staying)]
 
@@ -61,18 +61,18 @@ def _action(each: PathChange) -> str:
 def plan_reversal(
     direction: Direction, rows: Sequence[Row], area: Area, workspace: Tree, ledger: Ledger, *, force: bool = False
 ) -> ReversalPlan:
-    """Look at what reversing these runs means now. With `force`, whatever is there now gives way."""
+    """Plan the reversal of these runs against the current workspace. With `force`, current files give way."""
     plan = ReversalPlan(direction, list(rows))
     have: dict[str, Entry | None] = {}
     want: dict[str, Entry | None] = {}
     conflicts: set[str] = set()
     manifests = {row.run: Manifest.read(os.path.join(area.path, "kept", row.run)) for row in rows}
     contained = {run for each in manifests.values() if each is not None for run in each.notes.get("contains", ())}
-    # The newest first when going back, the oldest first when going forth.
+    # Undo goes from the newest run to the oldest, redo the other way.
     for row in sorted(rows, key=lambda row: row.seq, reverse=direction == "undo"):
         manifest = manifests[row.run]
         if row.run in contained:
-            continue  # The run that made it is reversed, and with it what it took in.
+            continue  # The run that contains this call is reversed, and the call with it.
         if manifest is None:
             plan.lost.append(row.run)
             continue
@@ -91,7 +91,7 @@ def plan_reversal(
             if each.path not in have:
                 have[each.path] = each.before
             elif not _same(want[each.path], each.before):
-                conflicts.add(each.path)  # Someone else came between two of them.
+                conflicts.add(each.path)  # Someone else changed the path between two of these runs.
             want[each.path] = each.after
     found, settled = _compare_paths(plan, have, want, workspace)
     conflicts |= found | _foreign_files_in_directories(plan, workspace)
@@ -99,7 +99,7 @@ def plan_reversal(
     workspace.restore()
     if not force and (conflicts or settled):
         who = _last_changers(conflicts | settled, rows, area, workspace, ledger)
-        # A person may have done by hand what is to be done. A later run may itself be taken back, and must come first.
+        # If a person already made the change by hand, there is no conflict. A later run must be undone first.
         conflicts |= {path for path in settled if who[path] != "outside"}
         plan.conflicts = [ConflictingPath(path, who[path]) for path in sorted(conflicts, key=os.fsencode)]
         workspace.restore()
@@ -107,18 +107,18 @@ def plan_reversal(
 
 
 def hard_links_in(manifest: Manifest, side: Literal["before", "after"]) -> dict[str, tuple[str, ...]]:
-    """Names that were one file before a run, or after it, by each of them."""
+    """By name: all names that were hard links of one file before or after a run."""
     groups = (tuple(map(from_latin, group)) for group in manifest.notes.get("linked", {}).get(side, ()))
     return {name: group for group in groups for name in group}
 
 
 def _to_redo(row: Row, area: Area, manifest: Manifest, within: Sequence[Manifest]) -> list[PathChange]:
-    """What redoing one run means for each of its paths. `within` are calls that it contains and that are redone with
-    it: they may have been undone before it."""
+    """The changes that a redo of one run makes. `within` are the contained calls that are redone with the run: they may
+    have been undone before it."""
     touched = _paths_undone(area, row)
     if touched is None:
         return [*manifest.entries]
-    # What the undo left alone need not be brought back.
+    # A redo need not restore paths that the undo did not change.
     touched = {*touched, *(each.path for inner in within for each in inner.entries)}
     return [each for each in manifest.entries if each.path in touched]
 
@@ -126,8 +126,8 @@ def _to_redo(row: Row, area: Area, manifest: Manifest, within: Sequence[Manifest
 def _without_undone_calls(
     steps: list[PathChange], manifest: Manifest, area: Area, ledger: Ledger, workspace: Tree
 ) -> list[PathChange]:
-    """The same where some of the calls that a run contains were undone before it: their paths are as they were before
-    these calls, unless the run was redone since."""
+    """The steps of an undo, adjusted for contained calls that were undone earlier: their paths are already in the state
+    before those calls, unless the run was redone since."""
     contained = [row for run in manifest.notes.get("contains", ()) if (row := ledger.get(run)) is not None]
     if not any(row.state == "undone" for row in contained):
         return steps
@@ -137,13 +137,13 @@ def _without_undone_calls(
     own = {each.path: each for each in steps}
     found = dict(own)
     counting: set[str] = set()
-    """Paths of which the newest call that was not undone is known."""
+    """Paths whose newest call that was not undone is already found."""
     for row in sorted(contained, key=lambda row: row.seq, reverse=True):
         inner = manifests[row.run]
         for each in () if inner is None or row.run in with_another else inner.entries:
             if each.path in counting:
                 continue
-            # What all of them together left as it was is not among the run's own changes.
+            # Paths that all calls together left unchanged are not among the run's own changes.
             step = found.get(each.path, PathChange(each.path, each.after, each.after))
             if row.state == "undone" and _same(step.before, each.after):
                 found[each.path] = PathChange(each.path, each.before, step.after)
@@ -161,8 +161,8 @@ def _without_undone_calls(
 def _compare_paths(
     plan: ReversalPlan, have: dict[str, Entry | None], want: dict[str, Entry | None], workspace: Tree
 ) -> tuple[set[str], set[str]]:
-    """Fill the plan with what is to be done. The paths that are not what they should be, and those that are what they
-    are to become already."""
+    """Fill the plan with the changes to make. Returns the paths that are not in the expected state, and those that are
+    already in the wanted state."""
     conflicts: set[str] = set()
     settled: set[str] = set()
     for path in sorted(want, key=os.fsencode):
@@ -180,7 +180,7 @@ def _compare_paths(
 def _has_wrong_links(
     plan: ReversalPlan, path: str, now: Entry | None, want: dict[str, Entry | None], workspace: Tree
 ) -> bool:
-    """Whether a file that is as it should be is to be one with others and is not, or the other way round."""
+    """Whether a file has the wanted content but the wrong hard links."""
     if now is None or now.kind != "file":
         return False
 
@@ -195,8 +195,8 @@ def _has_wrong_links(
 
 
 def _paths_undone(area: Area, row: Row) -> set[str] | None:
-    """What the undo of a run really changed: some of it may have been so already. None where that is not known, or
-    where it was nothing: then all of it is to come back."""
+    """The paths that the undo of a run changed; some paths may have needed no change. None if that is unknown or there
+    were none: then a redo restores everything."""
     undo = Manifest.read(os.path.join(area.path, "kept", row.latest)) if row.latest != row.run else None
     return (undo and {each.path for each in undo.entries}) or None
 
@@ -206,7 +206,7 @@ def _same(one: Entry | None, other: Entry | None) -> bool:
 
 
 def _foreign_files_in_directories(plan: ReversalPlan, workspace: Tree) -> set[str]:
-    """What others have put into directories that are to become something else."""
+    """Files that others put into directories that will become something else."""
     leaving = {each.path for each in plan.entries if each.after is None or not each.after.is_directory}
     return {
         inner
@@ -219,7 +219,7 @@ def _foreign_files_in_directories(plan: ReversalPlan, workspace: Tree) -> set[st
 
 
 def _has_parent(path: str, want: dict[str, Entry | None], workspace: Tree) -> bool:
-    """Whether there is, or will be, a directory to put it into."""
+    """Whether the parent directory exists, or will exist."""
     above = os.path.dirname(path)
     if not above:
         return True
@@ -231,7 +231,7 @@ def _has_parent(path: str, want: dict[str, Entry | None], workspace: Tree) -> bo
 
 
 def _keep_used_directories(plan: ReversalPlan, workspace: Tree) -> None:
-    """A directory that is to go and holds what is not to go stays, and so do those above it."""
+    """Keep each directory that should be deleted but holds files that are not, and keep its parents."""
     leaving = {each.path for each in plan.entries if each.after is None}
     stays: set[str] = set()
     for each in plan.entries:
@@ -250,7 +250,7 @@ def _keep_used_directories(plan: ReversalPlan, workspace: Tree) -> None:
 def _last_changers(
     paths: Iterable[str], rows: Sequence[Row], area: Area, workspace: Tree, ledger: Ledger
 ) -> dict[str, str]:
-    """Who made each path what it is: the last run that left it so, else someone outside."""
+    """By path: the last run that left the path in its current state, or `outside`."""
     who = dict.fromkeys(paths, "outside")
     first = min(rows, key=lambda row: row.seq)
     mine = {row.run for row in rows}
@@ -271,7 +271,7 @@ def _altered_by(area: Area, run: str) -> dict[str, PathChange]:
 
 
 def _change_at_or_above(path: str, altered: dict[str, PathChange]) -> PathChange | None:
-    """What a run did to a path, or to a directory that led to it and does no more."""
+    """A run's change of a path, or of a directory above it that is no longer a directory."""
     each = altered.get(path)
     above = os.path.dirname(path)
     while each is None and above:
@@ -283,7 +283,8 @@ def _change_at_or_above(path: str, altered: dict[str, PathChange]) -> PathChange
 
 
 class ReversalSources:
-    """The `Sources` of a reversal: originals that can be moved back, and for the rest copies made from the store."""
+    """The `Sources` of a reversal: originals that can be moved back, and copies made from the blob store for the
+    rest."""
 
     def __init__(
         self,
@@ -308,18 +309,18 @@ class ReversalSources:
         self._make_renamable = make_renamable
         self._coming = {each.path: each.after for each in plan.entries if each.after is not None}
         self._order = sorted(self._coming)
-        """The same paths: what lies below one follows it."""
+        """The same paths, sorted, so that the content of a directory follows it."""
         self._leaving = {each.path for each in plan.entries if each.before is not None}
         self._found: dict[str, str] = {}
         self._joined: dict[Entry, str] = {}
-        """By what they are, inode and all: where files with several names were made."""
+        """By entry, including the inode: the place of a rebuilt file that has several names."""
         self._first: dict[tuple[str, ...], str] = {}
-        """Of names that are to be one file: where the first of them waits."""
+        """By group of hard links: the place of the first of them."""
         self.made: dict[str, int] = {}
         self.lost: list[str] = []
 
     def require(self, path: str) -> None:
-        """Find what is to come to a path before anything is moved; what is not kept any more is `lost`."""
+        """Find the new content of a path before anything is moved. If it is no longer kept, add the path to `lost`."""
         wanted = self._coming[path]
         if wanted.is_directory:
             return
@@ -340,7 +341,7 @@ class ReversalSources:
         place = self._found.get(each.path) or self._rebuilt(wanted)
         group = self._linked_names.get(each.path)
         if group is not None and self._are_apart(first := self._first.setdefault(group, place), place):
-            place = self._rebuilder.make(wanted, first)  # Each was kept for itself.
+            place = self._rebuilder.make(wanted, first)  # The kept copies are separate files.
         return self._make_renamable(place, each.path)
 
     def _are_apart(self, one: str, other: str) -> bool:
@@ -348,14 +349,16 @@ class ReversalSources:
         return first is not None and second is not None and first.st_ino != second.st_ino
 
     def _hard_link(self, path: str, wanted: Entry) -> str | None:
-        """Another name of a file that it was one with, where that is still in the workspace, as it was."""
+        """A new hard link to a file that was one file with this path, if that file is still unchanged in the
+        workspace."""
         for known in self._linked_names.get(path, ()):
             if known != path and known not in self._leaving and wanted.is_like(read_entry(self._workspace, known)):
                 return self._make_hard_link(known, path)
         return None
 
     def _rebuilt(self, wanted: Entry) -> str:
-        """Made anew; what was one file under several names is one again, as far as these names come back."""
+        """The place of a rebuilt file. Names that were one file become one file again, as far as these names come
+        back."""
         if wanted.kind != "file" or wanted.links < 2:
             return self._rebuilder.make(wanted)
         known = self._joined.get(wanted)
@@ -370,7 +373,7 @@ class ReversalSources:
             self._workspace.restore()
 
     def _original_directory(self, path: str, wanted: Entry) -> str | None:
-        """Where a directory lies with exactly what is to come below it."""
+        """The place of a kept directory that holds exactly the wanted content."""
         ours = self._images.ours
         expected: set[str] | None = None
         for run in self._candidates(path):
@@ -394,8 +397,8 @@ class ReversalSources:
         return None
 
     def _has_all_links(self, name: str, directory: str, status: os.stat_result) -> bool:
-        """Whether a file that is kept below a directory is one with all names elsewhere that it was one with: these may
-        have been deleted and made anew since."""
+        """Whether a kept file in a directory is still one file with all names outside of that directory that it was
+        linked to: these may have been deleted and made anew since."""
         for other in self._linked_names.get(name, ()):
             if other.startswith(f"{directory}/"):
                 continue
@@ -409,7 +412,7 @@ class ReversalSources:
         return True
 
     def _rebuilt_directory(self, path: str, wanted: Entry) -> str | None:
-        """A directory made anew with all that is to come below it, where all of that has to be made anew."""
+        """A rebuilt directory with all its content; None if some of the content can be moved back from an original."""
         beneath = self._beneath(path)
         for inner in beneath:
             entry = self._coming[inner]
@@ -422,6 +425,6 @@ class ReversalSources:
         return place
 
     def _beneath(self, path: str) -> list[str]:
-        """What is to come below a directory, each directory before what it holds."""
+        """The wanted paths below a directory, each directory before its content."""
         first = bisect_left(self._order, path + "/")
         return self._order[first : bisect_left(self._order, path + "0", first)]  # "0" follows "/".

@@ -1,5 +1,5 @@
-"""Undo, redo, apply and drop as tools: their runs are recorded like all others. No agent can name them; whoever holds
-the service calls them."""
+"""Undo, redo, apply and drop as tools, so that their runs are recorded like all others. Agents cannot call them by
+name; only the owner of the service can."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from haft.contracts import Answer, Changes, Effects, HaftError, ToolContext, Too
 Verb = Literal["undo", "redo", "apply", "drop"]
 
 _DESCRIPTIONS = {
-    "undo": "Take back what runs changed.",
-    "redo": "Bring back what was undone.",
-    "apply": "Commit what a run holds.",
-    "drop": "Throw away what a run holds.",
+    "undo": "Undo the changes of runs.",
+    "redo": "Redo changes that were undone.",
+    "apply": "Apply the held changes of a run.",
+    "drop": "Discard the held changes of a run.",
 }
 _SCHEMA = {
     "type": "object",
@@ -35,10 +35,10 @@ _SCHEMA = {
 
 
 class ChangesTool:
-    """One of the four."""
+    """One of the four tools."""
 
     def __init__(self, verb: Verb, transactions: Transactions, *, by_person: bool = True) -> None:
-        """`by_person`: whether a person asked for it, and no agent."""
+        """`by_person`: whether a person asked for it, not an agent."""
         self._by_person = by_person
         self._verb = verb
         self._transactions = transactions
@@ -113,8 +113,8 @@ class ChangesTool:
 
 
 def _changes_of_failed_apply(changes: Changes) -> Changes:
-    """What the run of a failed apply says of its own changes. The files are told by the run that held them; but a
-    commit that stopped half way will be finished, and so has changed the workspace."""
+    """The changes that the run of a failed apply reports. The run that held the files reports them. But an interrupted
+    commit will be finished later, so this run has changed the workspace."""
     if changes.state == "committed":
         return replace(changes, files=())
     return Changes(conflicts=changes.conflicts)

@@ -1,8 +1,8 @@
-"""Transactions: what a call does to its workspace, taken in, looked at, and then committed, held or dropped.
+"""Transactions: the changes of one call, found by an engine, then committed, held or discarded.
 
     begin ─► the call ─► finish: what changed? ─► commit | hold | discard
 
-The workspace changes only under its lock, which all processes take in turns, and only by the steps of `commit`.
+The workspace changes only under its lock, which all processes take in turn, and only by the steps of `commit`.
 """
 
 from __future__ import annotations
@@ -60,16 +60,17 @@ EndAction = Literal["commit", "hold", "discard"]
 _SHORTEST, _LONGEST = 0.001, 0.1
 UNSYNCED: Final = ".unsynced"
 CONTAINED: Final = "contained"
-"""Where in the directory of a run the change sets of the calls lie that it made in its own layer."""
+"""The directory inside a run's directory that holds the change sets of nested calls in its layer."""
 _SMALL: Final = 64_000
 _MOST_LINKED: Final = 100_000_000
 _MANY: Final = 100
-"""So many new files of so many bytes are kept as they are after a call: a later look at the diff needs them."""
+"""After a call, up to this many new files of at most `_SMALL` bytes are kept in the blob store, so that the diff can be
+shown later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose change set it is."""
+    """The run that a change set belongs to, and who called it."""
 
     run: str
     who: str
@@ -82,14 +83,14 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class TransactionResult:
-    """How a transaction ended."""
+    """How a transaction ended: its changes, and an error if they were not committed as wanted."""
 
     changes: Changes
     error: HaftError | None = None
 
 
 class Transactions:
-    """The change sets of one workspace, as one host makes them."""
+    """The change sets that one host makes in one workspace."""
 
     def __init__(
         self,
@@ -104,14 +105,16 @@ class Transactions:
         lease: Lease | None = None,
         synced: bool = False,
     ) -> None:
-        """`home` is the directory for all workspaces in the state home. Who has lost `lease` gets no lock. With
-        `synced`, a commit is over when it survives power loss; else it does so a moment later."""
+        """`home` is the directory for all workspaces in the state home. A host that has lost its `lease` gets no
+        lock. With `synced`, a commit returns only when it survives a power failure; otherwise the sync follows
+        shortly after."""
         self._lease = lease
         self._synced = synced
         self._unsynced: list[str] = []
         self._storage_arguments = (home, stores, blobs)
         self.recover_commits: Callable[[Transactions], None] = lambda _left: None
-        """Sees to commits that were left half done. Called under the lock, with whoever's they are."""
+        """Finishes or reverts unfinished commits. Called under the lock, with the transactions of the host that left
+        them."""
         self.workspace = workspace
         self.blobs = Blobs(blobs)
         self.ledger = stores.connect(lease).ledger
@@ -123,13 +126,13 @@ class Transactions:
         self._background: ThreadPoolExecutor | None = None
         self._state_lock = threading.Lock()
         self.on_commit: Callable[[], None] = lambda: None
-        """Called after every commit, by whoever committed: it must not take long."""
+        """Called after every commit, in the committing thread: it must be quick."""
         self._mounts: list[str] = []
-        """Where in the workspace other filesystems are mounted, as it was when the lock was taken."""
+        """Mount points inside the workspace, read when the lock was taken."""
         self._copied: dict[tuple[str, int], str] = {}
-        """By staging and inode: where files were copied to. What waits under several names comes in as one file."""
+        """By staging directory and inode: the copy of a file. A file with several names stays one file."""
         self._uncleared: set[str] = set()
-        """Runs of which something of ours could not be taken out of the workspace yet."""
+        """Runs whose staging directories in the workspace could not be removed yet."""
 
     @property
     def area(self) -> Area:
@@ -142,20 +145,20 @@ class Transactions:
 
     @property
     def live(self) -> str:
-        """Where this host's transactions lie."""
+        """The directory of this host's transactions."""
         return os.path.join(self.area.live, self._host)
 
     @property
     def live_in_area(self) -> str:
-        """The same, below the area."""
+        """The same directory, relative to the area."""
         return f"live/{self._host}"
 
     def tree(self) -> Tree:
-        """The workspace, to be looked at even where its modes forbid it."""
+        """The workspace as a `Tree` that can read directories even if their modes forbid it."""
         return Tree(self.workspace, forced=True, notes=WidenedModes(self.live))
 
     def close(self) -> None:
-        """Finish what is swept up behind the scenes."""
+        """Finish the background work, then close."""
         if self._background is not None:
             self._background.shutdown(wait=True)
             self._background = None
@@ -170,7 +173,7 @@ class Transactions:
         self.ledger.close()
 
     def _has_unrestored_modes(self) -> bool:
-        """Whether a mode could not be given back while the disk failed. Only to be asked when no call runs any more."""
+        """Whether a disk failure left a widened mode in place. Call it only when no call runs."""
         with contextlib.suppress(OSError):
             return any(name.endswith(NOTE_SUFFIX) for name in os.listdir(self.live))
         return False
@@ -186,7 +189,7 @@ class Transactions:
 
     @contextlib.contextmanager
     def locked(self, stopped: Callable[[], bool] = lambda: False) -> Iterator[None]:
-        """Alone with the workspace, among all who ask."""
+        """Hold the workspace lock, which excludes all other processes."""
         descriptor = self.take_lock(stopped)
         try:
             yield
@@ -194,7 +197,8 @@ class Transactions:
             os.close(descriptor)
 
     def take_lock(self, stopped: Callable[[], bool] = lambda: False) -> int:
-        """The lock, as a descriptor: closing it lets go. Within a call whose caller has it, that is the caller's."""
+        """Take the lock and return its descriptor; closing the descriptor releases the lock. Inside a nested call this
+        is a duplicate of the caller's lock."""
         if (shared := shared_lock()) is not None:
             self._recover_left_commits()
             return shared
@@ -205,7 +209,7 @@ class Transactions:
                 try:
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     if self._lease is not None:
-                        self._lease.check()  # With the lock in hand: who takes over needs it too.
+                        self._lease.check()  # Checked under the lock: a host that takes over needs the lock too.
                     self._mounts = [os.path.relpath(path, self.workspace) for path in mounts_inside(self.workspace)]
                     self._recover_left_commits()
                     return descriptor
@@ -219,12 +223,12 @@ class Transactions:
             raise
 
     def _recover_left_commits(self) -> None:
-        """Nobody builds upon half of a commit. Whoever has the lock is the only one who commits: what others seem to be
-        committing was left, by a host that was killed or by one that found the disk full."""
+        """Recover unfinished commits before anyone changes the workspace again. Only the lock's holder commits, so
+        every other journal was left by a host that was killed or that found the disk full."""
         with contextlib.suppress(OSError):
             self._uncleared = {run for run in self._uncleared if not self.clear_staging(run)}
         for host in self._hosts_with_journals():
-            with contextlib.suppress(OSError, StorageFailed):  # Who recovers that host will say.
+            with contextlib.suppress(OSError, StorageFailed):  # The recovery of that host reports it.
                 if host == self._host:
                     self.recover_commits(self)
                     continue
@@ -238,7 +242,7 @@ class Transactions:
                     dead.close()
 
     def _hosts_with_journals(self) -> list[str]:
-        """The hosts that have a journal where commits are under way."""
+        """The hosts that have a journal in their `live` directory."""
         found = []
         with os.scandir(self.area.live) as hosts:
             for host in hosts:
@@ -252,10 +256,10 @@ class Transactions:
         return found
 
     def has_journal(self, run: str) -> bool:
-        """Whether a change set of this host has not come to its end, and waits to be mended."""
+        """Whether a change set of this host is unfinished and waits for recovery."""
         return has_journal(os.path.join(self.live, run))
 
-    # How change sets end.
+    # Ending change sets.
 
     def end_change_set(
         self,
@@ -271,8 +275,8 @@ class Transactions:
         error: HaftError | None = None,
         stopped: Callable[[], bool] = lambda: False,
     ) -> TransactionResult:
-        """End a change set whose new things wait in `upper`, a place below the area. Call it under the lock. With an
-        `error` it is held, whatever else may be said of it. `judged_paths` are paths that were judged already."""
+        """Commit or hold a change set whose new files wait in `upper`, a place below the area. Call it under the lock.
+        With an `error` the change set is held in any case. `judged_paths` were already judged by the guard."""
         if not manifest.entries:
             return TransactionResult(manifest.changes("none"))
         is_accepted = len(granted_paths) > 1 or bool(judged_paths)
@@ -301,8 +305,7 @@ class Transactions:
         return TransactionResult(manifest.changes("committed"))
 
     def commit_part(self, owner: Owner, manifest: Manifest, upper: str, *, accepted: bool) -> HaftError | None:
-        """Commit what a call has changed so far, before it makes another one. Where that cannot be, it lies where it
-        lay."""
+        """Commit the changes that a call has made so far, before a nested call. On an error, nothing moves."""
         notes = {**manifest.notes, "owner": owner.to_json(), "verb": "call", "accepted": accepted}
         manifest = replace(manifest, notes=notes)
         try:
@@ -325,8 +328,8 @@ class Transactions:
         against: tuple[ConflictingPath, ...] = (),
         error: HaftError | None = None,
     ) -> TransactionResult:
-        """Hold a change set, and say what became of it also where the disk fails: what lies there decides, since that
-        is all that whoever takes the lock next will find."""
+        """Hold a change set. If the disk fails, report what is on the disk: the next holder of the lock acts on
+        that."""
         try:
             self.hold(owner, manifest, upper, reason)
         except (OSError, StorageFailed) as failure:
@@ -334,14 +337,14 @@ class Transactions:
         return TransactionResult(manifest.changes("held", against, reason), error)
 
     def disk_failure(self, manifest: Manifest, failure: Exception) -> TransactionResult:
-        """What is true of a change set of which nothing is in the workspace, when the disk failed before its end."""
+        """The result for a change set that is not in the workspace, when the disk failed before its end."""
         if self._is_journalled(manifest.run):
             error = ToolFailed(
-                f"its changes are held, and not in the workspace: the disk failed ({failure})",
+                f"its changes are held, and not in the workspace, because the disk failed ({failure})",
                 hint=f"{_AGAIN}: `haft changes apply RUN`, `haft changes drop RUN`",
             )
             return TransactionResult(manifest.changes("held", reason=error.message), error)
-        error = ToolFailed(f"its changes could not be kept, and are not in the workspace: the disk failed ({failure})")
+        error = ToolFailed(f"its changes are lost, and not in the workspace, because the disk failed ({failure})")
         return TransactionResult(manifest.changes("discarded", reason=error.message), error)
 
     def _is_journalled(self, run: str) -> bool:
@@ -358,7 +361,7 @@ class Transactions:
         granted_paths: Sequence[str],
         judged_paths: Collection[str] = (),
     ) -> HaftError | None:
-        """Why a change set may not be committed unasked."""
+        """The reason why a change set may not be committed without a person: a conflict, a limit or the guard."""
         if conflicts:
             return conflict_error(conflicts, "someone else changed it while the call ran")
         most = self.limits.max_changed_files
@@ -373,12 +376,12 @@ class Transactions:
         granted_paths: Sequence[str],
         judged_paths: Collection[str] = (),
     ) -> HaftError | None:
-        """What of these would run later on the host; new things wait in `upper`, or are in the workspace."""
+        """The guard's error about these changes. New files wait in `upper`, or are in the workspace if it is None."""
         with Tree(self.area.path, forced=True) as ours, Tree(self.workspace) as workspace:
 
             def read(each: PathChange, side: str) -> Any:
                 if upper is None and side == "before":
-                    return self._blob(each)  # The workspace has what came after.
+                    return self._blob(each)  # The workspace holds the new content.
                 waits = upper is not None and side == "after"
                 tree, path = (ours, f"{upper}/{each.path}") if waits else (workspace, each.path)
                 try:
@@ -391,8 +394,7 @@ class Transactions:
     def objection_within(
         self, manifest: Manifest, view: Tree, new: Tree, granted_paths: Sequence[str], judged_paths: Collection[str]
     ) -> HaftError | None:
-        """The same for a change set that is to become part of another call's: it lies in `new`, and that call sees
-        `view`."""
+        """The same for a change set that becomes part of its caller's: it lies in `new`, and the caller sees `view`."""
         most = self.limits.max_changed_files
         if most and len(manifest.entries) > most:
             return LimitExceeded("max_changed_files", most, f"it changed {len(manifest.entries):_} files")
@@ -412,7 +414,7 @@ class Transactions:
         return self.blobs.open(before.content)
 
     def who_changed(self, path: str, manifest: Manifest) -> str:
-        """The last run that committed a change of it since this one began, else someone outside."""
+        """The last run that committed a change of this path since this change set began, or `outside`."""
         began = manifest.notes.get("began", 0.0)
         for row in last_changes(self.ledger, self.workspace, [path], 0):
             if row.at < began:
@@ -423,11 +425,11 @@ class Transactions:
         return "outside"
 
     def commit(self, run: str, manifest: Manifest, sources: Sources, mirror: str | None = None) -> Manifest:
-        """Take the steps. The directory of the run is made for it, and stays under `live` until `finish`. What is
-        displaced goes there, or with `mirror` to a tree in which it lies as it did in the workspace."""
+        """Commit a change set. The run's directory is created, and stays under `live` until `finish`. Replaced files go
+        there, or, with `mirror`, to a tree with the same paths as the workspace."""
         try:
             return self._commit(run, manifest, sources, mirror)
-        except OSError as error:  # Before the first step: nothing was touched.
+        except OSError as error:  # Before the first step: nothing changed.
             if not self.clear_staging(run):
                 self._uncleared.add(run)
             raise CommitRefused(manifest.entries[0].path, error.strerror or str(error)) from error
@@ -455,7 +457,7 @@ class Transactions:
         return commit(self.area, directory, manifest, steps, sources.made)
 
     def _make_below(self, place: str, path: str) -> None:
-        """Directories below the area, one name at a time: a path may be longer than one call can name."""
+        """Make directories below the area, one name at a time: a path may be too long for one system call."""
         with Tree(self.area.path, forced=True) as ours:
             for word in path.split("/") if path else ():
                 place = f"{place}/{word}"
@@ -464,10 +466,10 @@ class Transactions:
                     os.mkdir(name, 0o700, dir_fd=where)
 
     def finish(self, manifest: Manifest) -> None:
-        """The line in the list, and the end mark. In this order: after a crash what still lies under `live` is done
-        again, and the list knows it already."""
+        """Add a committed change set to the ledger, then move its directory to `kept`. In this order: after a crash,
+        whatever is still under `live` is finished again, and the ledger already has its row."""
         run = manifest.run
-        with contextlib.suppress(OSError, StorageFailed):  # Whoever takes the lock next finds it, and does it again.
+        with contextlib.suppress(OSError, StorageFailed):  # The next holder of the lock does it again.
             self.add_to_ledger(manifest)
             os.rename(os.path.join(self.live, run), os.path.join(self.area.kept, run))
         if self._synced:
@@ -479,8 +481,8 @@ class Transactions:
         self.on_commit()
 
     def add_to_ledger(self, manifest: Manifest) -> None:
-        """Put a change set that is committed into the list, if it is not there; before it those of the calls that its
-        own made, which it contains."""
+        """Add a committed change set to the ledger, unless it is there already; first those of the nested calls that it
+        contains."""
         for contained in manifest.notes.get("contains", ()):
             self._add_contained(manifest.run, contained)
         owner = manifest.notes["owner"]
@@ -507,13 +509,14 @@ class Transactions:
             self.add_to_ledger(found)
 
     def record_discarded(self, manifest: Manifest) -> None:
-        """Say of a change set that was part of another one that it was thrown away with it."""
+        """Record that a change set was discarded together with the one that contained it."""
         row = self.held_row(manifest, None)
         with contextlib.suppress(StorageFailed):
             self.ledger.put(replace(row, state="discarded", kept=False))
 
     def _states(self, verb: Verb, run: str) -> list[tuple[str, ChangesState]]:
-        """What a run becomes by being undone or redone; with an undo that is undone, what it had undone."""
+        """The new states of runs when a run is undone or redone. When an undo is undone, the runs it had undone change
+        too."""
         become: ChangesState = "undone" if verb == "undo" else "committed"
         other = self.ledger.get(run)
         if other is None or other.verb == "call":
@@ -522,7 +525,7 @@ class Transactions:
         return [(run, become), *((each, again) for each in other.reverses)]
 
     def _note_unsynced(self, run: str) -> None:
-        """Until it is on the disk, a commit could be lost with the power: recovery has to look at it then."""
+        """Note that a commit is not synced yet: after a power failure, recovery must check it."""
         place = os.path.join(self.live, f"{run}{UNSYNCED}")
         with open(place, "w") as file:
             file.write(boot_id())
@@ -530,7 +533,7 @@ class Transactions:
             self._unsynced.append(place)
 
     def _sync(self) -> None:
-        """A commit that is under way while an earlier one is synced keeps its note: its own turn comes."""
+        """Sync the finished commits. A commit that is still running keeps its note and is synced later."""
         with self._state_lock:
             under_way = [place for place in self._unsynced if os.path.isdir(place.removesuffix(UNSYNCED))]
             over = [place for place in self._unsynced if place not in under_way]
@@ -542,7 +545,7 @@ class Transactions:
                     os.unlink(place)
 
     def hold(self, owner: Owner, manifest: Manifest, upper: str, reason: str | None) -> None:
-        """Keep a change set until someone settles it, with its new things under `upper`."""
+        """Hold a change set until someone applies or drops it. Its new files are under `upper`."""
         run = owner.run
         full = os.path.join(self.live, run)
         os.makedirs(full, mode=0o700, exist_ok=True)
@@ -566,7 +569,7 @@ class Transactions:
     # Places.
 
     def _mount_of(self, path: str) -> str:
-        """The mount inside of the workspace that a path lies on, if it does."""
+        """The mount point inside the workspace that holds a path; empty if there is none."""
         for mount in self._mounts:
             if path == mount or path.startswith(mount + "/"):
                 return mount
@@ -577,8 +580,8 @@ class Transactions:
         return f"{mount}/{name}" if mount else name
 
     def clear_staging(self, run: str) -> bool:
-        """Those of a commit that was called off before its first step: only copies are in them. Whether all are
-        gone."""
+        """Remove the staging directories of a commit that stopped before its first step: they hold only copies. Returns
+        whether all are gone."""
         is_clear = True
         with self.tree() as workspace:
             for mount in ("", *self._mounts):
@@ -589,7 +592,8 @@ class Transactions:
         return is_clear
 
     def clear_displaced(self, run: str) -> None:
-        """Where a commit displaces things to: empty once it was taken back. What could not be put back is saved."""
+        """Remove the directory for replaced files, which is empty after a reverted commit. Files that could not be put
+        back are moved to `saved`."""
         out = os.path.join(self.live, run, OUT)
         with contextlib.suppress(OSError):
             os.rmdir(out)
@@ -603,7 +607,7 @@ class Transactions:
             os.mkdir(name, 0o700, dir_fd=where)
 
     def make_renamable(self, run: str, place: str, path: str) -> str:
-        """Where something below the area can be renamed from into `path`: there, or where it is copied to."""
+        """The place from which a file below the area can be renamed to `path`: its own place, or that of a copy."""
         if self.area.can_move and not self._mount_of(path):
             return place
         staging = self._staging_for(path, f".haft-{run[2:]}")
@@ -622,8 +626,8 @@ class Transactions:
         return f"{INSIDE}{put}"
 
     def make_hard_link(self, run: str, known: str, path: str) -> str | None:
-        """Another name of a file in the workspace, where it can be renamed from into `path`; None where there can be
-        none: on another filesystem, or of a file that is not ours."""
+        """Make another name of a workspace file, at a place from which it can be renamed to `path`. None if that is
+        impossible: on another filesystem, or for a file of another user."""
         mount = self._mount_of(path)
         if self._mount_of(known) != mount:
             return None
@@ -643,10 +647,10 @@ class Transactions:
         except PermissionError:
             return None
 
-    # Behind the scenes.
+    # Background work.
 
     def run_later(self, work: Callable[[], None]) -> None:
-        """Do something when nobody waits for it."""
+        """Run `work` in the background thread."""
         with self._state_lock:
             if self._background is None:
                 self._background = ThreadPoolExecutor(1, "haft-background")
@@ -655,17 +659,18 @@ class Transactions:
             background.submit(_quietly, work)
 
     def detach_and_remove(self, path: str) -> None:
-        """Take something out of its place at once, and remove it later."""
+        """Move a file or directory away at once, and remove it in the background."""
         rubbish = os.path.join(self.live, f"{os.urandom(8).hex()}.layer")
         os.rename(path, rubbish)
         self.remove_later(rubbish)
 
     def remove_later(self, path: str) -> None:
-        """Remove something of ours, later."""
+        """Remove a file or directory of haft in the background."""
         self.run_later(lambda: remove(path))
 
     def _keep_linked(self, manifest: Manifest) -> None:
-        """What was displaced and has other names still can be changed through these: its content is kept apart."""
+        """Store the content of replaced files that still have other names: a write through another name would change
+        them."""
         linked = [
             each
             for each in manifest.entries
@@ -690,7 +695,7 @@ class Transactions:
                         os.close(descriptor)
 
     def _keep_small(self, manifest: Manifest) -> None:
-        """So that the diff can still be seen when the files have changed again."""
+        """Store small new files, so that the diff can be shown after they change again."""
         small = [
             each
             for each in manifest.entries
@@ -709,12 +714,12 @@ class Transactions:
 Guard = Callable[
     [Sequence[PathChange], Callable[[PathChange, str], Any], Sequence[str], Collection[str]], "HaftError | None"
 ]
-"""Whether a change set touches what would run later on the host: the error that says so. The last are paths of which
-nothing is said."""
+"""Returns an error if a change set touches files that could run code later on the host. Arguments: the changes, a
+reader of contents, granted paths, and paths that were already judged."""
 
 
 class LayerSources:
-    """The `Sources` of a change set whose new things lie in a tree just as they will lie in the workspace."""
+    """The `Sources` of a change set whose new files lie in a tree at the same paths as in the workspace."""
 
     def __init__(self, upper: str, transactions: Transactions, run: str) -> None:
         self.made: dict[str, int] = {}
@@ -729,20 +734,21 @@ class LayerSources:
         return True
 
 
-_AGAIN: Final = "it can be settled once the disk works again"
+_AGAIN: Final = "once the disk works again"
 
 
 def unfinished_result(manifest: Manifest, left: CommitUnfinished) -> TransactionResult:
-    """What is said of a commit that the disk stopped. It will hold: the next one who takes the lock sees to it."""
+    """The result of a commit that a disk failure interrupted. It will become true: the next holder of the lock finishes
+    or reverts the commit."""
     where = f"the disk failed in the middle of the commit ({shown(left.path)}: {left.why})"
     if left.becomes == "committed":
         error = ToolFailed(
             f"{where}: some of its changes may not be in the workspace yet",
-            hint="the commit is finished by the next call or `haft` command once the disk works again",
+            hint="once the disk works again, the next call or `haft` command finishes the commit",
         )
     else:
         error = ToolFailed(
-            f"{where}: its changes were taken back and are held",
+            f"{where}: its changes were reverted and are held",
             hint=f"{_AGAIN}: `haft changes apply RUN`, `haft changes drop RUN`",
         )
     state: ChangesState = "committed" if left.becomes == "committed" else "held"
@@ -750,20 +756,20 @@ def unfinished_result(manifest: Manifest, left: CommitUnfinished) -> Transaction
 
 
 def conflict_error(paths: Sequence[str], why: str, *, hint: str | None = None) -> Conflict:
-    """The error of a change set that was not taken in."""
+    """The error for a change set that was not committed because of a conflict."""
     named = ", ".join(f"`{shown(path)}`" for path in paths[:3]) + (
         f" and {len(paths) - 3} more" if len(paths) > 3 else ""
     )
     return Conflict(
-        f"its changes were not taken in: {named}: {why}",
+        f"its changes were not applied: {named}: {why}",
         hint=hint
-        or "nothing is lost: `haft diff RUN` shows them, `haft changes apply RUN` takes them in, "
-        "`haft changes drop RUN` throws them away",
+        or "nothing is lost: `haft diff RUN` shows them, `haft changes apply RUN` applies them, "
+        "`haft changes drop RUN` discards them",
     )
 
 
 def boot_id() -> str:
-    """Which run of the machine this is: the power has not failed within one."""
+    """The id of the current boot: if it is the same, the power has not failed in between."""
     with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
         return file.read().strip()
     return ""

@@ -1,4 +1,4 @@
-"""Work that is waited for to its end, whoever is cancelled meanwhile: in threads, and in the event loop."""
+"""Waiting for work to its end even if the waiting task is cancelled: in threads, and in the event loop."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ Result = TypeVar("Result")
 
 
 async def run_uncancellable(work: Callable[[], Result], cancelled: Callable[[], None] = lambda: None) -> Result:
-    """What `work` gives, done in a thread. A cancellation does not call it off: `cancelled` hears of it at once, and
-    whoever waits hears of it by asking its task."""
+    """Run `work` in a thread and return its result. A cancellation does not stop it: `cancelled` is called at once, and
+    the caller sees the cancellation by asking its task."""
     return await await_uncancellable(asyncio.to_thread(work), cancelled)
 
 
 async def await_uncancellable(
     work: Coroutine[Any, Any, Result], cancelled: Callable[[], None] = lambda: None
 ) -> Result:
-    """The same for what the event loop does."""
+    """The same for a coroutine."""
     doing = asyncio.ensure_future(work)
     while not doing.done():
         try:

@@ -75,7 +75,7 @@ def test_drop_throws_away(haft):
     assert "were thrown away" in haft("undo", run).err
     assert "they are thrown away" in haft("changes", "apply", run).err
     gone = haft("diff", run)
-    assert gone.code == 1 and "it was thrown away" in gone.err
+    assert gone.code == 1 and "they were discarded" in gone.err
 
 
 def test_apply_overwrites_nothing_that_changed_since_until_it_was_looked_at(haft):

@@ -155,9 +155,9 @@ def test_an_undo_is_undone_by_its_own_name_and_not_redone(haft):
     undo = haft("undo", "--json").json["undo"]
     said = haft("redo", undo)
     assert said.code == 2 and f"`haft undo {short(undo)}` takes it back" in said.err
-    assert "is undone already" in haft("undo", run).err
+    assert "is already undone" in haft("undo", run).err
     assert haft("undo", undo).code == 0 and " done " in haft("log", "--tool", "shell").out
-    assert "takes the run that was undone" in haft("redo", shell(haft, "echo 2 > y")).err
+    assert "needs a run that was undone" in haft("redo", shell(haft, "echo 2 > y")).err
 
 
 def test_log_and_show_tell_what_became_of_a_run(haft):

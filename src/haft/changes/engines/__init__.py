@@ -1,5 +1,5 @@
-"""The engines: how the changes of one call are taken in. All end in the same list of paths, before and after. Each is
-loaded with the first call that it covers."""
+"""The engines: how haft finds out which files one call changed. Each engine produces a list of paths with their states
+before and after. Each is imported at the first call that uses it."""
 
 from typing import TYPE_CHECKING
 

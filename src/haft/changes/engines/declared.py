@@ -1,7 +1,8 @@
-"""The declared engine: tools that write through the workspace they are handed, file by file.
+"""The declared engine, for tools that write through the workspace object they are given, file by file.
 
-What they write waits beside the workspace until the call is over, and is then committed like everything else. Until
-then only the tool itself sees it."""
+Their writes wait beside the workspace until the call ends, and are then committed like other changes. Until then only
+the tool itself sees them.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ NOT_ALL: Final = "it runs in this process, and may have changed other files by i
 
 
 class DeclaredTransaction(TransactionDefaults):
-    """The `Workspace` of one call that changes files through it."""
+    """The transaction of one call, and the `Workspace` that its tool writes through."""
 
     layer = None
     lock = None
@@ -42,8 +43,8 @@ class DeclaredTransaction(TransactionDefaults):
         complete: bool,
         scope: Scope | None = None,
     ) -> None:
-        """`complete` says that the tool has no other way to change anything. `scope` is that of the call which makes
-        this one, where that works above a layer: `workspace` is what it sees."""
+        """`complete` says that the tool cannot change files in another way. `scope` is the scope of the calling call,
+        if that call works above a layer; `workspace` is then the caller's view."""
         self.scope = scope
         self._base = transactions.workspace if scope is None else scope.path
         self._transactions = transactions
@@ -58,7 +59,7 @@ class DeclaredTransaction(TransactionDefaults):
         self._began = time.time()
         self._root = identity(transactions.workspace)
 
-    # As workspace.
+    # The `Workspace` interface.
 
     @property
     def root(self) -> str:
@@ -86,14 +87,14 @@ class DeclaredTransaction(TransactionDefaults):
         return self._inner.prepare(path, expect=expect)
 
     def replace(self, path: str, content: bytes, *, expect: Any = None) -> WrittenFile:
-        """Write a whole file, when the call is over; it is checked now whether that could be done."""
+        """Write a whole file when the call ends. Whether that is possible is checked now."""
         with self._lock:
             return self._stage(path, content, expect)
 
     def _stage(self, path: str, content: bytes, expect: Any) -> WrittenFile:
         prepared = self._inner.prepare(path, expect=expect)
         if self.scope is not None and expect is not None:
-            # The check opened it for writing, and so had it copied into the caller's layer: only its last time is new.
+            # The check opened the file for writing, which copied it into the caller's layer: only its ctime is new.
             now = self._inner.identity(path)
             expect = now if now is not None and now[:-1] == expect[:-1] else expect
         where = prepared.path
@@ -134,7 +135,7 @@ class DeclaredTransaction(TransactionDefaults):
             os.makedirs(os.path.join(self._place, "upper"), mode=0o700)
         return os.path.join(self._place, "upper")
 
-    # As transaction.
+    # The `Transaction` interface.
 
     @property
     def workspace(self) -> Workspace:
@@ -144,8 +145,7 @@ class DeclaredTransaction(TransactionDefaults):
         return not self._written
 
     def pause(self, granted_paths: Sequence[str]) -> HaftError | None:
-        """The call makes another one: what it has written so far becomes a part, which that one sees. Why that cannot
-        be, if it cannot; what was written then waits as before."""
+        """Make the writes so far a part, so that a nested call sees them. On an error, they wait as before."""
         with self._lock:
             if not self._written or self._place is None:
                 return None
@@ -174,10 +174,10 @@ class DeclaredTransaction(TransactionDefaults):
         self._expected.clear()
 
     def resume(self) -> None:
-        """The other one is over."""
+        """Nothing to do after a nested call."""
 
     def _moved(self) -> list[str]:
-        """What is not any more what it was when it was written."""
+        """The paths that changed since the tool wrote them."""
         return [path for path, seen in self._expected.items() if self._inner.identity(path) != seen]
 
     def _manifest(self) -> Manifest:
@@ -198,7 +198,7 @@ class DeclaredTransaction(TransactionDefaults):
         doubt: str | None = None,
         is_layer_open: Callable[[], bool] = lambda: False,
     ) -> TransactionResult:
-        """Commit what was written, or not."""
+        """Commit, hold or discard the writes."""
         settled = self._ended(action, granted_paths, why, stopped)
         return replace(settled, changes=self.parts.with_parts(settled.changes))
 
@@ -220,7 +220,7 @@ class DeclaredTransaction(TransactionDefaults):
             with transactions.locked(stopped):
                 if identity(transactions.workspace) != self._root:
                     error = Conflict(
-                        "the workspace was replaced by another one while the call ran; nothing was written"
+                        "the workspace directory was replaced by another one while the call ran; nothing was written"
                     )
                     return TransactionResult(manifest.changes("discarded", reason=error.message), error)
                 moved = self._moved()
@@ -242,7 +242,7 @@ class DeclaredTransaction(TransactionDefaults):
 
 
 def _umask() -> int:
-    """Without setting it, which other threads would see."""
+    """The umask, read without setting it: other threads would see a change."""
     try:
         with open("/proc/self/status", "rb") as file:
             for line in file:

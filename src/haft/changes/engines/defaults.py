@@ -1,4 +1,4 @@
-"""What is common to transactions of calls that are over when they end."""
+"""Defaults for transactions of calls that leave no process behind."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 
 
 class TransactionDefaults:
-    """A transaction of a call of which no process is left."""
+    """A transaction of a call whose processes have all ended."""
 
     covers_others = False
-    """Whether what others did to the workspace meanwhile is among its changes."""
+    """Whether changes that others made to the workspace meanwhile are counted as the call's."""
 
     @contextlib.asynccontextmanager
     async def at_rest(self) -> AsyncIterator[str | None]:
-        """While nothing of the call moves: why its changes may not be all there are. It ends within."""
+        """No process of the call is left, so there is nothing to stop and no reason for doubt."""
         yield None

@@ -1,8 +1,8 @@
-"""Reading a layer: from what an overlay took in to the change set of the call.
+"""Reading an overlay layer: turns the content of the layer into the change set of the call.
 
-The layer holds what changed and nothing of what was: that is looked up below, where someone else may have been at work
-since. So the moment at which the call began is kept as a stamp, in the clock of the filesystem itself: what has changed
-below at or after it was not what the call saw, and is a conflict.
+The layer holds the new files, not the old ones. The old files are read from the workspace below, which someone else may
+have changed since. So haft notes when the call began, by the clock of the filesystem. A file below that changed at or
+after this time is not the file that the call saw: a conflict.
 """
 
 from __future__ import annotations
@@ -25,32 +25,33 @@ from haft.values import dataclass, field
 
 LARGE: Final = 1_000_000
 DEEPEST: Final = 400
-"""Directories within directories: beyond this no program could name what lies there."""
+"""The deepest nesting of directories: no program can name a path beyond it."""
 
 
 def mark_prefix() -> str:
-    """How the marks of our own overlays begin. A call can set others as it likes, and they mean nothing."""
+    """The prefix of the attributes that our overlays set as marks. A call may set other attributes, which mean
+    nothing."""
     return "trusted.overlay." if os.geteuid() == 0 else "user.overlay."
 
 
 class TooDeep(Exception):
-    """The call made directories within directories beyond all reason."""
+    """The call made directories nested deeper than `DEEPEST`."""
 
 
 @dataclass(slots=True)
 class LayerContents:
-    """What a layer tells."""
+    """The changes found in a layer."""
 
     entries: list[PathChange] = field(default_factory=list)
     conflicts: list[str] = field(default_factory=list)
-    """Paths that are not any more what the call saw."""
+    """Paths that differ from what the call saw."""
     split_links: list[str] = field(default_factory=list)
-    """Files that had other names too, and now have a content of their own."""
+    """Files that had several names (hard links) and now have a copy of their own."""
 
 
 def take_stamp(directory: str) -> int:
-    """The time by the clock of the filesystem on which a directory lies: later than every change before, and not later
-    than any change after. That clock ticks slowly in some kernels; it is waited for."""
+    """The current time by the clock of the filesystem of a directory: later than every earlier change, and not later
+    than any later change. In some kernels this clock ticks slowly; this function waits for a tick."""
     first = os.stat(directory).st_ctime_ns
     while True:
         os.chmod(directory, 0o700)
@@ -61,8 +62,8 @@ def take_stamp(directory: str) -> int:
 
 
 def read_large(upper: Tree, most: int, stopped: Callable[[], bool]) -> dict[int, str]:
-    """The digests of the large files of a layer, by inode, read while nobody waits. Of those that hold more than `most`
-    bytes together, holes included, the rest is not read: what a call can make in a moment could be read for days."""
+    """The digests of a layer's large files, by inode, computed before the lock is taken. Files beyond `most` bytes in
+    total, holes included, are not read: a call can make files in a moment that take days to read."""
     known: dict[int, str] = {}
     left = most or None
     for path, status in upper.walk(""):
@@ -78,7 +79,7 @@ def read_large(upper: Tree, most: int, stopped: Callable[[], bool]) -> dict[int,
 
 
 class LayerReader:
-    """One reading of one layer."""
+    """Reads one layer once."""
 
     def __init__(
         self,
@@ -90,8 +91,8 @@ class LayerReader:
         known: Mapping[int, str] | None = None,
         stopped: Callable[[], bool] | None = None,
     ) -> None:
-        """Without `digests`, files are told of and not read. `known` are those of new files that were read before, by
-        inode."""
+        """Without `digests`, files are listed but not read. `known` maps inodes of new files to digests computed
+        before."""
         self._digests = digests
         self._known = known or {}
         self._stopped = stopped
@@ -102,13 +103,13 @@ class LayerReader:
         self._prefix = mark_prefix()
         self._moved_in: list[tuple[str, bytes]] = []
         self._origins: dict[str, str] = {}
-        """Directories of the layer that were renamed, and from where."""
+        """Renamed directories of the layer: where each came from."""
         self._changed: dict[int, int] = {}
-        """When files below changed last, by inode. Reading one that is closed moves that, under all of its names."""
+        """By inode: the ctime of files below. Making a file readable changes the ctime under all of its names."""
 
     def read(self) -> LayerContents:
-        """Everything that differs. What the layer borrowed from below is copied into it, and its marks are taken off,
-        so that from here on it is a plain tree of what is new."""
+        """All changes. Files that the layer takes from below are copied into it, and the overlay's marks are removed,
+        so that the layer becomes a plain tree of new files."""
         waiting: list[tuple[str, str | None, bool]] = [("", "", False)]
         while waiting:
             path, below, covered = waiting.pop()
@@ -122,8 +123,8 @@ class LayerReader:
         return found
 
     def _vanished(self) -> list[str]:
-        """Files that were changed in place and are not there any more: someone removed them meanwhile. One that the
-        call renamed looks the same, but then the name it had is gone by the call itself."""
+        """Files that the call changed in place and that someone else removed meanwhile. A file that the call renamed
+        looks the same, but then the call itself removed its old name."""
         gone = {each.before.inode for each in self._found.entries if each.before is not None}
         found = []
         for path, origin in self._moved_in:
@@ -134,8 +135,8 @@ class LayerReader:
         return found
 
     def _directory(self, path: str, below: str | None, covered: bool) -> list[tuple[str, str | None, bool]]:
-        """One directory of the layer. `below` is the one that it lies over, if any; `covered` says that nothing of that
-        shines through."""
+        """Read one directory of the layer. `below` is the directory under it, if any; `covered` says that it is hidden
+        completely."""
         deeper: list[tuple[str, str | None, bool]] = []
         seen: set[str] = set()
         for name, status in self._upper.children(path):
@@ -175,7 +176,7 @@ class LayerReader:
             return path, None, True
         before = self._read_entry(self._workspace, path, under)
         if before is not None and not before.is_like(after):
-            self._check(path, under)  # Whose mode it is cannot be told where others were at work in it.
+            self._check(path, under)  # If others changed the directory too, haft cannot tell who set its mode.
             self._found.entries.append(PathChange(path, before, after))
         return path, path, covered
 
@@ -229,10 +230,10 @@ class LayerReader:
         found = self._workspace.status(directory) if directory else os.stat(self._workspace.path)
         return found is None or found.st_ctime_ns >= self._stamp
 
-    # The marks that the overlay leaves.
+    # The marks that the overlay sets.
 
     def _take_marks(self, path: str, *, off: bool = True) -> dict[str, bytes]:
-        """What it noted of one thing; taken `off` what will come into the workspace, where it means nothing."""
+        """The overlay's marks of one path. With `off` they are removed: they mean nothing in the workspace."""
         where = self._upper.proc_path(path)
         try:
             noted = [mark for mark in os.listxattr(where, follow_symlinks=False) if mark.startswith(self._prefix)]
@@ -261,15 +262,16 @@ class LayerReader:
                 set_mode(self._upper, path, stat.S_IMODE(status.st_mode))
 
     def _redirected(self, path: str, words: bytes) -> str:
-        """Where in the workspace a directory was, that the call renamed: from the top, or beside where it lies now."""
+        """The original path of a directory that the call renamed. The mark has an absolute path or a name beside the
+        directory."""
         target = os.fsdecode(words)
         if target.startswith("/"):
-            return target.strip("/")  # A `..` in it would be refused by the tree.
+            return target.strip("/")  # The tree refuses a `..` in it.
         above = self._lower(os.path.dirname(path))
         return f"{above}/{target}" if above else target
 
     def _lower(self, path: str) -> str:
-        """What a directory of the layer lay over while the call ran."""
+        """The directory below that a layer directory covered while the call ran."""
         if not path or path in self._origins:
             return self._origins.get(path, "")
         above, name = os.path.split(path)
@@ -277,7 +279,7 @@ class LayerReader:
         return f"{lower}/{name}" if lower else name
 
     def _copy_from_below(self, path: str, below: str) -> None:
-        """Copy into a renamed directory what the layer left below: there it will be gone."""
+        """Copy the content below into a renamed directory, because the original will be gone."""
         waiting = [(path, below)]
         while waiting:
             here, under = waiting.pop()

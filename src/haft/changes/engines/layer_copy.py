@@ -1,7 +1,7 @@
-"""CallerParts a layer from whoever may still hold something in it: a copy takes its place.
+"""Replaces a layer by a copy, so that processes that still hold files of the old layer cannot change what is committed.
 
-What is looked at and what is committed is then the copy. Whoever has a descriptor, a mapping or a directory of the old
-layer writes where nobody looks any more. The marks of the overlay are copied too: they say what was taken away.
+The copy is then read and committed. A process that has a descriptor, a mapping or a directory of the old layer writes
+into the old layer, which nobody reads any more. The overlay's marks are copied too: they say what was deleted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OLD: Final = "old"
 
 
 def replace_by_copy(place: str) -> None:
-    """Put a copy of the layer that lies in a directory of ours in its place; the layer itself lies beside it then."""
+    """Put a copy of the layer in its place. The old layer stays beside it, as `old`."""
     os.rename(os.path.join(place, UPPER), os.path.join(place, OLD))
     with Tree(place, forced=True) as source, Tree(place, forced=True) as target:
         closed = _make_readable(source)
@@ -35,7 +35,7 @@ def replace_by_copy(place: str) -> None:
 
 
 def _make_readable(source: Tree) -> dict[str, int]:
-    """Let ourselves read the files whose mode forbids it; the modes that they had."""
+    """Make unreadable files readable, and return their original modes."""
     closed: dict[str, int] = {}
     if is_bound_by_modes():
         for path, status in source.walk(OLD):

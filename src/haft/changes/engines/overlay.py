@@ -1,6 +1,7 @@
-"""The overlay engine: a call works above the workspace, and what it changed is what lies in its layer.
+"""The overlay engine: a call works in a layer above the workspace, and the layer holds its changes.
 
-It costs as much as was changed, whatever the size of the workspace; a call that changes nothing costs two directories.
+The cost depends on the number of changes, not on the size of the workspace; a call without changes costs two
+directories.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from haft.files import shown
 
 
 def layer_options() -> str:
-    """What the mount is told. An ordinary user keeps marks in attributes of their own; only root's overlay can rename
-    directories that lie below. Nothing of it need survive power loss: the commit sees to that."""
+    """The mount options of a layer. An ordinary user's overlay keeps its marks in `user.` attributes; only root's
+    overlay can rename directories of the workspace. The layer need not survive a power failure: the commit does."""
     if os.geteuid() == 0:
         return "redirect_dir=on,index=off,metacopy=off,volatile"
     return "userxattr,volatile"
 
 
 class OverlayTransaction(TransactionDefaults):
-    """One call above the workspace."""
+    """The transaction of one call above the workspace."""
 
     workspace = None
     lock = None
@@ -41,8 +42,8 @@ class OverlayTransaction(TransactionDefaults):
     def __init__(
         self, transactions: Transactions, owner: Owner, above: Scope | None = None, *, makes_calls: bool = False
     ) -> None:
-        """`above` is the scope of the call that makes this one, where that works above a layer too. With `makes_calls`
-        this one may make calls itself."""
+        """`above` is the scope of the calling call, if that call works above a layer too. `makes_calls` says that this
+        call may make nested calls."""
         self._above = above
         self._transactions = transactions
         self._owner = owner
@@ -68,19 +69,19 @@ class OverlayTransaction(TransactionDefaults):
         self._doubt: str | None = None
 
     def is_untouched(self) -> bool:
-        """Whether nothing at all was written: most calls only look."""
+        """Whether nothing was written: most calls only read."""
         with os.scandir(self._upper) as found:
             return next(found, None) is None
 
     def pause(self, granted_paths: Sequence[str]) -> HaftError | None:
-        """The call makes another one."""
+        """Nothing to do: the nested call gets a copy of the layer."""
         return None
 
     def resume(self) -> None:
-        """The other one is over."""
+        """Nothing to do after a nested call."""
 
     def drop(self) -> None:
-        """Throw the layer away."""
+        """Remove the layer in the background."""
         self._transactions.remove_later(self._place)
 
     def finish(
@@ -93,8 +94,8 @@ class OverlayTransaction(TransactionDefaults):
         doubt: str | None = None,
         is_layer_open: Callable[[], bool] = lambda: False,
     ) -> TransactionResult:
-        """Look at what changed, and see it to its end. `is_held` says whether someone may still have something of the
-        layer open, who could change it after it was looked at: then a copy of it is looked at and committed."""
+        """Read the layer, then commit, hold or discard its changes. If `is_layer_open` says that a process may still
+        have a file of the layer open, a copy of the layer is read and committed instead."""
         self._scope.close()
         doubts = [doubt, None if workspace_root.state_of(self._upper) == self._top else workspace_root.LAYERED]
         self._doubt = "; ".join(filter(None, doubts)) or None
@@ -120,7 +121,7 @@ class OverlayTransaction(TransactionDefaults):
                     return self._elsewhere()
                 found = self._read_layer(known, stopped)
                 if action == "commit" and UNREADABLE in known.values():
-                    what = "its new files are too large together to be looked at, holes included"
+                    what = "its new files together are too large to be read, holes included"
                     return transactions.end_change_set(
                         self._owner,
                         self._manifest(found),
@@ -147,7 +148,7 @@ class OverlayTransaction(TransactionDefaults):
             error = LimitExceeded(
                 "max_changed_files",
                 transactions.limits.max_changed_files,
-                "it made directories within directories without end",
+                "it made directories nested too deeply",
             )
             return TransactionResult(Changes("overlay", complete=False, reason=error.message, state="discarded"), error)
         finally:
@@ -155,7 +156,7 @@ class OverlayTransaction(TransactionDefaults):
                 self.drop()
 
     def _within(self, above: Scope, action: EndAction, granted_paths: Sequence[str]) -> TransactionResult:
-        """Bring what it changed into the layer of the call that made it."""
+        """Merge the changes into the layer of the calling call."""
         found = self._read_layer()
         manifest = self._manifest(found)
         if action == "hold":
@@ -174,7 +175,9 @@ class OverlayTransaction(TransactionDefaults):
         return TransactionResult(Changes("overlay", complete=False, reason=error.message, state="discarded"), error)
 
     def _elsewhere(self) -> TransactionResult:
-        error = Conflict("the workspace was replaced by another one while the call ran: its changes were thrown away")
+        error = Conflict(
+            "the workspace directory was replaced by another one while the call ran: its changes were discarded"
+        )
         return TransactionResult(Changes("overlay", complete=False, reason=error.message, state="discarded"), error)
 
     def _read_layer(

@@ -1,15 +1,15 @@
-"""The scope of a call that works above a layer, for the calls that it makes.
+"""The scope of a call that works above a layer: what its nested calls see and change.
 
     the workspace ◄─ finished layers ◄─ the caller's layer, in use
                             ▲                  │ a copy, finished
-                            └──────────────────┴──► what a call that it makes is mounted over, below a layer of its own
+                            └──────────────────┴──► the nested call is mounted over these, below a layer of its own
 
-A call inside a layered call sees the workspace with what its caller has changed. A layer in use is never mounted a
-second time, nor put under another one: the call gets a copy of it as it was when the call began. What the call changes
-is looked at when it ends, against what its caller sees by then, and is written there through the caller's own mount. So
-the caller keeps running, with its working directory and its open files, and finds the changes at once; and in the end
-the caller's layer holds everything, and is committed, held or dropped as one. The change sets of the calls are kept
-beside it, and join the list when it is committed.
+A nested call sees the workspace with its caller's changes. A layer in use is never mounted twice, nor put under another
+layer: the nested call gets a copy of it, made when the nested call begins. When the nested call ends, its changes are
+compared with the caller's current view and written there through the caller's own mount. So the caller keeps running,
+with its working directory and open files, and sees the changes at once. In the end the caller's layer holds everything,
+and is committed, held or discarded as one. The change sets of nested calls are kept beside it, and join the ledger when
+it is committed.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ from haft.files import shown
 from haft.values import dataclass, replace
 
 Finished = tuple[str, int, int]
-"""A layer that nobody works in any more: its name, and which directory it is."""
+"""A finished layer: its name, device and inode."""
 COPY: Final = "below"
 TRIES: Final = 5
 VIEW_SECONDS: Final = 10.0
-"""How long a call waits until its caller's command has begun."""
+"""How long a nested call waits for its caller's command to start."""
 STOPPED: Final = (
-    "it was stopped before it came to its end, and changes within those of another run cannot be held apart"
+    "the call was stopped before its end, and changes inside those of another run cannot be held separately"
 )
 
 
 @dataclass(slots=True)
 class ContainedChanges:
-    """The change set of a call, within its caller's."""
+    """The change set of a nested call, inside its caller's."""
 
     owner: Owner
     manifest: Manifest
 
 
 class Scope:
-    """Of one layered call."""
+    """The scope of one call that works above a layer."""
 
     def __init__(self, transactions: Transactions, run: str, upper: str, lowers: tuple[Finished, ...]) -> None:
         self._transactions = transactions
@@ -69,18 +69,18 @@ class Scope:
         self._lock = threading.Lock()
         self._contained: list[ContainedChanges] = []
         self._granted: dict[str, Entry | None] = {}
-        """What calls that it made changed by a grant of theirs, and as what they left it."""
+        """Paths that nested calls changed by their own grants, and the entries they left there."""
 
     def set_view(self, view: int) -> None:
-        """The call has begun: a descriptor of the workspace as it sees it."""
+        """Store a descriptor of the workspace as the call sees it, once its command runs."""
         if self._is_over:
-            os.close(view)  # It ended before anyone heard of it.
+            os.close(view)  # The call has already ended.
             return
         self._view = view
         self._view_set.set()
 
     async def wait_for_view(self) -> bool:
-        """Whether calls can work within it: its own command has to run. Waits for that."""
+        """Wait until the call's command runs. Whether nested calls can work in this scope."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(VIEW_SECONDS):
                 await self._view_set.wait()
@@ -88,19 +88,19 @@ class Scope:
 
     @property
     def path(self) -> str:
-        """Where the host sees what the call sees."""
+        """A path through which the host sees the call's view."""
         return f"/proc/self/fd/{self._view}/."
 
     def close(self) -> None:
-        """The call is over: nobody looks through it any more."""
+        """Close the view when the call has ended."""
         self._is_over = True
         if self._view >= 0:
             os.close(self._view)
             self._view = -1
 
     def finished_layers(self, place: str, name: str) -> tuple[Finished, ...]:
-        """The layers that a call it makes is mounted over, topmost first; `place` is where a copy of its own may lie,
-        found by others as `name`."""
+        """The layers that a nested call is mounted over, topmost first. A copy of this call's layer is made in `place`,
+        and named `name`."""
         with os.scandir(self._upper) as found:
             if next(found, None) is None:
                 return self._lowers
@@ -109,7 +109,7 @@ class Scope:
                 try:
                     copy_layer(self._upper, os.path.join(place, COPY))
                     break
-                except OSError:  # The caller goes on meanwhile, and took something away that was being copied.
+                except OSError:  # The caller still runs, and removed a file that was being copied.
                     remove(os.path.join(place, COPY))
                     if attempt == TRIES - 1:
                         raise
@@ -125,8 +125,8 @@ class Scope:
         granted_paths: Sequence[str],
         judged_paths: Collection[str] = (),
     ) -> TransactionResult:
-        """Bring the change set of a call that it made into the call's own layer. What may not be committed unasked, and
-        what collides with what was changed meanwhile, does not come in. `judged_paths` is what was judged already."""
+        """Write the changes of a nested call into this call's layer. Changes that conflict, or that need a person's
+        approval, are refused. `judged_paths` were judged already."""
         if not manifest.entries:
             return TransactionResult(manifest.changes("none"))
         is_accepted = len(granted_paths) > 1 or bool(judged_paths)
@@ -141,7 +141,7 @@ class Scope:
                 write_changes(manifest.entries, new, view)
             except OSError as failure:
                 problem = ToolFailed(
-                    f"its changes could not be brought into those of {self.run}, which called it: {failure}"
+                    f"its changes could not be added to those of {self.run}, which called it: {failure}"
                 )
                 return TransactionResult(manifest.changes("discarded", reason=problem.message), problem)
         self._contained.append(ContainedChanges(owner, manifest))
@@ -150,7 +150,7 @@ class Scope:
         for each in manifest.entries:
             if each.path in judged_paths or is_granted(each.path, grants):
                 self._granted[each.path] = each.after
-        reason = f"it is among the changes of {self.run}, which called it, and comes into the workspace with them"
+        reason = f"its changes are part of those of {self.run}, which called it, and are committed with them"
         return TransactionResult(manifest.changes("held", reason=reason))
 
     def _objection(
@@ -165,12 +165,12 @@ class Scope:
         if conflicts:
             named = ", ".join(f"`{shown(path)}`" for path in conflicts[:3])
             return Conflict(
-                f"its changes were dropped: {self.run}, which called it, or another call of that changed {named} too"
+                f"its changes were discarded: {self.run}, which called it, or another nested call changed {named} too"
             )
         return self._transactions.objection_within(manifest, view, new, granted_paths, judged_paths)
 
     def _keep(self, manifest: Manifest, view: Tree, new: Tree) -> None:
-        """What its files held before and after, so that it can be told and undone apart."""
+        """Store the old and new contents, so that the nested call can be shown and undone on its own."""
         for each in manifest.entries:
             for tree, state in ((view, each.before), (new, each.after)):
                 if state is not None and state.kind == "file" and state.content:
@@ -180,11 +180,11 @@ class Scope:
                     finally:
                         os.close(descriptor)
 
-    # When the call itself ends.
+    # When the call ends.
 
     def granted_to_calls(self, entries: Sequence[PathChange]) -> frozenset[str]:
-        """What calls that it made changed by a grant of theirs, where it still is as they left it. A grant holds for
-        the call that has it: whatever else their caller did there counts as not granted."""
+        """The paths that nested calls changed by their own grants and that are still as they left them. A grant is
+        valid only for the call that has it: the caller's own changes there are not granted."""
         return frozenset(
             each.path
             for each in entries
@@ -192,22 +192,22 @@ class Scope:
         )
 
     def contained_runs(self) -> list[str]:
-        """The runs whose changes are among its own."""
+        """The nested runs whose changes are among this call's."""
         return [each.owner.run for each in self._contained]
 
     def write_contained(self) -> None:
-        """Put the change sets of the calls that it made beside its own."""
+        """Write the change sets of the nested calls beside this call's own."""
         for each in self._contained:
             place = os.path.join(self._transactions.live, self.run, CONTAINED, each.owner.run)
             os.makedirs(place, mode=0o700, exist_ok=True)
             write_journal(place, each.manifest)
 
     def hand_contained_to(self, above: Scope) -> None:
-        """The call is itself within another: what it took in belongs to that one too."""
+        """Give the contained change sets to the calling call's scope."""
         above._contained += self._contained
 
     def drop(self) -> None:
-        """The call's changes are thrown away, and those of the calls that it made with them."""
+        """Record that this call's changes are discarded, and those of its nested calls with them."""
         if not self._transactions.has_journal(self.run):
             remove(os.path.join(self._transactions.live, self.run))
         for each in self._contained:
@@ -215,7 +215,7 @@ class Scope:
 
 
 def _has_same_effect(now: Entry | None, then: Entry | None) -> bool:
-    """Whether whoever obeys it finds the same."""
+    """Whether both entries have the same effect for a program that reads or runs the path."""
     if now is None or then is None:
         return now is then
     return now.content != UNREADABLE and replace(now, **_ignored_fields(then)) == then
@@ -226,7 +226,7 @@ def _ignored_fields(entry: Entry) -> dict[str, Any]:
 
 
 def copy_layer(upper: str, place: str) -> None:
-    """A layer as it is now, with its marks. Whoever works in it goes on."""
+    """Copy a layer with its marks, while the call goes on working in it."""
     os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
     prefix = mark_prefix()
     with Tree(os.path.dirname(upper), forced=True) as source, Tree(os.path.dirname(place), forced=True) as target:
@@ -236,7 +236,7 @@ def copy_layer(upper: str, place: str) -> None:
             if stat.S_ISCHR(status.st_mode):
                 continue
             where = onto + path[len(top) :]
-            with contextlib.suppress(FileNotFoundError):  # It went away while it was copied.
+            with contextlib.suppress(FileNotFoundError):  # It was removed while it was copied.
                 _copy_marks(source, path, target, where, prefix)
 
 
@@ -260,8 +260,8 @@ def _copy_marks(source: Tree, path: str, target: Tree, onto: str, prefix: str) -
 
 
 def write_changes(entries: Sequence[PathChange], new: Tree, target: Tree) -> None:
-    """Make a tree what a change set says, from the new things that lie in another one. Removals come first, from
-    within; then what is new, each file whole under another name before it takes its place."""
+    """Apply a change set to a tree, with the new files from another tree. Removals come first, innermost first; then
+    new files, each written whole under another name before it takes its place."""
     for each in sorted(entries, key=lambda one: one.path.count("/"), reverse=True):
         kind = None if each.after is None else each.after.kind
         if each.before is not None and (kind is None or (each.before.kind == "directory") != (kind == "directory")):
@@ -297,5 +297,5 @@ def write_changes(entries: Sequence[PathChange], new: Tree, target: Tree) -> Non
 
 
 def stopped_result(manifest: Manifest) -> TransactionResult:
-    """What is said of a call that was stopped in the scope of another."""
+    """The result of a call that was stopped inside another call's scope."""
     return TransactionResult(replace(manifest, reason=None).changes("discarded", reason=STOPPED))

@@ -1,9 +1,10 @@
 """The calls of a process that outlives them, each above a layer of its own.
 
-    stop ─► take in what it wrote between calls ─► a fresh layer ─► the call ─► stop ─► commit ─► a fresh layer ─► go on
+    stop ─► collect writes between calls ─► a fresh layer ─► the call ─► stop ─► commit ─► a fresh layer ─► go on
 
-What lies in a layer is taken in by copy, so that nothing the process still holds leads to what was committed. What it
-wrote between two calls belongs to no call: protected paths are dropped, and the rest is held for a person.
+A layer is replaced by a copy before it is committed, so that files the process still holds open do not lead to
+committed files. Writes between two calls belong to no call: protected paths are dropped, and the rest is held for a
+person.
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ class SessionEnded(Exception):
 
 @dataclass(frozen=True, slots=True)
 class WritesBetweenCalls:
-    """What a process wrote while no call of it ran."""
+    """What a process wrote while none of its calls ran."""
 
     run: str
-    """The run that holds it."""
+    """The run that holds these changes."""
     held: tuple[str, ...]
     dropped: tuple[str, ...]
-    """Protected paths."""
+    """Protected paths: their changes are discarded."""
     problem: str | None = None
-    """Why it could not be held, and is gone."""
+    """Why the changes could not be held, and are lost."""
 
     def sentence(self) -> str:
         """One sentence for a person."""
@@ -54,17 +55,17 @@ class WritesBetweenCalls:
         if self.dropped:
             parts.append(f"{_list_paths(self.dropped)} (protected: dropped)")
         if self.problem:
-            parts.append(f"something that could not be held: {self.problem}")
+            parts.append(f"changes that could not be held: {self.problem}")
         return f"between calls its process wrote {'; '.join(parts)}"
 
 
 class SessionCalls:
-    """The layers of one process, one after another. One call at a time."""
+    """The layers of one process, one after another. It answers one call at a time."""
 
     def __init__(
         self, transactions: Transactions, granted_paths: Sequence[str], report: Callable[[WritesBetweenCalls], None]
     ) -> None:
-        """`granted_paths` is what the process may write; `report` hears what it wrote between calls."""
+        """`granted_paths` are the paths that the process may write; `report` receives what it wrote between calls."""
         self._transactions = transactions
         self._spared = granted_paths
         self._between: BetweenCallsLayer | None = BetweenCallsLayer(transactions)
@@ -72,21 +73,22 @@ class SessionCalls:
         self._turn = asyncio.Lock()
         self._last = Owner(new_run_id(), "", "")
         self.session: LayeredSession | None = None
-        """The process, once it was started."""
+        """The process, once it has started."""
 
     @property
     def at_work(self) -> str | None:
-        """The run of the call that the process answers now."""
+        """The run that the process works on now."""
         return self._last.run if self._turn.locked() else None
 
     @property
     def first(self) -> Layer:
-        """What the process starts above."""
+        """The layer that the process starts above."""
         assert self._between is not None
         return self._between.layer
 
     async def begin(self, owner: Owner) -> SessionTransaction:
-        """A transaction for one call, when it is its turn. `SessionEnded` where the process has ended."""
+        """A transaction for one call, after the earlier calls have ended. Raises `SessionEnded` if the process has
+        ended."""
         assert self.session is not None
         await self._turn.acquire()
         try:
@@ -114,7 +116,7 @@ class SessionCalls:
         return transaction
 
     async def collect_writes(self) -> WritesBetweenCalls | None:
-        """Judge what the process wrote since its last call. It must stand still, or have ended."""
+        """Collect what the process wrote since its last call. The process must be stopped or ended."""
         between, self._between = self._between, None
         if between is None:
             return None
@@ -124,7 +126,7 @@ class SessionCalls:
         return written
 
     async def after_call(self, session: LayeredSession) -> None:
-        """A call is over and its changes are taken in: let the process go on."""
+        """Let the process continue after a call, once the call's changes are read."""
         try:
             self._between = BetweenCallsLayer(self._transactions)
             await session.resume(self._between.layer)
@@ -138,13 +140,13 @@ class SessionCalls:
 
 
 class BetweenCallsLayer(OverlayTransaction):
-    """What lies over the workspace while no call runs."""
+    """The layer of a process while none of its calls runs."""
 
     def __init__(self, transactions: Transactions) -> None:
         super().__init__(transactions, Owner(new_run_id(), "", ""))
 
     def collect_writes(self, last: Owner, granted_paths: Sequence[str]) -> WritesBetweenCalls | None:
-        """Hold what was written as a run of its own, in the name of whoever called last, but for what is protected."""
+        """Hold the writes as a run of their own, in the name of the last caller, without the protected paths."""
         if self.is_untouched():
             self.drop()
             return None
@@ -177,14 +179,14 @@ class BetweenCallsLayer(OverlayTransaction):
         return os.path.relpath(self._upper, self._transactions.area.path)
 
     def _drop_protected(self, found: LayerContents, granted_paths: Sequence[str]) -> tuple[str, ...]:
-        """Take out of a layer what would run later on the host, until nothing of the kind is left."""
+        """Remove from a layer the files that could run code later on the host, until the guard has no objection."""
         dropped: dict[str, None] = {}
         with Tree(self._upper, forced=True) as upper:
             while (
                 objection := self._transactions.guard_objection(found.entries, self._below_area(), granted_paths)
             ) is not None:
                 paths = [path for path in getattr(objection, "paths", ()) if path not in dropped]
-                if not paths:  # Nobody knows how to part it: none of it is kept.
+                if not paths:  # The guard names no paths: drop everything.
                     paths = [each.path for each in found.entries]
                 dropped.update(dict.fromkeys(paths))
                 for path in paths:
@@ -197,7 +199,7 @@ class BetweenCallsLayer(OverlayTransaction):
 
 
 class SessionTransaction(OverlayTransaction):
-    """One call of such a process."""
+    """The transaction of one call of such a process."""
 
     def __init__(
         self,
@@ -211,12 +213,12 @@ class SessionTransaction(OverlayTransaction):
         self._calls = calls
         self._holders = list(holders)
         self.written = written
-        """What the process wrote before the call."""
+        """What the process wrote before this call."""
 
     @contextlib.asynccontextmanager
     async def at_rest(self) -> AsyncIterator[str | None]:
-        """While the process stands still: why its changes may not be all there are. Afterwards it goes on, and the next
-        call has its turn."""
+        """Stop the process; yields the reason why its changes may be incomplete. Afterwards the process goes on, and
+        the next call may begin."""
         session = self._calls.session
         assert session is not None
         try:
@@ -241,7 +243,7 @@ class SessionTransaction(OverlayTransaction):
         doubt: str | None = None,
         is_layer_open: Callable[[], bool] = lambda: True,
     ) -> TransactionResult:
-        """Always from a copy: the process is still there."""
+        """Commit from a copy in any case: the process still runs."""
         return super().finish(
             action, granted_paths=granted_paths, why=why, stopped=stopped, doubt=doubt, is_layer_open=lambda: True
         )
@@ -250,7 +252,7 @@ class SessionTransaction(OverlayTransaction):
 def _describe_holders(holders: Sequence[str]) -> str:
     more = f" and {len(holders) - MOST_HOLDERS} more" if len(holders) > MOST_HOLDERS else ""
     named = ", ".join(map(shown, holders[:MOST_HOLDERS]))
-    return f"its process still holds what was there before ({named}{more}): what it writes there is lost"
+    return f"its process still holds files from before the call ({named}{more}): writes there are lost"
 
 
 def _list_paths(paths: Sequence[str]) -> str:

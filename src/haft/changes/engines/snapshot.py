@@ -1,7 +1,7 @@
-"""The snapshot engine at work: a call that changes the workspace itself, which it therefore has alone.
+"""The snapshot engine: a call changes the workspace itself, and holds its lock meanwhile.
 
-What it did is found by looking at everything before and after. Where it may not stay, it is taken back, and waits like
-the changes of any other call.
+Its changes are found by comparing the whole workspace before and after. If they may not stay, they are reverted and
+held like those of any other call.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from haft.files import shown, sync_filesystem
 from haft.values import replace
 
 _WRITE_BACK: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs"})
-"""File systems that write pages back, and notice when a page that is clean is written through a mapping."""
+"""Filesystems that write pages back, and that notice a write through a mapping to a clean page."""
 
 
 class SnapshotTransaction(TransactionDefaults):
-    """One call in the workspace itself."""
+    """The transaction of one call in the workspace itself."""
 
     covers_others = True
 
@@ -53,8 +53,8 @@ class SnapshotTransaction(TransactionDefaults):
         why: str | None = None,
         watched: WatchedSession | None = None,
     ) -> None:
-        """`why` no overlay covers it, where one was wanted. `watched` is the process that outlives the call, if one
-        does."""
+        """`why` is the reason why no overlay is used, if one was wanted. `watched` is the session process of the tool,
+        if any."""
         self._transactions = transactions
         self._why = why
         self._owner = owner
@@ -70,11 +70,11 @@ class SnapshotTransaction(TransactionDefaults):
         self._between: list[str] = []
         self._top: tuple[int, str | None] | None = None
         self._unseen: str | None = None
-        """Why a process that outlives the call may have changed what no look shows."""
+        """Why a session process may have changed files without a visible sign."""
         self._began = time.time()
 
     def begin(self, stopped: Callable[[], bool], tell: Callable[[str], None]) -> None:
-        """Take the workspace, and a look at all of it. Refuses where it holds more than the store may take in."""
+        """Take the workspace lock and a snapshot. Raises if the workspace holds more than the store may keep."""
         transactions = self._transactions
         self.lock.descriptor = transactions.take_lock(stopped)
         try:
@@ -87,18 +87,18 @@ class SnapshotTransaction(TransactionDefaults):
             self.abandon()
             largest = ", ".join(f"{shown(path)} ({size / 1e6:,.0f} MB)" for path, size in error.largest[:3])
             raise ToolFailed(
-                f"the workspace cannot be covered: {error.needed / 1e6:,.0f} MB would have to be taken in first"
+                f"changes here cannot be tracked: {error.needed / 1e6:,.0f} MB would have to be stored first"
                 f" ({largest}), and the store may hold {error.budget / 1e6:,.0f} MB",
                 hint="raise `changes.store_bytes`, move large files out of the workspace, or set"
-                ' `changes.engine = "off"` and do without undo',
+                ' `changes.engine = "off"` and work without undo',
             ) from error
         except BaseException:
             self.abandon()
             raise
 
     def _write_back_pages(self) -> str | None:
-        """Have every page written back that a process may have mapped. Only the first write to a clean page gives its
-        file another time, and looks go by that. Why some writes cannot be seen all the same, where that is so."""
+        """Write back every page that a process may have mapped. Only the first write to a clean page changes the file's
+        times, by which snapshots find changes. Returns the reason if some writes stay invisible."""
         if self._watched is None or sys.platform != "linux":
             return None
         unfit = []
@@ -110,11 +110,11 @@ class SnapshotTransaction(TransactionDefaults):
         if not unfit:
             return None
         return (
-            f"on {', '.join(dict.fromkeys(unfit))}, writes through a mapping may leave the times of a file as they are"
+            f"on {', '.join(dict.fromkeys(unfit))}, writes through a memory mapping may not change the times of a file"
         )
 
     def _find_changes_between(self, before: Snapshot) -> None:
-        """Find what changed since the last call of the process that this one goes to."""
+        """Find the changes since the last call of the session process."""
         if self._watched is None:
             return
         self._left = self._watched.take()
@@ -124,21 +124,21 @@ class SnapshotTransaction(TransactionDefaults):
             self._between = unexplained_paths(self._transactions, self._left, found)
 
     def abandon(self) -> None:
-        """The call will not begin: who begins next finds everything as it was."""
+        """Give up before the call begins; the next call finds everything unchanged."""
         if self._watched is not None and self._left is not None:
             self._watched.keep(self._left)
         self.release()
 
     def is_untouched(self) -> bool:
-        """Everything has to be looked at to know."""
+        """Always False: only a comparison of the whole workspace can tell."""
         return False
 
     def release(self) -> None:
         self.lock.release()
 
     def pause(self, granted_paths: Sequence[str]) -> HaftError | None:
-        """The call makes another one, which may change something: what it has changed so far becomes a part. Why that
-        cannot be, if it cannot."""
+        """Make the changes so far a part, because a nested call may change the workspace. The error if that is not
+        possible."""
         transactions, before = self._transactions, self._before
         assert before is not None
         self._write_back_pages()
@@ -155,7 +155,7 @@ class SnapshotTransaction(TransactionDefaults):
         return None
 
     def resume(self) -> None:
-        """The other one is over: what changes from here on is this call's own again."""
+        """Take a new snapshot after a nested call: later changes are this call's own."""
         self._before = self._snapshots.take(
             self._transactions.workspace, self._budget, lambda: False, lambda _message: None
         )
@@ -171,7 +171,7 @@ class SnapshotTransaction(TransactionDefaults):
         doubt: str | None = None,
         is_layer_open: Callable[[], bool] = lambda: False,
     ) -> TransactionResult:
-        """Look at what changed, and see it to its end."""
+        """Find the changes, then commit, hold or discard them."""
         settled = self._ended(action, granted_paths, why)
         settled = replace(settled, changes=self.parts.with_parts(settled.changes))
         return (
@@ -182,16 +182,16 @@ class SnapshotTransaction(TransactionDefaults):
         try:
             return self._finish(action, granted_paths, why)
         except (OSError, RecursionError, ValueError) as error:
-            # The call was in the workspace itself: what it did is there, and nobody may think that nothing happened.
+            # The call changed the workspace itself: the result must not say that nothing happened.
             failure = ToolFailed(
-                f"what the call changed could not be seen to its end ({error}): it is in the workspace for good",
-                hint="look at the workspace before you go on",
+                f"the changes of the call could not be read ({error}): they are in the workspace and cannot be undone",
+                hint="look at the workspace before you continue",
             )
             return TransactionResult(
                 Changes("snapshot", complete=False, reason=failure.message, state="committed"), failure
             )
         finally:
-            # What could not be looked at, or was taken back, counts as what it was before.
+            # If the changes could not be read, or were reverted, the earlier snapshot counts.
             left = self._after or self._before
             if self._watched is not None and left is not None:
                 self._watched.keep(WorkspaceAfterCall(self._owner.run, left, self._seq))
@@ -217,21 +217,21 @@ class SnapshotTransaction(TransactionDefaults):
         try:
             upper = revert_changes(transactions, self._owner.run, manifest)
         except CommitUnfinished as left:
-            # What is unfinished_result is the way back: once it is finished, the changes are held.
+            # The reverting commit is unfinished: once it is finished, the changes are held.
             other: Literal["committed", "taken back"] = "taken back" if left.becomes == "committed" else "committed"
             return unfinished_result(manifest, CommitUnfinished(left.path, left.why, other))
         except (CommitRefused, OSError, RecursionError, ValueError) as refusal:
             self._after = found.after
-            self._keep(manifest)  # It is there, and can be undone by whoever mends what stood in the way.
+            self._keep(manifest)  # The changes are in the workspace, and can be undone once the problem is solved.
             failure = ToolFailed(
-                f"the changes should not stay ({reason}), and could not be taken back: {refusal}",
+                f"the changes may not stay ({reason}), and could not be reverted: {refusal}",
                 hint=f"they are in the workspace: look at `haft diff {self._owner.run}`",
             )
             return TransactionResult(manifest.changes("committed", reason=failure.message), failure)
         if action == "discard":
             remove(os.path.join(transactions.live, self._owner.run))
             if transactions.has_journal(self._owner.run):
-                return transactions.disk_failure(manifest, OSError("it could not be thrown away"))
+                return transactions.disk_failure(manifest, OSError("the changes could not be removed"))
             remove(os.path.join(transactions.live, f"{self._owner.run}.layer"))
             return TransactionResult(manifest.changes("discarded"))
         return transactions.end_held(self._owner, manifest, upper, reason, error=error)
@@ -265,7 +265,7 @@ class SnapshotTransaction(TransactionDefaults):
         return "; ".join(reasons) or None
 
     def _keep(self, manifest: Manifest) -> None:
-        """It is in the workspace already: only the journal is left to write."""
+        """Commit changes that are already in the workspace: write the journal and the ledger."""
         full = os.path.join(self._transactions.live, manifest.run)
         os.makedirs(full, mode=0o700, exist_ok=True)
         self._transactions.blobs.sync()
@@ -282,13 +282,13 @@ def _write_back(path: str) -> None:
 
 
 def snapshots_of(transactions: Transactions) -> Snapshots:
-    """Of the workspace, for whoever has its lock."""
+    """The snapshots of the workspace, for the holder of its lock."""
     return Snapshots(os.path.dirname(transactions.area.lock), transactions.blobs, WidenedModes(transactions.live))
 
 
 def revert_changes(transactions: Transactions, run: str, manifest: Manifest) -> str:
-    """Put the workspace back to before a change set that is in it, and what the call made where it would wait if it had
-    never been there. Where that is, below the area."""
+    """Revert a change set that is in the workspace, and move the call's new files to where they would wait in a layer.
+    Returns that place, below the area."""
     layer = f"{transactions.live_in_area}/{run}.layer"
     upper = f"{layer}/upper"
     os.makedirs(os.path.join(transactions.area.path, upper), mode=0o700, exist_ok=True)
@@ -312,4 +312,4 @@ def revert_changes(transactions: Transactions, run: str, manifest: Manifest) -> 
     finally:
         images.close()
         rebuilder.close()
-    return upper  # The journal stays until another takes its place: a crash must not lose what the call made.
+    return upper  # The journal stays until another replaces it: a crash must not lose the call's new files.

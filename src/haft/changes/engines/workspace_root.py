@@ -1,4 +1,5 @@
-"""The workspace directory itself. No engine keeps its mode or extended attributes: a call that changed them says so."""
+"""The workspace directory itself. No engine tracks its mode or extended attributes: if a call changed them, its result
+says so."""
 
 from __future__ import annotations
 
@@ -8,12 +9,16 @@ from typing import Final
 
 from haft.changes.commit.attributes import UnreadableAttributes, attributes_of
 
-LAYERED: Final = "it changed the mode or the extended attributes of the workspace directory itself: that does not count"
-IN_PLACE: Final = "the mode or the extended attributes of the workspace directory itself changed: undo leaves that"
+LAYERED: Final = (
+    "it changed the mode or the extended attributes of the workspace directory itself: that change was discarded"
+)
+IN_PLACE: Final = (
+    "the mode or the extended attributes of the workspace directory itself changed: undo does not restore them"
+)
 
 
 def state_of(directory: str) -> tuple[int, str | None]:
-    """Its mode and its extended attributes, if they may be read."""
+    """Its mode, and its extended attributes if they may be read."""
     try:
         attributes = attributes_of(directory)
     except UnreadableAttributes:
