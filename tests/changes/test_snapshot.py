@@ -442,7 +442,7 @@ def test_much_to_take_in_is_told_and_little_is_not(workspace):
     with (workspace.root / "large").open("wb") as file:
         file.truncate(60_000_000)
     workspace.take()
-    assert workspace.told == ["taking in 2 files, 60 MB"]
+    assert workspace.told == ["storing 2 files of the workspace, 60 MB"]
 
 
 def test_what_is_skipped_is_not_there(workspace):

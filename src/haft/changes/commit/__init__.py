@@ -1,3 +1,5 @@
-"""Committing: from a change set to the tree that it describes, whole or not at all.
+"""Committing a change set: all of it is applied to the workspace, or none of it.
 
-`entry` and `manifest` are the change set, `plan` and `steps` what brings it about, `commit` the journal around them."""
+`entry` and `manifest` describe the change set, `plan` and `steps` apply it, and `journal` makes that safe against
+crashes.
+"""

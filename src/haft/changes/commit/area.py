@@ -1,12 +1,12 @@
-"""Where the layers and the originals of one workspace lie, and what can be done there.
+"""The area of a workspace: the directory that holds its layers and its originals (replaced files).
 
-Originals are moved, not copied, so they should lie where a rename from the workspace can reach: in the state home, else
-beside the workspace. Where neither will do they lie in the state home all the same, and are copied.
+Originals are moved, not copied. So the area should be where a rename from the workspace works: in the state home, or
+else beside the workspace. If neither works, it is in the state home, and originals are copied.
 
-    AREA/live/HOST/RUN/   transactions that are under way: `upper` and its like, `manifest` and `out` once it commits
+    AREA/live/HOST/RUN/   running transactions: `upper` and the like; `manifest` and `out` once the commit begins
     AREA/held/RUN/        change sets that wait for a person
-    AREA/kept/RUN/        change sets that were committed: `manifest`, and in `out` what they displaced
-    AREA/saved/RUN/       what a commit had displaced that failed, and that could not be put back
+    AREA/kept/RUN/        committed change sets: `manifest`, and in `out` the files they replaced
+    AREA/saved/RUN/       files that a failed commit had replaced and could not put back
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ UNFIT_FOR_LAYERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """The places of one workspace."""
+    """The directories that belong to one workspace."""
 
     path: str
     workspace: str
@@ -78,8 +78,8 @@ def workspace_key(workspace: str) -> str:
 
 
 def find_area(home: str, workspace: str) -> Area:
-    """The area of a workspace: as it was chosen before, else chosen now and noted in the state home, `home` being the
-    directory there for all workspaces."""
+    """The area of a workspace: as chosen before, or chosen now and noted in the state home. `home` is the state home's
+    directory for all workspaces."""
     own = os.path.join(home, workspace_key(workspace))
     lock = os.path.join(own, "lock")
     os.makedirs(own, mode=0o700, exist_ok=True)
@@ -100,7 +100,7 @@ def find_area(home: str, workspace: str) -> Area:
 
 
 def known_areas(home: str) -> list[Area]:
-    """Of all workspaces that this state home knows."""
+    """The areas of all workspaces that this state home knows."""
     found = []
     with contextlib.suppress(FileNotFoundError):
         for name in sorted(os.listdir(home)):
@@ -126,7 +126,7 @@ def _write_note(path: str, words: bytes) -> None:
 
 
 def _beside(workspace: str) -> str | None:
-    """A private directory next to the workspace, if one can be had on the same mount."""
+    """A private directory beside the workspace on the same mount, or None."""
     path = os.path.join(os.path.dirname(workspace), f".haft-{os.geteuid()}-{workspace_key(workspace)}")
     try:
         os.mkdir(path, 0o700)
@@ -144,7 +144,7 @@ def _beside(workspace: str) -> str | None:
 
 
 def identity(workspace: str) -> tuple[int, int]:
-    """Which directory it is, and not what a link in its place leads to."""
+    """The device and inode of a directory; a link in its place is not followed."""
     try:
         found = os.lstat(workspace)
     except OSError:
@@ -176,7 +176,7 @@ def _mount_id(path: str) -> int:
 
 
 def filesystem(path: str) -> str:
-    """The kind of filesystem a directory lies on; empty where that cannot be told."""
+    """The kind of filesystem that holds a directory; empty if unknown."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, ValueError):
             number = b"%d" % _mount_id(path)
@@ -189,7 +189,7 @@ def filesystem(path: str) -> str:
 
 
 def mounts_inside(workspace: str) -> list[str]:
-    """Where in a workspace other filesystems are mounted."""
+    """The mount points inside a workspace."""
     found = []
     with contextlib.suppress(OSError), open("/proc/self/mountinfo", "rb") as file:
         for line in file:

@@ -1,7 +1,8 @@
-"""Extended attributes as text, so that they are part of what a path is: compared, kept in manifests, and set again.
+"""Extended attributes as text, so that entries can compare them, manifests keep them, and undo restores them.
 
-Those that belong to the file: a user's own, access lists, capabilities, and what root keeps. Labels of a security
-module are the system's to give, and the marks of an overlay mean nothing elsewhere: neither is looked at.
+Only attributes that belong to the file are tracked: a user's own, access lists, capabilities, and root's `trusted.`
+attributes. Labels of a security module belong to the system, and the marks of an overlay mean nothing elsewhere: both
+are ignored.
 """
 
 from __future__ import annotations
@@ -17,16 +18,17 @@ from typing import Final
 CAPABILITIES: Final = "security.capability"
 _ACCESS_LISTS: Final = ("system.posix_acl_access", "system.posix_acl_default")
 _HEAD, _ROW, _OWNER = 4, 8, b"\x01\x00"
-"""Of an access list: the sizes of its head and of each row, and how the owner's row begins."""
+"""Access list format: the sizes of its header and of each row, and the tag of the owner's row."""
 _OVERLAYS: Final = ("trusted.overlay.", "user.overlay.")
 _MOST_BYTES: Final = 256 * 1024
-"""Of all values of one path. Of more only the digests are kept: that tells a change, and cannot be set again."""
+"""The most bytes that are kept of one path's values. Beyond that only digests are kept: they show a change, but cannot
+be restored."""
 _NONE_THERE: Final = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 _DIGEST: Final = "sha256:"
 
 
 class UnreadableAttributes(PermissionError):
-    """A mode keeps us from reading them."""
+    """The file's mode forbids reading its attributes."""
 
 
 def is_tracked(name: str) -> bool:
@@ -52,7 +54,7 @@ def attributes_of(place: int | str | bytes, mode: int | None = None) -> str:
                     is_widened = mode is not None and name == _ACCESS_LISTS[0]
                     found[name] = _with_owner(value, mode or 0) if is_widened else value
                 except OSError as error:
-                    if error.errno != errno.ENODATA:  # It went between two steps.
+                    if error.errno != errno.ENODATA:  # It was removed between two steps.
                         raise
     except PermissionError as error:
         raise UnreadableAttributes from error
@@ -64,7 +66,7 @@ def attributes_of(place: int | str | bytes, mode: int | None = None) -> str:
 
 
 def _with_owner(access_list: bytes, mode: int) -> bytes:
-    """An access list with the owner's part of a mode: the system shows the same bits in both."""
+    """An access list with the owner's bits of `mode`: the system shows the same bits in both."""
     rows = bytearray(access_list)
     for at in range(_HEAD, len(rows), _ROW):
         if rows[at : at + 2] == _OWNER:
@@ -87,12 +89,12 @@ def _from_text(text: str | None) -> dict[str, str]:
 
 
 def can_be_set(text: str | None) -> bool:
-    """Whether the values themselves are kept."""
+    """Whether the values are kept, not only digests."""
     return text is None or _DIGEST not in text
 
 
 def without_names(text: str | None, *names: str) -> str | None:
-    """The same but for some."""
+    """The attributes without the named ones."""
     if not text or not any(name in text for name in names):
         return text
     kept = {name: value for name, value in _from_text(text).items() if name not in names}
@@ -100,12 +102,12 @@ def without_names(text: str | None, *names: str) -> str | None:
 
 
 def value_of(text: str | None, name: str) -> str | None:
-    """What stands for the value of one, if it is there."""
+    """The value of one attribute, as kept; None if it is absent."""
     return _from_text(text).get(name) if text and name in text else None
 
 
 def differing_names(one: str | None, other: str | None) -> tuple[str, ...]:
-    """The names of those that only one has, or that have another value. What is not known does not differ."""
+    """The names of attributes that differ. Unknown attributes do not differ."""
     if one is None or other is None or one == other:
         return ()
     before, after = _from_text(one), _from_text(other)
@@ -113,7 +115,7 @@ def differing_names(one: str | None, other: str | None) -> tuple[str, ...]:
 
 
 def set_attributes(place: int | str | bytes, wanted: str | None) -> list[str]:
-    """Give something exactly these, where they are known. The names of those that could not be set or taken away."""
+    """Set exactly these attributes, if they are known. Returns the names that could not be set or removed."""
     if wanted is None or sys.platform != "linux":
         return []
     try:
@@ -143,5 +145,5 @@ def _is_set(place: int | str | bytes, name: str, value: str | None) -> bool:
 
 
 def names_in(text: str | None) -> Sequence[str]:
-    """What they are called."""
+    """The names of the attributes."""
     return tuple(_from_text(text))

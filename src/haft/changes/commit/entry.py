@@ -1,7 +1,8 @@
-"""The state of one path, exactly: what it is, what it holds, and everything that an undo has to bring back.
+"""The exact state of one path: its kind, its content, and everything that undo must restore.
 
-An `Entry` is taken from the disk by `looking`, kept in manifests, and compared with what lies there later. Two entries
-are the same when nothing that is promised to be exact differs; who the file's inode is does not count."""
+`read_entry` reads an `Entry` from the disk, manifests keep it, and it is compared with the disk later. Two entries are
+equal if everything that haft promises to restore is equal; the inode does not count.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ from haft.contracts import ChangeKind
 from haft.values import dataclass, replace
 
 UNREADABLE: Final = "unreadable"
-"""The digest of a file whose content may not be read: its size and times have to do."""
+"""The digest of a file that may not be read: only its size and times are compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What lies at a path."""
+    """The state of a path."""
 
     kind: ChangeKind
     mode: int
@@ -26,26 +27,26 @@ class Entry:
     uid: int
     gid: int
     size: int = 0
-    """Of files."""
+    """Files only."""
     mtime_ns: int = 0
-    """Of files; other times are not promised."""
+    """Files only; other times are not restored."""
     content: str | None = None
-    """Files: the digest. Links: where they lead, as it stands. Devices: their number."""
+    """Files: the digest. Links: the target, as written. Devices: the device number."""
     inode: int = 0
-    """Which one it was, for those who look soon enough; no part of its state."""
+    """The inode, for comparisons soon after; not part of the state."""
     links: int = 1
-    """How many names the file had."""
+    """How many names (hard links) the file had."""
     ctime_ns: int = 0
-    """When it changed last in any way, for those who look soon enough; 0 where we may have changed it ourselves."""
+    """The last change of any kind, for comparisons soon after; 0 if haft itself may have changed the file."""
     attributes: str | None = None
-    """The extended ones, as `attributes` writes them; None where they are not known."""
+    """The extended attributes, as `attributes` writes them; None if unknown."""
 
     @property
     def is_directory(self) -> bool:
         return self.kind == "directory"
 
     def is_like(self, other: Entry | None) -> bool:
-        """Whether both are the same to whoever looks at the tree."""
+        """Whether both states look the same to a reader of the tree."""
         return (
             other is not None
             and self.kind == other.kind
@@ -69,7 +70,7 @@ class Entry:
 
 
 def kind_of(mode: int) -> ChangeKind:
-    """What lies there, by its mode."""
+    """The kind of a file, from its mode."""
     if stat.S_ISREG(mode):
         return "file"
     if stat.S_ISDIR(mode):
@@ -78,7 +79,7 @@ def kind_of(mode: int) -> ChangeKind:
 
 
 def entry_from(status: os.stat_result, content: str | None = None, attributes: str | None = None) -> Entry:
-    """The entry of what `status` tells of; `content` is the digest of a file or the target of a link."""
+    """An entry from a stat result; `content` is the digest of a file or the target of a link."""
     entry = _entry_from(status, content)
     return entry if attributes is None else replace(entry, attributes=attributes)
 
@@ -101,6 +102,6 @@ def _entry_from(status: os.stat_result, content: str | None) -> Entry:
     if kind == "directory":
         return Entry(kind, stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, inode=status.st_ino)
     if kind == "link":
-        # A link has no mode of its own that could be set.
+        # A link has no mode that could be set.
         return Entry(kind, 0o777, status.st_uid, status.st_gid, content=content, inode=status.st_ino)
     return Entry(kind, status.st_mode, status.st_uid, status.st_gid, content=str(status.st_rdev), inode=status.st_ino)

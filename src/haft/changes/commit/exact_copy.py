@@ -1,6 +1,6 @@
-"""Copies that are as exact as a copy can be: content with its holes, mode, owner where we may, times, attributes.
+"""Exact copies: content with its holes, mode, owner if we may set it, times, extended attributes.
 
-For what cannot be renamed into place because it lies on another filesystem, or because it has to stay where it is too.
+For files that cannot be renamed into place, because they are on another filesystem or must stay where they are too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXE
 
 
 def copy(source: Tree, path: str, target: Tree, onto: str) -> None:
-    """One thing with everything beneath it, to a place where nothing is."""
+    """Copy a file or directory with its content to an unused path."""
     status = source.status(path)
     if status is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
@@ -43,7 +43,7 @@ def copy(source: Tree, path: str, target: Tree, onto: str) -> None:
             later.append((place, found))
     for place, found in reversed(later):
         _copy_attributes(source, path + place[len(onto) :], target, place)
-        set_mode(target, place, stat.S_IMODE(found.st_mode))  # Last, or we could not have filled it.
+        set_mode(target, place, stat.S_IMODE(found.st_mode))  # Last: a read-only directory could not be filled.
 
 
 def _copy_one(source: Tree, path: str, status: os.stat_result, target: Tree, onto: str) -> None:
@@ -71,7 +71,7 @@ def _copy_one(source: Tree, path: str, status: os.stat_result, target: Tree, ont
             copy_content(inlet, outlet)
             with contextlib.suppress(PermissionError):
                 os.fchown(outlet, status.st_uid, status.st_gid)
-            with contextlib.suppress(UnreadableAttributes):  # After the owner: a new one takes capabilities away.
+            with contextlib.suppress(UnreadableAttributes):  # After the owner: changing the owner removes capabilities.
                 set_attributes(outlet, attributes_of(inlet))
             os.fchmod(outlet, mode)
             os.utime(outlet, ns=(status.st_atime_ns, status.st_mtime_ns))
@@ -87,13 +87,13 @@ def _copy_attributes(source: Tree, path: str, target: Tree, onto: str) -> None:
 
 
 def link(source: Tree, known: str, target: Tree, onto: str) -> None:
-    """Another name of a file, where nothing is."""
+    """Make a hard link at an unused path."""
     with open_parents(source, known, target, onto) as (from_place, from_name, to_place, to_name):
         os.link(from_name, to_name, src_dir_fd=from_place, dst_dir_fd=to_place, follow_symlinks=False)
 
 
 def copy_content(inlet: int, outlet: int) -> None:
-    """All bytes of a file into an empty one: shared where the filesystem can, holes kept."""
+    """Copy a file's content into an empty file: shared blocks if the filesystem can, holes kept."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             fcntl.ioctl(outlet, _FICLONE, inlet)
@@ -115,7 +115,7 @@ def copy_content(inlet: int, outlet: int) -> None:
 
 
 def _next_piece(descriptor: int, at: int, size: int) -> tuple[int, int]:
-    """Where the next bytes that are no hole begin and end."""
+    """The start and end of the next data that is not a hole."""
     try:
         start = os.lseek(descriptor, at, os.SEEK_DATA)
         return start, min(os.lseek(descriptor, start, os.SEEK_HOLE), size)

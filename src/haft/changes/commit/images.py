@@ -1,6 +1,6 @@
-"""Finding what files held: among what was displaced, in the workspace itself, and in the store.
+"""Finding the content of files before and after a change: among originals, in the workspace, and in the blob store.
 
-An original that was moved away is worth more than a copy: it is the same inode, with everything that a copy may lose.
+An original that was moved away is better than a copy: it has the same inode, and everything that a copy may lose.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Side = Literal["before", "after"]
 
 
 class Originals:
-    """What one committed run displaced, by the paths it had."""
+    """The files that one committed run replaced, by their paths."""
 
     def __init__(self, area: str, run: str) -> None:
         self.run = run
@@ -35,7 +35,7 @@ class Originals:
                     self._taken[step.path] = f"kept/{run}/{OUT}/{step.number}"
 
     def place(self, path: str) -> str | None:
-        """Where below the area the original of a path would lie."""
+        """The place below the area where the original of a path would be."""
         above = path
         while True:
             if above in self._taken:
@@ -46,7 +46,7 @@ class Originals:
 
 
 class Images:
-    """All there is of one workspace."""
+    """The kept contents of one workspace."""
 
     def __init__(self, area: Area, blobs: Blobs) -> None:
         self._area = area
@@ -58,7 +58,7 @@ class Images:
         self.ours.close()
 
     def original(self, path: str, wanted: Entry, runs: Iterable[str]) -> str | None:
-        """Where below the area something lies that is exactly `wanted`, and may be moved back."""
+        """The place below the area of an original that equals `wanted` and may be moved back; None if there is none."""
         for run in runs:
             place = self.originals(run).place(path)
             if place is None:
@@ -70,7 +70,7 @@ class Images:
         return None
 
     def has(self, wanted: Entry) -> bool:
-        """Whether it can be made anew."""
+        """Whether an equal file can be made anew."""
         if not can_be_set(wanted.attributes):
             return False
         if wanted.kind == "file":
@@ -80,8 +80,8 @@ class Images:
     def open(
         self, workspace: Tree, each: PathChange, side: Side, runs: Callable[[], Sequence[str]], held: str | None = None
     ) -> BinaryIO | None:
-        """The content of a file on one side of a change; None where it is no longer kept. `runs` are asked for where
-        the store does not have it. `held` is where, below the area, things wait that are not in the workspace yet."""
+        """The content of a file before or after a change; None if it is no longer kept. `runs` gives the runs to search
+        if the blob store lacks the content. `held` is the place below the area of a held change set's files."""
         wanted = each.before if side == "before" else each.after
         if wanted is None or wanted.kind != "file":
             return None
@@ -102,7 +102,7 @@ class Images:
 
 
 def open_or_none(tree: Tree, path: str) -> BinaryIO | None:
-    """A file, for reading; None where there is none."""
+    """Open a file for reading; None if that fails."""
     try:
         return os.fdopen(tree.read(path), "rb")
     except OSError:

@@ -1,7 +1,7 @@
-"""Commits: steps taken under a journal, so that a crash at any instant is finished or taken back, never left half done.
+"""Commits: steps taken under a journal, so that a crash at any moment leads to a finished or a reverted commit.
 
-The journal is the manifest of the run, synced before the first step. Its end mark is the place of the run's directory:
-while that lies under `live`, the commit is not over, and whoever holds the lock of the dead host takes its steps again.
+The journal is the manifest of the run, synced before the first step. The place of the run's directory marks the end: as
+long as it is under `live`, the commit is not over, and a process that holds the dead host's lock takes the steps again.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ _UNSOUND: Final = "unsound"
 
 
 class CommitUnfinished(Exception):
-    """The disk failed in the middle of a commit, and what is left cannot be written down now. Whoever takes the lock
-    next makes of it what `becomes` says: nothing but the journal may be relied on until then, and nothing removed."""
+    """The disk failed in the middle of a commit, and the state cannot be written now. The next holder of the lock
+    finishes or reverts the commit, as `becomes` says. Until then only the journal is reliable, and nothing may be
+    removed."""
 
     def __init__(self, path: str, why: str, becomes: Literal["committed", "taken back"]) -> None:
         self.path = path
@@ -42,7 +43,7 @@ class CommitUnfinished(Exception):
 
 
 class CommitRefused(Exception):
-    """The commit could not be made, and the workspace is as it was. `path` is where it met something."""
+    """The commit was not made, and the workspace is unchanged. `path` is where it failed."""
 
     def __init__(self, path: str, why: str) -> None:
         self.path = path
@@ -75,7 +76,7 @@ def commit(area: Area, directory: str, manifest: Manifest, steps: Sequence[Step]
         try:
             write_journal(full, manifest)
         except OSError:
-            with contextlib.suppress(OSError):  # No step was taken: whoever finds the journal calls it off.
+            with contextlib.suppress(OSError):  # No step was taken: recovery reverts this journal.
                 _rename_journal_as_reverted(full)
             raise
         taken: list[Step] = []
@@ -108,14 +109,15 @@ def commit(area: Area, directory: str, manifest: Manifest, steps: Sequence[Step]
 def _with_waiting_inodes(
     runner: StepRunner, manifest: Manifest, steps: Sequence[Step], made: Mapping[str, int]
 ) -> tuple[Manifest, list[Step]]:
-    """What comes in is told from what goes out by its inode: the one that it has where it waits."""
+    """The manifest and steps with the inodes that new files have where they wait: steps tell new files from old ones by
+    inode."""
     inodes = dict(made)
     known: list[Step] = []
     for step in steps:
         if step.put is not None and step.after is not None:
             status = runner.status(step.put)
             if status is None:
-                raise CommitRefused(step.path, "what was to come in is not there any more")
+                raise CommitRefused(step.path, "the new file no longer exists")
             if status.st_ino != step.after.inode:
                 inodes[step.path] = status.st_ino
                 step = replace(step, after=replace(step.after, inode=status.st_ino))
@@ -132,7 +134,7 @@ def _with_waiting_inodes(
 
 
 def sync(area: Area) -> None:
-    """Everything in the area and in the workspace survives power loss from here on."""
+    """Sync the area and the workspace, so that everything there survives a power failure."""
     for path in (area.path,) if area.can_move else (area.path, area.workspace):
         _sync(path)
 
@@ -147,12 +149,12 @@ def _sync(path: str) -> None:
 
 def _why(error: Exception) -> str:
     if isinstance(error, Interference):
-        return "someone changed it at the same moment"
+        return "another program changed it at the same moment"
     return getattr(error, "strerror", None) or str(error)
 
 
 def write_journal(full: str, manifest: Manifest) -> None:
-    """On the disk, with the directory that says so."""
+    """Write the journal and sync it with its directory."""
     manifest.write(full)
     descriptor = os.open(full, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -162,7 +164,8 @@ def write_journal(full: str, manifest: Manifest) -> None:
 
 
 def _mark_taken_back(full: str, manifest: Manifest) -> None:
-    """So that nobody takes its steps again. Where the disk has no room for that, the name has to say it."""
+    """Mark the commit as reverted, so that nobody takes its steps again. If the disk has no room for that, rename the
+    journal instead."""
     try:
         write_journal(full, replace(manifest, notes={**manifest.notes, "mark": "held"}))
     except OSError:
@@ -170,7 +173,7 @@ def _mark_taken_back(full: str, manifest: Manifest) -> None:
 
 
 def _rename_journal_as_reverted(full: str) -> None:
-    """What was held may have a manifest from before: it is right as it is."""
+    """Rename the journal of a commit. The older manifest of a held change set is left alone."""
     found = Manifest.read(full)
     if found is not None and found.notes.get("mark") == "commit":
         os.rename(os.path.join(full, MANIFEST), os.path.join(full, TAKEN_BACK))
@@ -182,7 +185,7 @@ def has_journal(full: str) -> bool:
 
 
 def steps_of(manifest: Manifest) -> list[Step]:
-    """The steps that a journal names."""
+    """The steps written in a journal."""
     entries = {each.path: (each.before, each.after) for each in manifest.entries}
     return [Step.from_json(words, _narrowed(words, entries)) for words in manifest.notes.get("steps", ())]
 
@@ -190,7 +193,8 @@ def steps_of(manifest: Manifest) -> list[Step]:
 def _narrowed(
     words: list[Any], entries: dict[str, tuple[Entry | None, Entry | None]]
 ) -> dict[str, tuple[Entry | None, Entry | None]]:
-    """A swap that takes nothing out began with nothing there, whatever the change set says of the path as a whole."""
+    """The states before and after one step. A swap that removes nothing began with an empty path, whatever the change
+    set says about the path."""
     _number, verb, path, put, out = words
     before, after = entries[from_latin(path)]
     if verb == "swap":
@@ -205,8 +209,8 @@ def _narrowed(
 
 
 def resume(area: Area, directory: str, manifest: Manifest) -> bool:
-    """After a crash, or after the disk failed: finish the commit, or take it back where that cannot be done. One of
-    which no step was taken is called off. Whether it was finished."""
+    """After a crash or disk failure: finish the commit, or revert it if that is impossible. A commit without any step
+    taken is reverted. Returns whether it was finished."""
     steps = steps_of(manifest)
     full = os.path.join(area.path, directory)
     live = os.path.dirname(full)
@@ -227,7 +231,7 @@ def resume(area: Area, directory: str, manifest: Manifest) -> bool:
             done = True
         except (Interference, OSError) as error:
             if getattr(error, "errno", None) in TEMPORARY_ERRORS and _is_copied_home(runner, directory, steps):
-                raise  # It cannot be taken back any more.
+                raise  # It can no longer be reverted.
             _revert_steps(runner, steps)
             _remove_copies_in_staging(runner, steps)
             _mark_taken_back(full, manifest)
@@ -242,23 +246,23 @@ def resume(area: Area, directory: str, manifest: Manifest) -> bool:
 
 
 def _is_any_step_applied(runner: StepRunner, steps: Sequence[Step]) -> bool:
-    """Whether any step was taken. Where none is left to take, all were."""
+    """Whether any step was taken. A commit without steps counts as taken."""
     moves = [step for step in steps if step.verb != "mode"]
     if not steps or any(map(runner.is_applied, moves)):
         return True
-    runner.workspace.restore()  # What was opened to look into it has another mode meanwhile.
+    runner.workspace.restore()  # Directories opened for reading have another mode now.
     return any(runner.is_applied(step) for step in steps if step.verb == "mode")
 
 
 def _is_sound(runner: StepRunner, manifest: Manifest, steps: Sequence[Step], *, in_place: bool = False) -> bool:
-    """Whether all that is to come in is there and whole: the power may have failed before it was written out."""
+    """Whether all new files are present and whole: the power may have failed before they were written."""
     for path, wanted, step in _incoming_files(manifest, steps):
         here = runner.workspace.status(path)
         is_ours = here is not None and here.st_ino == wanted.inode
         if is_ours or (not in_place and path != step.path and _is_in_place(runner, step)):
             found = read_entry(runner.workspace, path, forced=True)
         elif in_place:
-            continue  # Someone has replaced it since.
+            continue  # Another file has replaced it since.
         else:
             assert step.put is not None
             tree, place = runner.place(step.put)
@@ -269,7 +273,7 @@ def _is_sound(runner: StepRunner, manifest: Manifest, steps: Sequence[Step], *, 
 
 
 def _incoming_files(manifest: Manifest, steps: Sequence[Step]) -> Iterator[tuple[str, Entry, Step]]:
-    """The files that come in, each with the step that brings it: its own, or that of a directory above it."""
+    """The new files, each with the step that brings it: its own step, or that of a directory above."""
     coming = {step.path: step for step in steps if step.verb == "swap" and step.put is not None}
     for each in manifest.entries:
         wanted = each.after
@@ -289,7 +293,7 @@ def _is_in_place(runner: StepRunner, step: Step) -> bool:
 
 
 def revert_unsynced(area: Area, manifest: Manifest) -> bool:
-    """After the power failed: take back a commit whose files never came onto the disk. Whether that was so."""
+    """After a power failure: revert a commit whose files never reached the disk. Returns whether it was reverted."""
     kept = f"kept/{manifest.run}"
     steps = [_step_after_commit(step, kept) for step in steps_of(manifest)]
     with Tree(area.workspace, forced=True) as workspace, Tree(area.path, forced=True) as ours:
@@ -303,15 +307,15 @@ def revert_unsynced(area: Area, manifest: Manifest) -> bool:
 
 
 def _step_after_commit(step: Step, kept: str) -> Step:
-    """The same step after the end of its commit: what it displaced has moved on, and what it put in place came from
-    where nothing is any more."""
+    """The step with the places after its commit: replaced files have moved to `kept`, and the place that new files came
+    from no longer exists."""
     out = None if step.out is None else f"{kept}/{OUT}/{step.number}"
     return replace(step, out=out, put=None if step.put is None else f"{kept}/{_UNSOUND}/{step.number}")
 
 
 def _revert_steps(runner: StepRunner, steps: Sequence[Step]) -> None:
-    """Where someone is in the way, what cannot be taken back stays in the run's directory: nothing is thrown away.
-    Where the disk fails, all others are taken back, and then that error is raised."""
+    """Revert steps. If another program interferes, a file that cannot be put back stays in the run's directory. If the
+    disk fails, the other steps are still reverted, then the error is raised."""
     for tree in (runner.workspace, runner.area):
         tree.allow_unnoted()
     failure: OSError | None = None
@@ -327,14 +331,14 @@ def _revert_steps(runner: StepRunner, steps: Sequence[Step]) -> None:
 
 
 def _copy_displaced_home(runner: StepRunner, directory: str, steps: Sequence[Step]) -> None:
-    """What had to be displaced inside the workspace is copied to where it is kept."""
+    """Copy files that were replaced inside the workspace to the run's directory."""
     if not _staging_directories(steps):
         return
     for step, target in _displaced_inside(directory, steps):
         assert step.out is not None
         place, part = step.out[len(INSIDE) :], f"{target}.part"
         if runner.area.status(target) is None and runner.workspace.status(place) is not None:
-            remove_inside(runner.area, part)  # Someone was killed while copying it.
+            remove_inside(runner.area, part)  # A host was killed while copying it.
             copy(runner.workspace, place, runner.area, part)
             rename(runner.area, part, runner.area, target)
     for tree in (runner.area, runner.workspace):
@@ -342,19 +346,19 @@ def _copy_displaced_home(runner: StepRunner, directory: str, steps: Sequence[Ste
 
 
 def _remove_staging(runner: StepRunner, steps: Sequence[Step]) -> None:
-    """Once all is home, take away the stations."""
+    """Remove the staging directories after everything is copied home."""
     for staging in _staging_directories(steps):
         remove_inside(runner.workspace, staging)
 
 
 def _staging_directories(steps: Sequence[Step]) -> set[str]:
-    """The directories of ours inside the workspace that steps lead through."""
+    """haft's staging directories inside the workspace that these steps use."""
     places = [where for step in steps for where in (step.out, step.put) if where is not None]
     return {os.path.dirname(where[len(INSIDE) :]) for where in places if where.startswith(INSIDE)}
 
 
 def _displaced_inside(directory: str, steps: Sequence[Step]) -> list[tuple[Step, str]]:
-    """The steps that displace something inside the workspace, and where it is to be kept."""
+    """The steps that move a replaced file within the workspace, each with the place where it will be kept."""
     return [
         (step, f"{directory}/{OUT}/{step.number}")
         for step in steps
@@ -363,13 +367,13 @@ def _displaced_inside(directory: str, steps: Sequence[Step]) -> list[tuple[Step,
 
 
 def _is_copied_home(runner: StepRunner, directory: str, steps: Sequence[Step]) -> bool:
-    """Whether every step was taken and all that they displaced is where it is kept: only the stations are left."""
+    """Whether every step was taken and every replaced file is copied home: only staging directories remain."""
     homes = _displaced_inside(directory, steps)
     return bool(homes) and all(runner.area.status(target) is not None for _step, target in homes)
 
 
 def _remove_copies_in_staging(runner: StepRunner, steps: Sequence[Step]) -> None:
-    """Once all is taken back only copies are left in them; where an original is, everything stays."""
+    """Remove staging directories after a revert, when they hold only copies. If one holds an original, all stay."""
     for step in steps:
         if step.out is not None and step.out.startswith(INSIDE) and runner.status(step.out) is not None:
             return
@@ -386,7 +390,7 @@ def _remove_copies_in_staging(runner: StepRunner, steps: Sequence[Step]) -> None
 
 
 def remove_inside(tree: Tree, path: str) -> None:
-    """Something of ours with all that it holds, and no link followed."""
+    """Remove a file or directory of haft with its content, without following links."""
     status = tree.status(path)
     if status is None:
         return
@@ -400,8 +404,8 @@ def remove_inside(tree: Tree, path: str) -> None:
 
 
 def _closed_directories(workspace: Tree, steps: Sequence[Step]) -> dict[str, int]:
-    """The directories that will have to be opened for a moment, and their modes: the journal must know, or a crash
-    would leave them open."""
+    """The directories that must be opened temporarily, with their modes. The journal lists them, or a crash would leave
+    them open."""
     if not is_bound_by_modes():
         return {}
     found: dict[str, int] = {}

@@ -1,6 +1,7 @@
-"""The change set of one run as it is kept: every path with its state before and after, in a file that is whole or not.
+"""The change set of one run as it is kept on disk: every path with its state before and after.
 
-The file is also the journal of a commit: it is synced before the first rename, and says what every step was to do.
+The file is complete or invalid, by a checksum. It is also the journal of a commit: it is synced before the first
+rename, and lists every step.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from haft.values import dataclass, field, replace
 
 MANIFEST = "manifest"
 TAKEN_BACK = "taken-back"
-"""The journal of a commit that was taken back, where the disk had no room to write it anew."""
+"""The name of the journal of a reverted commit, if the disk had no room to write it anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class PathChange:
-    """One path, before and after. At least one of both is there, and they differ."""
+    """The change of one path. At least one of both states exists, and they differ."""
 
     path: str
-    """Relative to the workspace; bytes that are not UTF-8 as surrogate escapes."""
+    """Relative to the workspace; bytes that are not UTF-8 are surrogate escapes."""
     before: Entry | None
     after: Entry | None
 
@@ -55,7 +56,7 @@ class PathChange:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What one run changed, or would."""
+    """What one run changed, or would change."""
 
     run: str
     workspace: str
@@ -64,12 +65,10 @@ class Manifest:
     complete: bool = True
     reason: str | None = None
     notes: dict[str, Any] = field(default_factory=dict)
-    """What a package above wants kept with it."""
+    """Further facts that callers keep with the change set."""
 
-    def changes(
-        self, state: ChangesState, conflicts: Sequence[ConflictingPath] = (), reason: str | None = None
-    ) -> Changes:
-        """As the outcome shows it."""
+    def changes(self, state: ChangesState, conflicts: Sequence[ConflictingPath] = (), reason: str | None = None) -> Changes:
+        """The changes as an outcome shows them."""
         sources = renames(self.entries)
         return Changes(
             engine=self.engine,
@@ -81,7 +80,7 @@ class Manifest:
         )
 
     def write(self, directory: str) -> None:
-        """Whole, and on the disk when this returns."""
+        """Write the file completely, and sync it."""
         head = {
             "run": self.run,
             "workspace": self.workspace,
@@ -101,7 +100,7 @@ class Manifest:
         ]  # fmt: skip
         body = b"\n".join(lines) + b"\n"
         final = os.path.join(directory, MANIFEST)
-        # The first is written in place: half of it is none. One that is there is replaced as a whole.
+        # A first manifest is written in place: half of one is invalid. An existing manifest is replaced by a rename.
         temporary = f"{final}.tmp" if os.path.exists(final) else final
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
@@ -116,7 +115,7 @@ class Manifest:
 
     @classmethod
     def read(cls, directory: str) -> Manifest | None:
-        """None where there is none, or none that is whole."""
+        """Read a manifest; None if there is none, or it is incomplete."""
         found = cls._read(os.path.join(directory, MANIFEST))
         if found is None and (found := cls._read(os.path.join(directory, TAKEN_BACK))) is not None:
             found = replace(found, notes={**found.notes, "mark": "held"})
@@ -156,8 +155,8 @@ def _unpacked(words: list[Any] | None) -> Entry | None:
 
 
 def renames(entries: Iterable[PathChange]) -> dict[str, str]:
-    """Which created files are deleted ones under another name: the same content, told once each, nearest name first.
-    By path, where it came from. Empty files tell nothing."""
+    """By created path: the deleted path with the same content, each used once, the same file name preferred. Empty
+    files are ignored."""
     gone: dict[tuple[str, str], list[str]] = {}
     for each in entries:
         before = each.before

@@ -1,7 +1,7 @@
-"""From a change set to the steps that bring it about.
+"""Makes the steps that apply a change set.
 
-Whole trees are moved in one step wherever they come or go whole: a commit of a thousand new files is one rename, and
-one rename is never seen half done.
+A whole directory tree is moved in one step if possible: a commit of a thousand new files is then one rename, which
+nobody sees half done.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from haft.changes.commit.steps import Step
 
 
 class Sources(Protocol):
-    """Where new things wait, and what may move as a whole."""
+    """Tells where new files wait, and which directories may move as a whole."""
 
     made: dict[str, int]
-    """The inodes of files that were made for a directory that waits as a whole, by their paths."""
+    """By path: the inodes of files that were made inside a directory that moves as a whole."""
 
     def place_of(self, each: PathChange) -> str | None:
-        """Where what `each` will be lies, with everything beneath it if it is a directory; None for a directory that
-        has to be made and filled."""
+        """The place of the new file or directory, with its content; None for a directory that must be made and
+        filled."""
         ...
 
     def can_move_whole(self, path: str) -> bool:
-        """Whether a directory of the workspace holds nothing but what leaves with it."""
+        """Whether everything in a workspace directory leaves with it."""
         ...
 
 
 def steps_for(entries: Sequence[PathChange], sources: Sources, out: Callable[[str, int], str]) -> list[Step]:
-    """The steps in the order in which they must be taken. `out` names where what is at a path goes."""
+    """The steps, in the order in which they must be taken. `out` names the place for the old file of a path."""
     plan = _Plan(sources, out)
     for each in entries:
         plan.add(each)
@@ -46,9 +46,9 @@ class _Plan:
         self._moves: list[Step] = []
         self._ends: list[Step] = []
         self._gone: dict[str, bool] = {"": False}
-        """Directories that leave whole, or with one above them."""
+        """By directory: whether it leaves as a whole, or with a parent."""
         self._come: dict[str, bool] = {"": False}
-        """Directories that come whole, or with one above them."""
+        """By directory: whether it arrives as a whole, or with a parent."""
         self._count = 0
 
     def add(self, each: PathChange) -> None:
@@ -81,7 +81,7 @@ class _Plan:
             self._end("mode", each.path, None, after)
 
     def steps(self) -> list[Step]:
-        """What is done to directories themselves comes last, the innermost first: they have to be entered before."""
+        """Modes and removals of directories come last, innermost first: directories must be entered before."""
         return [*self._moves, *reversed(self._ends)]
 
     def _move(self, verb: str, path: str, before: Entry | None, after: Entry | None) -> None:
@@ -96,7 +96,7 @@ class _Plan:
 
     @staticmethod
     def _is_in(marked: dict[str, bool], path: str) -> bool:
-        """Whether a directory, or one above it, is marked."""
+        """Whether a directory or one of its parents is marked."""
         unknown = []
         while (known := marked.get(path)) is None:
             unknown.append(path)

@@ -1,4 +1,4 @@
-"""What lies at a path, as an `Entry`: one look, with the content of files by digest."""
+"""Reading the state of a path as an `Entry`, with the digest of a file's content."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def read_entry(
     forced: bool = False,
     stopped: Callable[[], bool] | None = None,
 ) -> Entry | None:
-    """What lies there; None where there is nothing. `forced` also reads files of ours that may not be read. `stopped`
-    is asked while reading: files can be very large."""
+    """The state of a path; None if nothing is there. `forced` also reads our own files whose mode forbids it. `stopped`
+    is checked while reading, since files can be very large."""
     if status is None:
         status = tree.status(path)
         if status is None:
@@ -42,7 +42,7 @@ def read_entry(
 
 
 def _attributes(tree: Tree, path: str, status: os.stat_result, forced: bool) -> str | None:
-    """Of what is no file; None where they may not be read, or it is gone."""
+    """The attributes of a path that is not a file; None if they may not be read, or the path is gone."""
     try:
         return attributes_of(tree.proc_path(path))
     except UnreadableAttributes:
@@ -58,7 +58,7 @@ def _attributes(tree: Tree, path: str, status: os.stat_result, forced: bool) -> 
 
 @contextlib.contextmanager
 def _widened(tree: Tree, path: str, status: os.stat_result) -> Iterator[None]:
-    """Readable for the moment."""
+    """Make the path readable within this context."""
     tree.note(path, status)
     set_mode(tree, path, stat.S_IMODE(status.st_mode) | 0o400)
     try:
@@ -99,7 +99,7 @@ def _read_file(
 def _attributes_of(descriptor: int) -> str | None:
     try:
         return attributes_of(descriptor)
-    except UnreadableAttributes:  # WidenedModes by a right that others have not, as by one to read everything.
+    except UnreadableAttributes:  # A capability allowed opening the file; it does not cover its attributes.
         return None
     except BaseException:
         os.close(descriptor)
@@ -107,7 +107,7 @@ def _attributes_of(descriptor: int) -> str | None:
 
 
 def digest_of_descriptor(descriptor: int, stopped: Callable[[], bool] | None = None) -> str:
-    """Of all that a file holds from where the descriptor stands."""
+    """The digest of a file from the descriptor's position to the end."""
     digest = hashlib.sha256()
     while chunk := os.read(descriptor, _CHUNK):
         digest.update(chunk)

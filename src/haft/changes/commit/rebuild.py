@@ -1,4 +1,4 @@
-"""Making things anew from their entries: where no original can be moved back, a copy is made from the store."""
+"""Making files anew from their entries: if no original can be moved back, a copy is made from the blob store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 class Rebuilder:
-    """A directory below the area in which things are made. Whoever made it closes it."""
+    """Makes files in a directory below the area. Its creator closes it."""
 
     def __init__(self, area: str, directory: str, blobs: Blobs) -> None:
         self._area = area
@@ -25,7 +25,7 @@ class Rebuilder:
         self._count = 0
         self._opened: Tree | None = None
         self.unset_attributes: list[str] = []
-        """Extended attributes that could not be given back."""
+        """Extended attributes that could not be restored."""
 
     def close(self) -> None:
         if self._opened is not None:
@@ -40,7 +40,7 @@ class Rebuilder:
             self._make(place, wanted)
             return place
         where, name = self._ours.at(place)
-        held = os.dup(where)  # Reaching the other may let go of this one.
+        held = os.dup(where)  # Reaching the other directory may close this descriptor.
         try:
             source, known = self._ours.at(link_to)
             os.link(known, name, src_dir_fd=source, dst_dir_fd=held, follow_symlinks=False)
@@ -49,8 +49,8 @@ class Rebuilder:
         return place
 
     def make_tree(self, wanted: Entry, below: Sequence[tuple[str, Entry]]) -> tuple[str, dict[str, int]]:
-        """Make a directory with all that is to be in it, so that one rename puts everything in place. `below` names
-        paths relative to it, each directory before what it holds. Where it lies, and the inodes of its files."""
+        """Make a directory with all its content, so that one rename puts everything in place. `below` names relative
+        paths, each directory before its content. Returns its place, and the inodes of its files."""
         place = self._next()
         inodes: dict[str, int] = {}
         directories = [(place, wanted)]
@@ -62,7 +62,7 @@ class Rebuilder:
                 directories.append((inner, entry))
             elif (inode := self._make(inner, entry)) is not None:
                 inodes[path] = inode
-        for inner, entry in reversed(directories):  # Last, or we could not have filled it.
+        for inner, entry in reversed(directories):  # Last: a read-only directory could not be filled.
             self._set_metadata(inner, entry)
         self._ours.forget()
         return place, inodes
@@ -87,7 +87,7 @@ class Rebuilder:
         os.mkdir(name, 0o700, dir_fd=where)
 
     def _make(self, place: str, wanted: Entry) -> int | None:
-        """The inode of what is a file."""
+        """Make one entry. Returns the inode of a file, else None."""
         where, name = self._ours.at(place)
         if wanted.kind == "file":
             descriptor = os.open(name, _NEW, 0o600, dir_fd=where)
@@ -103,14 +103,14 @@ class Rebuilder:
         return None
 
     def _fill(self, descriptor: int, wanted: Entry) -> int:
-        """One look and as few steps as it takes: an undo makes as many files as a call deleted."""
+        """Fill a new file with few system calls: an undo makes as many files as a call deleted."""
         assert wanted.content is not None
         self._blobs.write_to(wanted.content, descriptor)
         found = os.fstat(descriptor)
         if (found.st_uid, found.st_gid) != (wanted.uid, wanted.gid):
             with contextlib.suppress(PermissionError):
                 os.fchown(descriptor, wanted.uid, wanted.gid)
-        # After the owner, which takes capabilities away, and before the mode, which may forbid it.
+        # After the owner, whose change removes capabilities, and before the mode, which may forbid it.
         self.unset_attributes += set_attributes(descriptor, wanted.attributes)
         os.fchmod(descriptor, wanted.mode & 0o7777)
         os.utime(descriptor, ns=(found.st_atime_ns, wanted.mtime_ns))

@@ -1,8 +1,8 @@
-"""The single moves of a commit, each of which can be taken, taken again, and taken back.
+"""The single steps of a commit. Each can be taken, taken again, and reverted.
 
-A step looks at what is there before it acts, and knows what it wants by inode: so after a crash the same steps are
-taken again from the first, and those that were done already do nothing. What a step displaces lies in `out`, under its
-number."""
+A step inspects the path before it acts, and recognizes files by inode. So after a crash the same steps are taken again
+from the first, and finished steps do nothing. The file that a step replaces is kept in `out`, under the step's number.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from haft.values import dataclass
 Verb = Literal["swap", "mode", "mkdir", "rmdir"]
 
 INSIDE: Final = "inside:"
-"""Before a place that lies in the workspace itself; others lie in its area."""
+"""Prefix of a place inside the workspace; other places are in the area."""
 
 
 class Interference(Exception):
-    """Something else lies where the step wanted to act: someone was at work meanwhile."""
+    """Another program changed the path that the step wants to change."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -35,7 +35,7 @@ class Interference(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """From `before` to `after` at one path, with all that lies beneath it."""
+    """Changes one path, with everything below it, from `before` to `after`."""
 
     number: int
     verb: Verb
@@ -43,9 +43,9 @@ class Step:
     before: Entry | None
     after: Entry | None
     put: str | None = None
-    """Where the new thing waits."""
+    """The place of the new file or directory."""
     out: str | None = None
-    """Where the old thing goes."""
+    """The place for the old file or directory."""
 
     def to_json(self) -> list[Any]:
         words = [self.path, self.put, self.out]
@@ -61,20 +61,20 @@ class Step:
 
 
 def as_latin(text: str) -> str:
-    """Any path as JSON can carry it."""
+    """A path as text that JSON can hold."""
     return os.fsencode(text).decode("latin-1")
 
 
 def from_latin(text: str) -> str:
-    """And back."""
+    """The path of such a text."""
     return os.fsdecode(text.encode("latin-1"))
 
 
 class StepRunner:
-    """The workspace and its area, in which steps are taken."""
+    """Takes and reverts steps in a workspace and its area."""
 
     def __init__(self, workspace: Tree, area: Tree, before: Mapping[str, Entry | None] | None = None) -> None:
-        """`before` is what was at each path when it was looked at, also within directories that leave as a whole."""
+        """`before` maps each path to its state when it was inspected, also inside directories that leave as a whole."""
         self.workspace = workspace
         self.area = area
         self._before = before
@@ -93,7 +93,7 @@ class StepRunner:
                 self._remove_directory(step.path)
 
     def revert(self, step: Step) -> None:
-        """Take a step back, as far as it was taken."""
+        """Revert a step, unless it was not taken."""
         match step.verb:
             case "swap":
                 self._revert_swap(step)
@@ -105,7 +105,7 @@ class StepRunner:
                 self._make_directory(step.path, step.before)
 
     def is_applied(self, step: Step) -> bool:
-        """Whether a step was taken, or begun."""
+        """Whether a step was taken or begun."""
         here = self.workspace.status(step.path)
         match step.verb:
             case "swap":
@@ -118,7 +118,7 @@ class StepRunner:
             case "mode":
                 return here is not None and _is_directory_set(self.workspace, here, step)
 
-    # Files, and directories with all that they hold.
+    # Files, and directories with their content.
 
     def _apply_swap(self, step: Step) -> None:
         here = self.workspace.status(step.path)
@@ -143,8 +143,8 @@ class StepRunner:
             self._put_in(step, waiting)
 
     def _is_as_left(self, path: str, here: os.stat_result, before: Entry) -> bool:
-        """Whether it is what was looked at. Steps that are taken again may have been taken back, and then all that
-        tells is the content."""
+        """Whether the file is unchanged since it was inspected. A repeated step may have been reverted in between: then
+        only the content can tell."""
         if _is_untouched(here, before):
             return True
         is_again = self._before is None
@@ -153,7 +153,7 @@ class StepRunner:
         )
 
     def _exchange(self, step: Step, here: os.stat_result, waiting: os.stat_result) -> bool:
-        """Old and new in one step, so that there is never nothing; only between things that are no directories."""
+        """Exchange the old and the new file atomically, so that the path always exists; not for directories."""
         assert step.put is not None
         assert step.out is not None
         if stat.S_ISDIR(here.st_mode) or stat.S_ISDIR(waiting.st_mode):
@@ -190,8 +190,7 @@ class StepRunner:
             raise Interference(step.path)
 
     def _is_as_seen(self, path: str, taken: os.stat_result, out: Tree, where: str) -> bool:
-        """Whether a directory that left holds what it held when it was looked at, and nothing that someone put there or
-        wrote since."""
+        """Whether a removed directory holds exactly what it held when it was inspected."""
         if self._before is None or not stat.S_ISDIR(taken.st_mode):
             return True
         for inner, status in out.walk(where):
@@ -219,7 +218,7 @@ class StepRunner:
         waiting = None if step.put is None else self.status(step.put)
         if step.put is not None and here is not None and _has_inode(here, step.after):
             tree, place = self.place(step.put)
-            if waiting is not None:  # The new is in, and the old where the new was.
+            if waiting is not None:  # The new file is in place, and the old one is where the new one was.
                 exchange(tree, place, self.workspace, step.path)
                 return
             self.workspace.restore(step.path)
@@ -229,14 +228,14 @@ class StepRunner:
             here = None
         if step.out is not None and here is None and (old := self.status(step.out)) is not None:
             out, where = self.place(step.out)
-            out.restore(where)  # What was looked at there was opened for it.
+            out.restore(where)  # Directories there were opened for reading.
             with _movable(out, where, old):
                 move_in(out, where, self.workspace, step.path)
             out.forget()
             self._fix_directory_mode(step.path, self.workspace.status(step.path), step.before)
 
     def _fix_directory_mode(self, path: str, here: os.stat_result | None, wanted: Entry | None) -> None:
-        """A directory that had to be opened to be moved."""
+        """Restore the mode of a directory that was opened to be moved."""
         if here is None or wanted is None or not wanted.is_directory:
             return
         if stat.S_IMODE(here.st_mode) != wanted.mode:
@@ -248,7 +247,7 @@ class StepRunner:
         if found is not None and found.st_mode != meant.st_mode:
             set_mode(tree, path, stat.S_IMODE(meant.st_mode))
 
-    # Directories by themselves.
+    # Directories without their content.
 
     def _make_directory(self, path: str, wanted: Entry | None) -> None:
         assert wanted is not None
@@ -261,7 +260,7 @@ class StepRunner:
         set_owner(self.workspace, path, wanted.uid, wanted.gid)
 
     def _remove_directory(self, path: str) -> None:
-        """Unless something is left in it that others put there."""
+        """Remove a directory, unless others put files into it."""
         place, name = self.workspace.at(path)
         try:
             os.rmdir(name, dir_fd=place)
@@ -272,14 +271,16 @@ class StepRunner:
 
     def _set_directory(self, path: str, have: Entry | None, want: Entry | None) -> None:
         if want is None:
-            return  # It was made by another step, which takes it back.
+            return  # Another step made it, and reverts it.
         here = self.workspace.status(path)
         if here is None or not stat.S_ISDIR(here.st_mode):
             raise Interference(path)
-        self.workspace.restore(path)  # Once it is closed, nothing beneath it can be reached.
+        self.workspace.restore(path)  # After the mode is set, paths below may be unreachable.
         if have is not None and (have.uid, have.gid) != (want.uid, want.gid):
             set_owner(self.workspace, path, want.uid, want.gid)
-        if have is None or differing_names(have.attributes, want.attributes):  # A new one may have inherited some.
+        if have is None or differing_names(
+            have.attributes, want.attributes
+        ):  # A new directory may have inherited some.
             set_mode(self.workspace, path, want.mode | 0o700)
             set_attributes(self.workspace.proc_path(path), want.attributes)
         set_mode(self.workspace, path, want.mode)
@@ -300,7 +301,7 @@ def _has_inode(here: os.stat_result | None, entry: Entry | None) -> bool:
 
 
 def _is_directory_set(tree: Tree, here: os.stat_result, step: Step) -> bool:
-    """Whether a directory has been given what the step gives it, and had not before."""
+    """Whether a directory has the step's new mode, owner and attributes, and did not have them before."""
     before, after = step.before, step.after
     if before is None or after is None:
         return False
@@ -313,12 +314,12 @@ def _is_directory_set(tree: Tree, here: os.stat_result, step: Step) -> bool:
 
 
 def _is_untouched(here: os.stat_result, entry: Entry) -> bool:
-    """The same, of something that was not moved since it was looked at: moving it counts as a change too."""
+    """The same, for a file that was not moved since: a move changes the ctime too."""
     return _is_unchanged(here, entry) and (not entry.ctime_ns or here.st_ctime_ns == entry.ctime_ns)
 
 
 def _is_unchanged(here: os.stat_result, entry: Entry) -> bool:
-    """Whether it is what was looked at, as far as a look without reading tells."""
+    """Whether a file is unchanged since it was inspected, as far as its stat tells."""
     if here.st_ino != entry.inode:
         return False
     return entry.kind != "file" or (here.st_size, here.st_mtime_ns) == (entry.size, entry.mtime_ns)
@@ -326,7 +327,7 @@ def _is_unchanged(here: os.stat_result, entry: Entry) -> bool:
 
 @contextlib.contextmanager
 def _movable(tree: Tree, path: str, status: os.stat_result) -> Iterator[None]:
-    """A directory can only be moved elsewhere by who may write it."""
+    """Make a directory writable within this context: moving a directory needs write access to it."""
     closed = stat.S_ISDIR(status.st_mode) and status.st_mode & 0o200 == 0 and is_bound_by_modes()
     if closed:
         tree.note(path, status)
@@ -335,6 +336,6 @@ def _movable(tree: Tree, path: str, status: os.stat_result) -> Iterator[None]:
         yield
     except OSError as error:
         if closed:
-            tree.mark_unrestored(error)  # Whoever finds the note puts it right, where this does not.
+            tree.mark_unrestored(error)  # If the next line fails, recovery restores the mode from the note.
             set_mode(tree, path, stat.S_IMODE(status.st_mode))
         raise

@@ -1,7 +1,7 @@
-"""Reaching into a tree through descriptors: no link is ever followed, and nothing outside the tree can be reached.
+"""Access to a directory tree through descriptors: links are never followed, and nothing outside the tree is reached.
 
-A `Tree` holds its root open, and the directories that were reached in it, so that whatever is renamed meanwhile, a step
-lands in the directory that was looked at. All that a commit does to a workspace goes through here.
+A `Tree` keeps its root and the directories it has reached open. So even if directories are renamed meanwhile, a step
+acts in the directory that was inspected. Every change that a commit makes to a workspace goes through this module.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _DAC_OVERRIDE: Final = 1
 
 
 class Tree:
-    """A directory and what lies beneath it, by paths relative to it."""
+    """A directory and its content, by relative paths."""
 
     def __init__(self, path: str, *, forced: bool = False, notes: WidenedModes | None = None) -> None:
-        """`forced` lets us into directories of ours that their own mode keeps us out of, until `restore`. `opened`
-        takes a note of each, for whoever comes after a crash."""
+        """`forced` opens our own directories even if their mode forbids it, until `restore`. `notes` records each such
+        mode for recovery after a crash."""
         self._notes = notes
         self.path = path
         self._root = os.open(path, _REACH)
         self._open: OrderedDict[str, int] = OrderedDict()
         self._forced = forced and is_bound_by_modes()
         self.widened: dict[str, tuple[int, int]] = {}
-        """Directories whose mode was widened: what it was, and the inode."""
+        """Directories with a widened mode: the original mode, and the inode."""
 
     def __enter__(self) -> Self:
         return self
@@ -51,8 +51,8 @@ class Tree:
         self.close()
 
     def restore(self, beneath: str = "") -> None:
-        """Put back the modes that were widened, of all or of what lies beneath a directory, the innermost first. To be
-        done before things are moved about or given other modes: afterwards something else may lie there."""
+        """Restore the widened modes of all directories, or of those below `beneath`, innermost first. Call it before
+        files are moved or get other modes: afterwards the paths may name other files."""
         widened = [path for path in self.widened if not beneath or path.startswith(f"{beneath}/")]
         for path in sorted(widened, reverse=True):
             mode, inode = self.widened.pop(path)
@@ -63,7 +63,7 @@ class Tree:
             except OSError as error:
                 self.mark_unrestored(error)
         if widened:
-            self.forget()  # What was reached through them cannot be any more.
+            self.forget()  # Directories below them can no longer be reached.
 
     def close(self) -> None:
         self.restore()
@@ -75,13 +75,14 @@ class Tree:
             self._root = -1
 
     def forget(self) -> None:
-        """Close what was reached: after directories were moved, it lies elsewhere."""
+        """Close the cached directories: after a move they may be elsewhere."""
         for descriptor in self._open.values():
             os.close(descriptor)
         self._open.clear()
 
     def directory(self, path: str) -> int:
-        """A descriptor of a directory; it stays ours. `OSError` where there is none or a link is on the way."""
+        """A descriptor of a directory, owned by the tree. Raises `OSError` if it does not exist, or a link is on the
+        way."""
         if not path:
             return self._root
         known = self._open.get(path)
@@ -96,7 +97,7 @@ class Tree:
             count -= 1
         if count and above is not None:
             place = above
-        # One name at a time: nothing on the way may be a link.
+        # One name at a time: no directory on the way may be a link.
         for last in range(count, len(words)):
             here = "/".join(words[: last + 1])
             place = os.open(words[last], _REACH, dir_fd=place)
@@ -119,30 +120,29 @@ class Tree:
             _change_mode(descriptor, stat.S_IMODE(found.st_mode) | 0o700)
 
     def note(self, path: str, found: os.stat_result) -> None:
-        """Before a mode is widened for a moment."""
+        """Note a mode before it is widened."""
         if self._notes is not None:
             self._notes.note(self.path, path, stat.S_IMODE(found.st_mode), found.st_ino)
 
     def mark_unrestored(self, error: OSError) -> None:
-        """A mode that was widened could not be given back."""
+        """Record that a widened mode could not be restored."""
         if self._notes is not None:
             self._notes.mark_unrestored(error)
 
     def allow_unnoted(self) -> None:
-        """From here on a mode is widened even where there is no room for a note."""
+        """Allow widening modes even if there is no room for a note."""
         if self._notes is not None:
             self._notes.is_required = False
 
     def at(self, path: str) -> tuple[int, str]:
-        """The directory that holds `path`, and its name there. The descriptor is good until the next one is asked
-        for."""
+        """The descriptor of the parent directory, and the name in it. The descriptor is valid until the next call."""
         above, name = os.path.split(path)
         if name in ("", ".", ".."):
             raise OSError(errno.EINVAL, "not a path beneath a directory", path)
         return self.directory(above), name
 
     def status(self, path: str) -> os.stat_result | None:
-        """None where there is nothing, or no directory on the way."""
+        """The lstat of a path; None if it, or a directory on the way, does not exist."""
         try:
             place, name = self.at(path)
             return os.stat(name, dir_fd=place, follow_symlinks=False)
@@ -152,7 +152,7 @@ class Tree:
             raise
 
     def read(self, path: str) -> int:
-        """A descriptor of a regular file, for reading; the caller closes it."""
+        """Open a regular file for reading; the caller closes the descriptor."""
         place, name = self.at(path)
         descriptor = os.open(name, _READ, dir_fd=place)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -165,13 +165,13 @@ class Tree:
         return os.readlink(name, dir_fd=place)
 
     def proc_path(self, path: str) -> bytes:
-        """A name for what lies at a path that the system takes in one piece, however long the path is. It is good until
-        the next directory is reached; whoever uses it must not follow a link at its end."""
+        """A short `/proc` path for a path of any length. It is valid until the next directory is reached; the user must
+        not follow a link at its end."""
         place, name = self.at(path)
         return os.fsencode(f"/proc/self/fd/{place}/") + os.fsencode(name)
 
     def children(self, path: str) -> list[tuple[str, os.stat_result]]:
-        """What a directory holds, in the order of its bytes."""
+        """The names in a directory with their lstat, in byte order."""
         descriptor = os.open(".", _LIST, dir_fd=self.directory(path))
         try:
             with os.scandir(descriptor) as found:
@@ -181,7 +181,7 @@ class Tree:
         return sorted(some, key=lambda pair: os.fsencode(pair[0]))
 
     def walk(self, path: str) -> Iterator[tuple[str, os.stat_result]]:
-        """Everything beneath a directory, parents before what they hold, itself not among it."""
+        """All paths below a directory, parents before their content."""
         waiting = [path]
         while waiting:
             here = waiting.pop()
@@ -196,7 +196,8 @@ class Tree:
 
 @contextlib.contextmanager
 def open_parents(source: Tree, path: str, target: Tree, onto: str) -> Iterator[tuple[int, str, int, str]]:
-    """Both ends of a move: directory and name of each. Reaching the second may let go of the first, so that is held."""
+    """Descriptor and name of both ends of a move. The first descriptor is duplicated, because reaching the second may
+    close it."""
     from_place, from_name = source.at(path)
     held = os.dup(from_place)
     try:
@@ -206,7 +207,7 @@ def open_parents(source: Tree, path: str, target: Tree, onto: str) -> Iterator[t
 
 
 def move_in(source: Tree, path: str, target: Tree, onto: str) -> None:
-    """Move one thing to where nothing is. `FileExistsError` where something is after all."""
+    """Move to an unused path. Raises `FileExistsError` if the path is used."""
     call = _renameat2()
     with open_parents(source, path, target, onto) as (from_place, from_name, to_place, to_name):
         if call is not None:
@@ -221,13 +222,13 @@ def move_in(source: Tree, path: str, target: Tree, onto: str) -> None:
 
 
 def rename(source: Tree, path: str, target: Tree, onto: str) -> None:
-    """Move one thing. Replaces a file, never a directory that holds something."""
+    """Move a file or directory. Replaces a file, but never a directory with content."""
     with open_parents(source, path, target, onto) as (from_place, from_name, to_place, to_name):
         os.rename(from_name, to_name, src_dir_fd=from_place, dst_dir_fd=to_place)
 
 
 def exchange(source: Tree, path: str, target: Tree, onto: str) -> bool:
-    """Put each in the other's place in one step. False where this system has no such step."""
+    """Exchange two paths atomically. False if the system cannot do that."""
     call = _renameat2()
     if call is None:
         return False
@@ -263,7 +264,7 @@ def _renameat2() -> Callable[..., int] | None:
 
 
 def set_mode(tree: Tree, path: str, mode: int) -> None:
-    """chmod, of what lies there and never of what a link there leads to."""
+    """chmod, without following a link."""
     place, name = tree.at(path)
     descriptor = os.open(name, _PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
     try:
@@ -274,14 +275,14 @@ def set_mode(tree: Tree, path: str, mode: int) -> None:
 
 
 def set_owner(tree: Tree, path: str, uid: int, gid: int) -> None:
-    """chown, where we may."""
+    """chown, if we may."""
     place, name = tree.at(path)
     with contextlib.suppress(PermissionError):
         os.chown(name, uid, gid, dir_fd=place, follow_symlinks=False)
 
 
 def set_time(tree: Tree, path: str, mtime_ns: int) -> None:
-    """Of a file or link; when it was read last stays as it is."""
+    """Set the mtime of a file or link; the atime stays."""
     place, name = tree.at(path)
     found = os.stat(name, dir_fd=place, follow_symlinks=False)
     os.utime(name, ns=(found.st_atime_ns, mtime_ns), dir_fd=place, follow_symlinks=False)
@@ -289,7 +290,8 @@ def set_time(tree: Tree, path: str, mtime_ns: int) -> None:
 
 @functools.cache
 def is_bound_by_modes() -> bool:
-    """Whether modes keep us out of what is ours. Root they do not, unless a container took that from it."""
+    """Whether modes can keep this process out of its own files. They cannot stop root, unless a container removed that
+    capability."""
     if os.geteuid() != 0:
         return True
     with contextlib.suppress(OSError, StopIteration), open("/proc/self/status", "rb") as file:
@@ -302,4 +304,4 @@ def _change_mode(descriptor: int, mode: int) -> None:
     if _PATH == os.O_RDONLY:
         os.fchmod(descriptor, mode)
     else:
-        os.chmod(f"/proc/self/fd/{descriptor}", mode)  # An O_PATH descriptor takes no fchmod.
+        os.chmod(f"/proc/self/fd/{descriptor}", mode)  # fchmod does not accept an O_PATH descriptor.

@@ -1,7 +1,7 @@
-"""Modes that are widened for a moment, noted before: whoever is killed in that moment leaves a note of what they were.
+"""Notes about temporarily widened modes, written first: after a kill they tell the original modes.
 
-Only ordinary users need it; to root every directory is open. A note is no journal of a commit: it is written also where
-something is only looked at.
+Only ordinary users need them; root can open every directory. A note is not the journal of a commit: it is also written
+when something is only read.
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from collections.abc import Iterator
 from typing import Final
 
 TEMPORARY_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-"""What a machine says that has no room or no rest at the moment."""
+"""Errors of a machine that lacks space or resources at the moment."""
 NOTE_SUFFIX: Final = ".opened"
-"""How the names of notes end, where transactions are under way."""
+"""The suffix of note files in the directory of a host's transactions."""
 
 
 class WidenedModes:
-    """The notes of one look into a tree."""
+    """The notes of one use of a tree."""
 
     def __init__(self, directory: str) -> None:
-        """`directory` is the place of the host's transactions."""
+        """`directory` holds the host's transactions."""
         self._directory = directory
         self._place: str | None = None
         self._is_owed = False
         self.is_required = True
-        """Whether what cannot be noted is not to be done. Taking back goes on without: a full disk must not keep it."""
+        """Whether a mode may be widened only if the note can be written. Reverting goes on without a note: a full disk
+        must not stop it."""
 
     def note(self, root: str, path: str, mode: int, inode: int) -> None:
-        """To be called before the mode is widened."""
+        """Note a mode. Call it before the mode is widened."""
         if self._place is None:
             self._place = os.path.join(self._directory, f"{os.urandom(8).hex()}{NOTE_SUFFIX}")
         words = [os.fsencode(root).decode("latin-1"), os.fsencode(path).decode("latin-1"), mode, inode]
@@ -42,13 +43,13 @@ class WidenedModes:
                 raise
 
     def mark_unrestored(self, error: OSError) -> None:
-        """A mode could not be given back. Where the disk is to blame, the note stays for whoever comes after."""
+        """Record that a mode could not be restored. After a disk error the note stays for recovery."""
         self._is_owed = self._is_owed or error.errno in TEMPORARY_ERRORS
 
     def clear(self) -> None:
-        """Everything is as it was, but for what was `missed`."""
+        """Remove the note, unless a mode could not be restored."""
         if self._place is not None and not self._is_owed:
-            with contextlib.suppress(OSError):  # There may have been no room for it.
+            with contextlib.suppress(OSError):  # It may not exist: the disk may have been full.
                 os.unlink(self._place)
         self._place, self._is_owed = None, False
 
@@ -62,12 +63,12 @@ def _append(place: str, line: bytes) -> None:
 
 
 def read_notes(directory: str) -> Iterator[tuple[str, str, int, int]]:
-    """What the notes of a dead host tell, the innermost first: the root, the path beneath, the mode and the inode."""
+    """The notes of a dead host, innermost paths first: root, path, mode and inode."""
     found = []
     for name in os.listdir(directory):
         if name.endswith(NOTE_SUFFIX):
             with open(os.path.join(directory, name), "rb") as file:
-                lines = file.read().split(b"\n")[:-1]  # The last may have been cut short: it came to nothing.
+                lines = file.read().split(b"\n")[:-1]  # A last, incomplete line had no effect.
             for root, path, mode, inode in map(json.loads, lines):
                 found.append((os.fsdecode(root.encode("latin-1")), os.fsdecode(path.encode("latin-1")), mode, inode))
     yield from sorted(found, key=lambda each: each[1].count("/"), reverse=True)

@@ -1,1 +1,1 @@
-"""Snapshots: everything in a tree, looked at before and after, where no overlay can be had."""
+"""Snapshots: the state of every path in a tree, compared before and after a call, for machines without overlays."""

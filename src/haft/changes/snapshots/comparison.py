@@ -1,6 +1,6 @@
-"""A snapshot as a value, and what differs between two of them.
+"""A snapshot as a value, and the differences between two snapshots.
 
-`snapshot` makes them and hands them out.
+`snapshot` makes them.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from haft.values import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What lay where. Entries are made when they are asked for: most never are."""
+    """The state of every path. Entries are made on demand, because most are never needed."""
 
     stamps: dict[str, Stamp]
     contents: dict[str, str]
-    """Digests of files, targets of links, numbers of devices."""
+    """Digests of files, targets of links, device numbers."""
     racy: frozenset[str]
-    """Paths whose stamp says nothing: they could change again and bear the same."""
+    """Paths with an unreliable stamp: they could change again under the same stamp."""
     unreadable: list[str]
     """Files and directories that we may not read, and may not make readable."""
     attributes: dict[str, str | None] = field(default_factory=dict)
-    """The extended ones, where there are any; None where they could not be read."""
+    """Extended attributes, if there are any; None if they could not be read."""
     skip: frozenset[tuple[int, int]] = frozenset()
     removals: str = field(default="", repr=False)
 
@@ -38,7 +38,7 @@ class Snapshot:
         return {path: self._entry(path, stamp) for path, stamp in self.stamps.items()}
 
     def entry(self, path: str) -> Entry | None:
-        """What lay at one path."""
+        """The state of one path."""
         stamp = self.stamps.get(path)
         return None if stamp is None else self._entry(path, stamp)
 
@@ -46,31 +46,31 @@ class Snapshot:
         return dataclasses.replace(_entry(stamp, self.contents.get(path)), attributes=self.attributes.get(path, ""))
 
     def is_closed(self, path: str) -> bool:
-        """Whether a directory lay there that could not be read."""
+        """Whether the path was a directory that could not be read."""
         return self.contents.get(path) == UNREADABLE and stat.S_ISDIR(self.stamps[path][0])
 
 
 Linked = dict[Literal["before", "after"], list[list[str]]]
-"""Names that were and are one file, where one of them is among what differs."""
+"""Groups of names that were, and are, hard links of one file, if one of them changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A tree against what it was before."""
+    """A tree compared with its earlier snapshot."""
 
     changes: list[PathChange]
-    """By path in the order of its bytes, so parents before what they hold."""
+    """In byte order of the paths, so parents come before their content."""
     unreadable: list[str]
-    """What could not be looked into this time: what happened in there is not known."""
+    """Paths that could not be read this time: changes there are unknown."""
     unkept: list[str]
-    """Changed files that were beyond the budget: what they hold now is known by digest only."""
+    """Changed files beyond the budget: only the digest of their content is known."""
     after: Snapshot
-    """The tree as it is now."""
+    """The snapshot of the tree now."""
     linked: Linked = field(default_factory=dict)
 
 
 def changes_between(before: Snapshot, after: Snapshot) -> list[PathChange]:
-    """What differs between two of them."""
+    """The changes from one snapshot to another."""
     known, had, has = before.stamps.get, before.attributes, after.attributes
     paths = {path for path, stamp in after.stamps.items() if known(path) != stamp}
     paths |= {path for path in had.keys() | has.keys() if had.get(path, "") != has.get(path, "")}
@@ -78,12 +78,12 @@ def changes_between(before: Snapshot, after: Snapshot) -> list[PathChange]:
 
 
 def changed_paths(before: Snapshot, after: Snapshot, paths: Collection[str]) -> tuple[list[PathChange], Linked]:
-    """Those of `paths` that differ to whoever looks at the tree, in the order of their bytes; and which names are one
-    file. A name that has become one of another file, or of its own, differs too."""
+    """The changes among `paths`, in byte order, and the groups of hard links. A name that now belongs to another file
+    has changed too."""
     found = []
     were, are = _hard_link_groups(before, paths), _hard_link_groups(after, paths)
     joined = {name for groups in (were, are) for group in groups for name in group}
-    # What lies in a directory that could not be read on one of both sides is unknown, not created or deleted.
+    # The content of a directory that could not be read before or after is unknown, not created or deleted.
     closed = tuple(f"{path}/" for side in (before, after) for path in side.unreadable if side.is_closed(path))
     for path in sorted(paths, key=os.fsencode):
         was, now = before.entry(path), after.entry(path)
@@ -101,7 +101,7 @@ def changed_paths(before: Snapshot, after: Snapshot, paths: Collection[str]) -> 
 
 
 def _hard_link_groups(snapshot: Snapshot, paths: Iterable[str]) -> list[list[str]]:
-    """The names in the tree that are one file with one of `paths`, where there are several."""
+    """The groups of hard links that contain one of `paths`."""
     stamps = snapshot.stamps
     wanted = {stamp[1:3] for path in paths if (stamp := stamps.get(path)) is not None and stamp[3] > 1}
     groups: dict[Stamp, list[str]] = {}

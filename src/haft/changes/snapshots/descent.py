@@ -1,11 +1,11 @@
-"""Going down into a tree to read all of it: one directory descriptor at a time, no link followed, any depth.
+"""Walking a tree to read all of it: one directory descriptor at a time, no link followed, any depth.
 
-`scanning` goes through every directory with it, `intake` through those with files to read. What is ours but closed to
-us by its own mode is opened for as long as it takes: a file for the moment of opening, a directory while we are in it.
-The mode is set on the file itself, never by a name that could be swapped for a link. A note is taken before: a kill in
-that moment leaves the wider mode behind.
+`scan` visits every directory with it, `read_files` those with files to read. A path of ours that its own mode closes is
+opened only as long as needed: a file while it is opened, a directory while we are in it. The mode is set on the file
+itself, never by a name that could be exchanged for a link. A note is written before: a kill at that moment leaves the
+wider mode behind.
 
-Deep trees cost no more descriptors than shallow ones: the way back up is `..`, checked to be where we came from.
+Deep trees need no more descriptors than shallow ones: the way back up is `..`, and its identity is checked.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from haft.changes.commit.attributes import UnreadableAttributes, attributes_of
 from haft.values import dataclass
 
 _LIST: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# O_NONBLOCK: a pipe put in the file's place between two steps must not hang us.
+# O_NONBLOCK: a pipe that replaces the file between two steps must not block us.
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 _PIN: Final[int | None] = getattr(os, "O_PATH", None)
 _MOST_OPEN: Final = 64
@@ -29,25 +29,25 @@ _SWAPPED: Final = (errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EISDIR)
 
 
 Note = Callable[[str, int, int], None]
-"""Told of a path, its mode and its inode before that mode is widened."""
+"""Receives a path, its mode and its inode before the mode is widened."""
 Tell = Callable[[os.stat_result], None]
 
 
 class Swapped(Exception):
-    """What was to be read is something else by now: whoever reads a whole tree begins again."""
+    """The path is another file by now: a reader of the whole tree starts again."""
 
 
 @dataclass(slots=True)
 class _Step:
     descriptor: int
-    """-1 while it is closed to save descriptors; then `identity` tells whom to expect."""
+    """-1 while it is closed to save descriptors; `identity` then tells which directory to expect."""
     mode: int | None
-    """What to give back when we leave."""
+    """The mode to restore when we leave."""
     identity: tuple[int, int] = (0, 0)
 
 
 class Descent:
-    """A place in the tree beneath `root`. Use it with `with`: leaving gives back every mode."""
+    """A position in the tree below `root`. Use it as a context manager: leaving restores every mode."""
 
     __slots__ = ("_names", "_note", "_steps")
 
@@ -60,22 +60,22 @@ class Descent:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.ExitStack() as stack:  # Every one, whatever happens to another; the deepest first.
+        with contextlib.ExitStack() as stack:  # Close every step, the deepest first, even if closing another one fails.
             for step in self._steps:
                 stack.callback(_close_step, step)
 
     @property
     def descriptor(self) -> int:
-        """Of the directory where we are."""
+        """The descriptor of the current directory."""
         return self._steps[-1].descriptor
 
     def attributes(self) -> str | None:
-        """The extended attributes of the directory where we are, if they may be read."""
+        """The extended attributes of the current directory; None if they may not be read."""
         return readable_attributes(self._steps[-1].descriptor, self._steps[-1].mode)
 
     def go(self, path: str) -> int:
-        """To the directory `path`, from wherever we are. Where it cannot be reached: `FileNotFoundError`,
-        `PermissionError`, or `Swapped` when something else is there."""
+        """Go to the directory `path`. Raises `FileNotFoundError`, `PermissionError`, or `Swapped` if another file is
+        there."""
         names = path.split("/") if path else []
         shared = 0
         for name, here in zip(names, self._names, strict=False):
@@ -89,7 +89,7 @@ class Descent:
         return self.descriptor
 
     def widen(self) -> None:
-        """Let us at what is in this directory, where it may be listed but what is in it not looked at."""
+        """Widen the mode of a directory that can be listed but whose content cannot be inspected."""
         step = self._steps[-1]
         status = os.fstat(step.descriptor)
         mode = stat.S_IMODE(status.st_mode)
@@ -100,8 +100,9 @@ class Descent:
         step.mode = mode
 
     def open_file(self, name: str) -> tuple[int, str | None]:
-        """A file of this directory for reading, with the mode it had, and its extended attributes, if they may be read:
-        the system looks at the mode for each. The caller closes it, and asks what it is."""
+        """Open a file of this directory for reading. Returns the descriptor and the extended attributes, or None if
+        they may not be read: the mode is widened for both and then restored. The caller closes the descriptor and
+        checks the kind of file."""
         descriptor, mode = self._open_here(name, _READ, 0o400)
         try:
             try:
@@ -132,7 +133,7 @@ class Descent:
         self._steps.append(_Step(*self._open_here(name, _LIST, 0o500)))
         self._names.append(name)
         far = self._steps[max(0, len(self._steps) - _MOST_OPEN - 1)]
-        # Never one whose mode is to be given back: that must not depend on finding it again.
+        # Never close one with a widened mode: restoring it must not depend on finding it again.
         if len(self._steps) > _MOST_OPEN and far.descriptor >= 0 and far.mode is None:
             far.identity = _identity(far.descriptor)
             os.close(far.descriptor)
@@ -151,7 +152,7 @@ class Descent:
 
 
 def readable_attributes(place: int | bytes, mode: int | None = None) -> str | None:
-    """None where they may not be read. `mode` is the one that was widened for it."""
+    """The extended attributes; None if they may not be read. `mode` is the original mode, if it was widened."""
     try:
         return attributes_of(place, mode)
     except UnreadableAttributes:
@@ -174,7 +175,7 @@ def _identity(descriptor: int) -> tuple[int, int]:
 
 
 def _open(name: str, directory: int | None, flags: int, bits: int, tell: Tell | None = None) -> tuple[int, int | None]:
-    """A descriptor; and, where `bits` had to be added to the mode for it, the mode it had."""
+    """Open a path. Returns the descriptor, and the original mode if `bits` had to be added to it."""
     try:
         try:
             return os.open(name, flags, dir_fd=directory), None
@@ -217,8 +218,8 @@ def _open_widened(name: str, directory: int | None, flags: int, bits: int, tell:
 
 
 def _may_widen(status: os.stat_result) -> bool:
-    """Whether the mode could be given back exactly: the system takes a set-group-ID bit from who is not in the group.
-    Whether it is ours at all, the system says."""
+    """Whether the mode could be restored exactly: the system removes the set-group-ID bit if we are not in the group.
+    Whether the file is ours, the system checks."""
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
         return False
     return not status.st_mode & stat.S_ISGID or status.st_gid in (os.getegid(), *os.getgroups())

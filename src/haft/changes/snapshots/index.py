@@ -1,8 +1,8 @@
-"""The stat index of a workspace on disk: which digest a file had when it bore which stamp.
+"""The index of a workspace on disk: by path, the stat stamp and the digest of a file.
 
-Only a memory that saves reading: a file that is missing here, or a whole index that is missing or broken, is read anew.
-It lies by columns, which load several times faster than rows: a line of facts about it, the paths, the digests, then
-each part of the stamps. Extended attributes, which few files have, follow by path.
+It is only a cache that saves reading: if a file or the whole index is missing or broken, files are read again. Data is
+stored by columns, which load several times faster than rows: a header line, the paths, the digests, then each field of
+the stamps. Extended attributes, which few files have, follow by path.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 
 _MAGIC: Final = b"haft index 2"
 _TYPES: Final = "QQQQQQqqq"
-"""Of the parts of a stamp: inodes and devices use all 64 bits, times may lie before 1970."""
+"""The types of a stamp's fields: inodes and devices use all 64 bits, times may be before 1970."""
 
 
 @dataclass(slots=True)
 class Index:
-    """Files by path. Only those whose stamp can be trusted."""
+    """Files by path, only those with a reliable stamp."""
 
     stamps: dict[str, Stamp] = field(default_factory=dict)
     contents: dict[str, str] = field(default_factory=dict)
     """Their digests."""
     removals: str = ""
-    """What the store said of itself when all of the digests were in it."""
+    """`Blobs.removals()` at a time when the store held all of the digests."""
     attributes: dict[str, str | None] = field(default_factory=dict)
     """Their extended attributes, where there are any."""
 
     def write(self, place: str) -> None:
-        """In place of the one before; whole, or not at all."""
+        """Replace the index on disk atomically."""
         try:
             self._write(place)
         except OverflowError:  # Times past the year 2262.
@@ -70,7 +70,7 @@ class Index:
 
     @classmethod
     def read(cls, place: str) -> Index:
-        """Empty where there is none that is whole."""
+        """Read the index; empty if it is missing or broken."""
         try:
             with open(place, "rb") as file:
                 words = file.read()

@@ -1,5 +1,4 @@
-"""Reading the files of which a scan could not tell the content, each once, and telling how far its stamp can be
-trusted."""
+"""Reading the files whose content a scan could not know, each once, and judging whether their stamps are reliable."""
 
 from __future__ import annotations
 
@@ -15,20 +14,20 @@ from haft.contracts import ToolFailed
 from haft.values import dataclass
 
 Keep = Callable[[str, int, int], str]
-"""What to do with the file at a path, given a descriptor and its size; the digest of what it holds."""
+"""Stores a file, given its path, a descriptor and its size; returns the digest of its content."""
 
 _TRIES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One file as it was when it was read."""
+    """One file as it was read."""
 
     stamp: Stamp
     content: str
     """The digest, or `UNREADABLE`."""
     racy: bool
-    """Whether it could change, or did, without another stamp."""
+    """Whether the file could change, or did change, without a new stamp."""
     attributes: str | None = None
 
 
@@ -40,7 +39,7 @@ def read_files(
     stopped: Callable[[], bool],
     note: Note | None = None,
 ) -> Iterator[tuple[str, Read | None]]:
-    """Each of `paths` with what was read; None where it vanished. Names of one file cost one reading."""
+    """Read each path; None if it vanished. Hard links of one file are read once."""
     known: dict[Stamp, Read] = {}
     with Descent(root, note) as descent:
         for path in paths:
@@ -69,7 +68,7 @@ def _read(descent: Descent, path: str, stamp: Stamp, keep: Keep) -> Read | None:
 
 
 def _read_until_stable(path: str, descriptor: int, keep: Keep, attributes: str | None) -> Read:
-    """Again, where it changed meanwhile; what never rests is as it was last."""
+    """Read a file again if it changed meanwhile. After the last try, the last reading counts."""
     moment, before = now(), os.fstat(descriptor)
     if not stat.S_ISREG(before.st_mode):
         raise Swapped

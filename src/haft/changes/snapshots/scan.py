@@ -1,11 +1,11 @@
-"""Every path beneath a root with one look at each: what it is and when it last changed, no content read.
+"""A scan of every path below a root: its kind and its last change, without reading content.
 
-`snapshot` stands above and decides what to read. Nothing is left out: hidden, ignored, in nested repositories, empty,
-neither file nor directory. Only what the caller names to be skipped, by device and inode, is not there at all.
+`snapshot` decides what to read. Nothing is left out: hidden and ignored files, nested repositories, empty directories,
+special files. Only directories that the caller skips by device and inode are missing.
 
-Not seen: what a process writes through a mapping that it made before the scan and still holds; the system stamps
-that late. And the clock that stamps files is taken to be this machine's: where a server far behind it stamps them, two
-writes within one tick of its clock are one.
+Not seen: writes through a memory mapping that was made before the scan and is still open, because the system updates
+their times late. The clock that stamps files is assumed to be this machine's: if a file server's clock is far behind,
+two writes within one tick of that clock look like one.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from haft.contracts import ToolFailed
 from haft.values import dataclass, field
 
 Stamp = tuple[int, ...]
-"""Mode, inode, device, links, owner, group, size, mtime, ctime (both in nanoseconds): as long as it is the same, so is
-the content, unless it was racy. Of directories only mode, inode, device and owner, the rest zero."""
+"""Mode, inode, device, links, owner, group, size, mtime, ctime (both in nanoseconds). As long as the stamp is equal,
+the content is equal, unless it was racy. Directories have only mode, inode, device and owner; the rest is zero."""
 
 _SECOND: Final = 1_000_000_000
 _COARSE: Final[int | None] = getattr(time, "CLOCK_REALTIME_COARSE", None)
@@ -32,22 +32,22 @@ _TICK: Final = 20_000_000
 
 @dataclass(slots=True)
 class Scan:
-    """What was found, by path, parents before what they hold."""
+    """The result of a scan, by path, parents before their content."""
 
     stamps: dict[str, Stamp] = field(default_factory=dict)
     contents: dict[str, str] = field(default_factory=dict)
-    """Where links lead, and the numbers of devices."""
+    """Targets of links, and device numbers."""
     attributes: dict[str, str | None] = field(default_factory=dict)
-    """The extended ones of what is no file, where there are any; None where they may not be read."""
+    """Extended attributes of paths that are not files, if there are any; None if they may not be read."""
     racy: set[str] = field(default_factory=set)
-    """What is neither file nor directory and could change again without another stamp."""
+    """Paths that are neither file nor directory, and could change again without a new stamp."""
     closed: list[str] = field(default_factory=list)
     """Directories that could not be read."""
 
 
 def scan(root: str, skip: Collection[tuple[int, int]], stopped: Callable[[], bool], note: Note | None = None) -> Scan:
-    """Look at everything beneath `root`, the root itself not among it. `Swapped` when a directory became something else
-    meanwhile; what vanished meanwhile is not there."""
+    """Scan everything below `root`, without the root itself. Raises `Swapped` if a directory became something else
+    meanwhile; paths that vanished are left out."""
     found = Scan()
     with Descent(root, note) as descent:
         waiting = [""]
@@ -72,17 +72,17 @@ def scan(root: str, skip: Collection[tuple[int, int]], stopped: Callable[[], boo
 
 
 def _list(descent: Descent, path: str, found: Scan, skip: Collection[tuple[int, int]]) -> list[str]:
-    """Look at what one directory holds; the directories among it."""
+    """Scan one directory. Returns its subdirectories."""
     try:
         return _look_at_each(descent.descriptor, path, found, skip)
     except PermissionError:
-        # It may be listed, but what is in it may not be looked at.
+        # The directory can be listed, but its content cannot be inspected.
         descent.widen()
         return _look_at_each(descent.descriptor, path, found, skip)
 
 
 def _look_at_each(descriptor: int, path: str, found: Scan, skip: Collection[tuple[int, int]]) -> list[str]:
-    # The loop that every file of the workspace goes through: it does nothing for a file that it need not do.
+    # Every file of the workspace passes this loop: it does only the necessary work.
     prefix = f"{path}/" if path else ""
     stamps, below, moment = found.stamps, [], now()
     with os.scandir(descriptor) as items:
@@ -104,12 +104,12 @@ def _look_at_each(descriptor: int, path: str, found: Scan, skip: Collection[tupl
 
 
 def _look_at_other(descriptor: int, name: str, path: str, status: os.stat_result, found: Scan) -> bool:
-    """A link, pipe, socket or device. False where it is gone."""
+    """Scan a link, pipe, socket or device. False if it is gone."""
     content = str(status.st_rdev)
     if stat.S_ISLNK(status.st_mode):
         try:
             content = os.readlink(name, dir_fd=descriptor)
-        except OSError:  # Gone, or no link any more: as if it had not been there yet.
+        except OSError:  # Gone, or no longer a link: treated as absent.
             return False
     found.stamps[path] = stamp_of(status)
     found.contents[path] = content
@@ -121,18 +121,18 @@ def _look_at_other(descriptor: int, name: str, path: str, status: os.stat_result
 
 
 def stamp_of(status: os.stat_result) -> Stamp:
-    """What changes when the file does."""
+    """The stamp of a file: it changes when the file does."""
     if stat.S_ISDIR(status.st_mode):
         return (*status[:3], 0, status.st_uid, status.st_gid, 0, 0, 0)
     return (*status[:7], status.st_mtime_ns, status.st_ctime_ns)
 
 
 def now() -> int:
-    """The moment before which a change must have been made to be told, by its stamp, from any later one: the clock by
-    which files are stamped goes in ticks."""
+    """A time such that a change before it has another stamp than any later change: the clock that stamps files moves in
+    ticks."""
     return time.time_ns() - _TICK if _COARSE is None else time.clock_gettime_ns(_COARSE)
 
 
 def is_racy(ctime_ns: int, moment: int) -> bool:
-    """Whether a change after `moment` could bear the same stamp. Some filesystems count only whole seconds, or two."""
+    """Whether a change after `moment` could have the same stamp. Some filesystems store only whole or even seconds."""
     return ctime_ns >= (moment if ctime_ns % _SECOND else moment - 2 * _SECOND)

@@ -1,10 +1,10 @@
-"""The snapshot engine: what a workspace held before a call, and what is different after it, on any machine.
+"""Snapshots of a workspace: its content before a call, and the differences after it, on any machine.
 
-A snapshot is one look at every path; only what the index does not know is read, and what is read is kept in the blobs.
-Afterwards everything is looked at again, and what bears another stamp is read: content decides, ctime only says where
-to look. `scanning` looks, `intake` reads, `index` remembers from call to call.
+A snapshot inspects every path; only files that the index does not know are read, and their content is stored as blobs.
+After the call everything is inspected again, and files with another stamp are read: the content decides, the ctime only
+says where to look. `scan` inspects, `read_files` reads, `index` remembers from call to call.
 
-It does not hold anybody off: whoever wants to know that the call made a change, and nobody else, holds the workspace.
+It excludes nobody: to know that only the call made the changes, the caller must hold the workspace lock.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ __all__ = ["Comparison", "OverBudget", "Snapshot", "Snapshots"]
 
 _MANY_FILES: Final = 5_000
 _MANY_BYTES: Final = 50_000_000
-"""From here on somebody wants to know why it takes a while."""
+"""Beyond this, a person is told why it takes a while."""
 _FEW_FILES: Final = 100
 _FEW_BYTES: Final = 4_000_000
-"""Up to here it is cheaper to read them again than to write an index that knows them."""
+"""Up to this, reading the files again is cheaper than writing a new index."""
 _TRIES: Final = 3
 _SIZE: Final = 6
 
@@ -45,20 +45,20 @@ Result = TypeVar("Result")
 
 
 class OverBudget(Exception):
-    """More would have to be taken in than the store may hold. Nothing was."""
+    """The snapshot would store more than the store may hold. Nothing was stored."""
 
     def __init__(self, needed: int, budget: int, largest: list[tuple[str, int]]) -> None:
-        super().__init__(f"the workspace has {needed:,} bytes to take in, over the budget of {budget:,}")
+        super().__init__(f"the workspace needs {needed:,} bytes in the store, and the budget is {budget:,}")
         self.needed = needed
         self.budget = budget
         self.largest = largest
 
 
 class Snapshots:
-    """The snapshots of one workspace. `directory` holds its index."""
+    """Takes snapshots of one workspace. `directory` holds its index."""
 
     def __init__(self, directory: str, blobs: Blobs, notes: WidenedModes | None = None) -> None:
-        """`opened` takes a note of what is opened for a moment, for whoever comes after a crash."""
+        """`notes` records temporarily widened modes, for recovery after a crash."""
         self._notes = notes
         self._place = os.path.join(directory, "index")
         self._blobs = blobs
@@ -71,18 +71,18 @@ class Snapshots:
         tell: Callable[[str], None],
         skip: Collection[tuple[int, int]] = (),
     ) -> Snapshot:
-        """Everything beneath `root` as it is now, every file's content in the blobs. `OverBudget` when that would take
-        in more than `budget` bytes. `skip` names directories, by device and inode, that are not looked at."""
+        """Take a snapshot of `root` and store the content of every file. Raises `OverBudget` if that needs more than
+        `budget` bytes. Directories in `skip`, by device and inode, are left out."""
         with self._recording_modes():
             return _retry_if_swapped(lambda: self._take(root, budget, stopped, tell, frozenset(skip)))
 
     def compare(self, before: Snapshot, root: str, budget: int, stopped: Callable[[], bool]) -> list[PathChange]:
-        """What is different now, and nothing about how far that can be known: see `examine`."""
+        """The changes since a snapshot, without the limits of that knowledge: see `examine`."""
         return self.examine(before, root, budget, stopped).changes
 
     def examine(self, before: Snapshot, root: str, budget: int, stopped: Callable[[], bool]) -> Comparison:
-        """What is different now. What the changed files hold now is put into the blobs as far as `budget` bytes go; of
-        the others only the digest is told: the call is over, and what it did must be known at any price."""
+        """Compare the workspace with a snapshot. The new content of changed files is stored up to `budget` bytes;
+        beyond that only the digest is computed: the call is over, and its changes must be known in any case."""
         with self._recording_modes():
             return _retry_if_swapped(lambda: self._compare(before, root, budget, stopped))
 
@@ -94,7 +94,7 @@ class Snapshots:
             if self._notes is not None:
                 self._notes.mark_unrestored(error)
             raise
-        finally:  # Every mode was given back, unless the disk failed.
+        finally:  # Every mode was restored, unless the disk failed.
             if self._notes is not None:
                 self._notes.clear()
 
@@ -123,7 +123,7 @@ class Snapshots:
             largest = heapq.nlargest(5, ((path, found.stamps[path][_SIZE]) for path in fresh), key=lambda pair: pair[1])
             raise OverBudget(needed, budget, largest)
         if len(fresh) > _MANY_FILES or needed > _MANY_BYTES:
-            tell(f"taking in {len(fresh):,} files, {needed / 1e6:,.0f} MB")
+            tell(f"storing {len(fresh):,} files of the workspace, {needed / 1e6:,.0f} MB")
         racy = set(found.racy)
         for path, read in read_files(root, fresh, found.stamps, self._keeping(stopped), stopped, self._note(root)):
             _store_read(after, racy, path, read)
@@ -161,7 +161,7 @@ class Snapshots:
         return Comparison(path_changes, after.unreadable, sorted(unkept), after, linked)
 
     def _drop_removed(self, index: Index) -> None:
-        """Of an index that was written before something was removed from the store, keep what is still true."""
+        """Drop index entries whose content was removed from the store."""
         there = set(self._blobs.digests())
         for path in [path for path, digest in index.contents.items() if digest not in there]:
             del index.stamps[path], index.contents[path]
@@ -205,7 +205,9 @@ def _retry_if_swapped(look: Callable[[], Result]) -> Result:
             return look()
         except Swapped:
             continue
-    raise ToolFailed("the workspace changes faster than it can be read", hint="another program is at work in it")
+    raise ToolFailed(
+        "the workspace changes faster than it can be read", hint="another program writes to it all the time"
+    )
 
 
 def _differing(before: Mapping[str, Stamp], after: Mapping[str, Stamp]) -> list[str]:
@@ -214,7 +216,7 @@ def _differing(before: Mapping[str, Stamp], after: Mapping[str, Stamp]) -> list[
 
 
 def _differing_attributes(before: Snapshot, found: Scan) -> list[str]:
-    """What is no file, and has other extended attributes under the same stamp."""
+    """Paths that are not files, with other extended attributes under the same stamp."""
     known = {path: text for path, text in before.attributes.items() if not stat.S_ISREG(before.stamps[path][0])}
     return [
         path
@@ -225,8 +227,8 @@ def _differing_attributes(before: Snapshot, found: Scan) -> list[str]:
 
 
 def _update_contents(after: Snapshot, known: Mapping[str, Stamp], found: Scan, differing: Iterable[str]) -> list[str]:
-    """Bring the contents up to what the scan alone tells; the files that must be read. What moved along with its
-    directory bears its old stamp under a new name, and need not be."""
+    """Update the contents with the results of the scan alone. Returns the files that must be read. A file that moved
+    with its directory keeps its stamp under a new name, and need not be read."""
     contents, attributes = after.contents, after.attributes
     gone = known.keys() - found.stamps.keys()
     moved = {known[path]: (contents[path], attributes.get(path, "")) for path in gone if path in contents}
@@ -265,7 +267,7 @@ def _store_read(after: Snapshot, racy: set[str], path: str, read: Read | None) -
 
 
 def _size_of(paths: Iterable[str], stamps: Mapping[str, Stamp]) -> int:
-    """Of all these files together, each counted once however many names it has."""
+    """The total size of these files; a file with several names counts once."""
     return sum({stamps[path][1:3]: stamps[path][_SIZE] for path in paths}.values())
 
 

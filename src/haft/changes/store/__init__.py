@@ -1,1 +1,1 @@
-"""The store: contents by digest, what is kept of them, and for how long."""
+"""The store: file contents by digest, how long they are kept, and how much space they use."""

@@ -1,6 +1,6 @@
-"""How the content of a blob lies on the disk: as it is, with its holes, or compressed.
+"""How the content of a blob is stored: as it is, with its holes, or compressed.
 
-`blobs` stands above and decides; below are only descriptors. Everything goes piece by piece, with little memory.
+`blobs` decides; this module only knows descriptors. Content is processed piece by piece, with little memory.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _BLOCK: Final = 4096
 _ZEROS: Final = bytes(_BLOCK)
 _SAMPLE: Final = 1 << 16
 _LEAST: Final = 512
-"""Smaller content takes a block of the disk either way."""
+"""Smaller content takes one disk block in any case."""
 _LEVEL: Final = 1
 
 
 class DamagedBlob(ValueError):
-    """The store does not hold what was put there."""
+    """The stored content differs from its digest."""
 
     def __init__(self, digest: str) -> None:
         super().__init__(f"the stored content {digest[:12]} is damaged")
@@ -37,7 +37,7 @@ class DamagedBlob(ValueError):
 
 
 def pieces_of(descriptor: int, stopped: Callable[[], bool] | None = None) -> Iterator[bytes]:
-    """An open file from its start to its end, wherever its position is. `stopped` is asked between pieces."""
+    """The content of an open file in pieces, whatever its position is. `stopped` is checked between pieces."""
     at = 0
     while piece := os.pread(descriptor, PIECE, at):
         if stopped is not None and stopped():
@@ -49,32 +49,32 @@ def pieces_of(descriptor: int, stopped: Callable[[], bool] | None = None) -> Ite
 def beginning_of(descriptor: int, most: int) -> bytes:
     """Up to `most` bytes from the start of a file."""
     content = os.pread(descriptor, most, 0)
-    # One reading gives it all but on odd filesystems: an empty second one says so.
+    # One read returns everything except on unusual filesystems: an empty second read confirms it.
     while len(content) < most and (more := os.pread(descriptor, most - len(content), len(content))):
         content += more
     return content
 
 
 def is_sparse(descriptor: int) -> bool:
-    """Whether the file is mostly holes: as it is, they cost nothing; compressing them costs time."""
+    """Whether the file is mostly holes: stored as they are, holes cost nothing; compressing them takes time."""
     status = os.fstat(descriptor)
     return status.st_blocks * 1024 <= status.st_size
 
 
 def new_hasher() -> _Hash:
-    """For the one kind of digest that `files` spells."""
+    """A hasher for the kind of digest that `files` uses."""
     return hashlib.sha256()
 
 
 def hashed(pieces: Iterable[bytes], hasher: _Hash) -> Iterator[bytes]:
-    """The same pieces, each told to `hasher` as it passes."""
+    """The same pieces; each also updates `hasher`."""
     for piece in pieces:
         hasher.update(piece)
         yield piece
 
 
 def digest_of_descriptor(descriptor: int, stopped: Callable[[], bool] | None = None) -> str:
-    """Of what an open file holds, wherever its position is."""
+    """The digest of an open file, whatever its position is."""
     hasher = new_hasher()
     for piece in pieces_of(descriptor, stopped):
         hasher.update(piece)
@@ -82,7 +82,7 @@ def digest_of_descriptor(descriptor: int, stopped: Callable[[], bool] | None = N
 
 
 def compressed(content: bytes) -> bytes | None:
-    """`content` in its smaller form; None where that does not pay."""
+    """The compressed content; None if compression does not pay."""
     if not pays(content):
         return None
     smaller = zlib.compress(content, _LEVEL)
@@ -96,14 +96,14 @@ def pays(beginning: bytes) -> bool:
 
 
 def write_all(descriptor: int, content: bytes) -> None:
-    """However many writes it takes."""
+    """Write everything, with as many writes as needed."""
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
 
 
 def write_compressed(pieces: Iterable[bytes], descriptor: int) -> None:
-    """Into an empty file, as one stream."""
+    """Write pieces into an empty file as one compressed stream."""
     packer = zlib.compressobj(_LEVEL)
     for piece in pieces:
         write_all(descriptor, packer.compress(piece))
@@ -111,7 +111,7 @@ def write_compressed(pieces: Iterable[bytes], descriptor: int) -> None:
 
 
 def write_sparse(pieces: Iterable[bytes], descriptor: int) -> None:
-    """Into an empty file; blocks of zeros become holes, which take no space."""
+    """Write pieces into an empty file; blocks of zeros become holes."""
     end = 0
     for piece in pieces:
         for start, stop in _runs(piece):
@@ -124,7 +124,7 @@ def write_sparse(pieces: Iterable[bytes], descriptor: int) -> None:
 
 
 def _runs(piece: bytes) -> Iterator[tuple[int, int]]:
-    """The parts of `piece` that are not zeros, by whole blocks."""
+    """The ranges of `piece` that are not zeros, in whole blocks."""
     start = -1
     for at in range(0, len(piece), _BLOCK):
         block = piece[at : at + _BLOCK]
@@ -153,7 +153,7 @@ class DecompressingReader(io.RawIOBase):
     def readinto(self, buffer: WriteableBuffer) -> int:
         view = memoryview(buffer).cast("B")
         while not self._unpacker.eof:
-            # Empty input asks for what the unpacker still holds back.
+            # Empty input makes the decompressor return the rest of its buffer.
             data = self._rest or self._file.read(PIECE)
             try:
                 found = self._unpacker.decompress(data, len(view))

@@ -1,14 +1,15 @@
-"""Content by digest: what files held before and after, each kept once, compressed where it pays.
+"""File contents by digest, each stored once, compressed if it pays.
 
-The snapshot engine takes its before-images from here, and undo and diff read them. A blob is there as a whole or not at
-all: it is written under another name (`tmp-…`) and renamed. Nothing is synced on the way; whoever promises something
-calls `sync` first. What a power loss left empty is no blob, and every reading that ends in a file is checked.
+The snapshot engine stores the content of files here, and undo and diff read it. A blob is complete or absent: it is
+written under another name (`tmp-…`) and renamed. Nothing is synced on the way; a caller that needs durability calls
+`sync` first. An empty file left by a power failure does not count as a blob, and content that is written to a file is
+checked.
 
     <directory>/ab/cdef…      as it is
     <directory>/ab/cdef….z    compressed
     <directory>/removed       grows with every removal
 
-It does not know who still needs a blob: that is for whoever removes them.
+It does not know who still needs a blob: the remover must know.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from haft.files import digest_of, sync_filesystem
 __all__ = ["Blobs", "DamagedBlob"]
 
 _SMALL: Final = 1 << 20
-"""Up to this, content is taken into memory at once."""
+"""Content up to this size is read into memory at once."""
 _EMPTY: Final = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 _CLONE: Final = 0x40049409  # FICLONE
 _TEMPORARY: Final = "tmp-"
@@ -53,20 +54,20 @@ _STALE: Final = 3600
 
 
 class Blobs:
-    """A store in a directory of its own. Any number of processes may use it at once."""
+    """A blob store in its own directory. Any number of processes may use it at once."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
         self._cannot_clone: set[int] = set()
 
     def put(self, descriptor: int, size: int, stopped: Callable[[], bool] | None = None) -> str:
-        """Keep what an open regular file of about `size` bytes holds. Where it changes meanwhile, the digest is of what
-        was kept."""
+        """Store the content of an open regular file of about `size` bytes. If it changes meanwhile, the digest is that
+        of the stored content."""
         if size <= _SMALL:
             content = beginning_of(descriptor, size + 1)
             if len(content) <= size:
                 return self.put_bytes(content)
-        # Read before it is written: what is already here costs no space, not even for a moment.
+        # Read before writing: content that is already stored needs no extra space, even temporarily.
         digest = digest_of_descriptor(descriptor, stopped)
         return digest if self.has(digest) else self._copy(descriptor, stopped)
 
@@ -86,12 +87,12 @@ class Blobs:
         return self._find(digest) is not None
 
     def open(self, digest: str) -> BinaryIO:
-        """The content as a stream, not checked. `FileNotFoundError` where there is none."""
+        """The content as a stream, not checked. Raises `FileNotFoundError` if it is missing."""
         return cast(BinaryIO, io.BufferedReader(self._raw(digest)))
 
     def write_to(self, digest: str, descriptor: int) -> None:
-        """Write the content into an open, empty file, with holes where it is zeros. `DamagedBlob`, when what was
-        written is not what the digest says: the file is then of no use."""
+        """Write the content into an open, empty file, with holes for zeros. Raises `DamagedBlob` if the written content
+        does not match the digest: the file is then useless."""
         hasher = new_hasher()
         with self.open(digest) as file:
             write_sparse(hashed(iter(lambda: file.read(PIECE), b""), hasher), descriptor)
@@ -99,7 +100,7 @@ class Blobs:
             raise DamagedBlob(digest)
 
     def read(self, digest: str, most: int | None = None) -> bytes:
-        """The content, or the first `most` bytes of it. Only the whole is checked."""
+        """The content, or its first `most` bytes. Only the whole content is checked."""
         with self.open(digest) as file:
             content = file.read() if most is None else file.read(most)
         if most is None and digest_of(content) != digest:
@@ -107,8 +108,8 @@ class Blobs:
         return content
 
     def remove(self, digest: str) -> None:
-        """Forget the content; nothing happens where there is none."""
-        # Marked on both sides: whoever looked in between must look again.
+        """Remove the content, if it exists."""
+        # Marked before and after: a process that looked in between must look again.
         self._mark()
         for place in self._places(digest):
             with contextlib.suppress(FileNotFoundError):
@@ -116,7 +117,7 @@ class Blobs:
         self._mark()
 
     def removals(self) -> str:
-        """Another word after every removal: as long as it is the same, what was here still is."""
+        """A text that changes with every removal: as long as it is equal, no blob was removed."""
         try:
             status = os.stat(os.path.join(self._directory, _REMOVED))
         except FileNotFoundError:
@@ -129,12 +130,12 @@ class Blobs:
             yield from {shard + name.removesuffix(".z") for name in names}
 
     def used(self) -> tuple[int, int]:
-        """How many blobs there are, and how many bytes of the disk they take."""
+        """The number of blobs, and their bytes on disk."""
         sizes = [size for _digest, size in self.sizes()]
         return len(sizes), sum(sizes)
 
     def sizes(self) -> Iterator[tuple[str, int]]:
-        """Every digest, and how many bytes of the disk its content takes."""
+        """Every digest, with its bytes on disk."""
         for shard, names in self._shards():
             for name in names:
                 try:
@@ -144,7 +145,7 @@ class Blobs:
                 yield shard + name.removesuffix(".z"), status.st_blocks * 512
 
     def sweep(self) -> None:
-        """Remove what killed processes left unfinished."""
+        """Remove unfinished files that killed processes left."""
         for name in _names(self._directory):
             place = os.path.join(self._directory, name)
             with contextlib.suppress(FileNotFoundError):
@@ -152,7 +153,7 @@ class Blobs:
                     os.unlink(place)
 
     def sync(self) -> None:
-        """Everything put so far survives a power loss once this returns."""
+        """Sync everything stored so far."""
         with contextlib.suppress(FileNotFoundError):
             descriptor = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
@@ -176,14 +177,14 @@ class Blobs:
         return digest
 
     def _clone(self, descriptor: int, target: int) -> bool:
-        """Share the content's blocks with the file, where the filesystem can."""
+        """Share the file's blocks, if the filesystem can."""
         device = os.fstat(descriptor).st_dev
         if sys.platform != "linux" or device in self._cannot_clone:
             return False
         try:
             fcntl.ioctl(target, _CLONE, descriptor)
         except OSError:
-            self._cannot_clone.add(device)  # Whatever the reason: copying does as well.
+            self._cannot_clone.add(device)  # For any reason: copying works too.
             return False
         return True
 
@@ -241,7 +242,7 @@ class Blobs:
         return None
 
     def _raw(self, digest: str) -> io.RawIOBase:
-        """What `_find` would find, opened at once."""
+        """Open the file that `_find` would find."""
         for place in self._places(digest):
             try:
                 file = io.FileIO(place)

@@ -1,5 +1,5 @@
-"""How much the store may keep, and whether it is time to see to it. Every host asks, and few have to do anything: so
-nothing more than that is loaded for it."""
+"""The limits of the store, and whether maintenance is due. Every host checks this, and few hosts have work to do: so
+this module imports very little."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from haft.changes.ledger import Ledger
 from haft.values import dataclass
 
 LOCK: Final = "tidying"
-"""In the directory for all workspaces: the lock of a pass, and how far the list had come at the last one."""
+"""A file in the directory for all workspaces: the lock of a maintenance pass, with the ledger's newest number at the
+last pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much may be kept."""
+    """How much, and how long, the store may keep."""
 
     bytes: int
     days: float
     rest_days: float = 1.0
-    """What is older is packed; and everything is when half of the bytes are used."""
+    """Older originals are packed; all originals are packed if half of the bytes are used."""
 
 
 def is_due(home: str, ledger: Ledger, commits: int, seconds: float) -> bool:
-    """Whether the last pass was so many commits, or so many seconds, ago."""
+    """Whether the last pass was at least `commits` commits or `seconds` seconds ago."""
     try:
         with open(os.path.join(home, LOCK), "rb") as file:
             seen, at = int(file.read() or 0), os.fstat(file.fileno()).st_mtime

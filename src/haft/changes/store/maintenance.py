@@ -1,8 +1,8 @@
-"""One pass over the store: pack, then prune.
+"""One maintenance pass over the store: pack, then prune.
 
-Below are `packing_up`, `needs` (what must stay) and `pruning` (what goes). It may be killed at any point: a run is said
-to be forgotten before anything of it is removed, and what was left lying about goes with the next pass. Workspaces are
-taken for moments only, so that no call waits long.
+It uses `packer`, `needs` (what must stay) and `prune_plan` (what goes). It may be killed at any point: a run is
+recorded as pruned before its files are removed, and leftovers are removed by the next pass. Workspaces are locked only
+briefly, so that no call waits long.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from haft.changes.store.workspace_locks import Busy, lock_workspaces
 from haft.contracts import ToolFailed, path_to_json
 
 _SLICE: Final = 200
-"""So many contents are removed at once, before calls have their turn."""
+"""How many blobs are removed at once, before calls get their turn."""
 _PAUSE: Final = 0.002
 
 
@@ -37,17 +37,17 @@ class PruneResult:
     """What a pass did, or would do."""
 
     used: int = 0
-    """Before."""
+    """Bytes before."""
     after: int = 0
     runs: list[PrunedRun] = field(default_factory=list)
     contents: int = 0
-    """How many went."""
+    """How many blobs were removed."""
     packed: PackResult = field(default_factory=PackResult)
     held: list[HeldChangeSet] = field(default_factory=list)
     busy: list[str] = field(default_factory=list)
-    """Workspaces that were at work, and are left for the next pass."""
+    """Workspaces that stayed locked, and are left for the next pass."""
     missing: list[str] = field(default_factory=list)
-    """Workspaces that are not there: as long as they may come back, no content goes."""
+    """Workspaces that are missing: no blob is removed as long as they may come back."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -72,7 +72,7 @@ class PruneResult:
 
 
 class MaintenancePass:
-    """Everything as it was when it began. `home` is the directory for all workspaces in the state home."""
+    """One pass, over the state at its beginning. `home` is the directory for all workspaces in the state home."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class MaintenancePass:
         patience: float,
         stopped: Callable[[], bool],
     ) -> None:
-        """`patience` is how many seconds it waits for a workspace that is at work; once `stopped`, it ends soon."""
+        """`patience` is how many seconds it waits for a locked workspace; once `stopped`, it ends soon."""
         self._ledger = ledger
         self._blobs = blobs
         self._bounds = bounds
@@ -94,16 +94,17 @@ class MaintenancePass:
         self._needs = Needs(home, ledger)
         self._done = PruneResult(held=held_in(self._areas, ledger.held()))
         self.seen = max((row.seq for row in self._rows), default=0)
-        """How far the list had come."""
+        """The ledger's newest number at the beginning."""
 
     def preview(self) -> PruneResult:
-        """What it would do."""
+        """What the pass would do."""
         plan, done = self._plan(), self._done
         done.runs, done.contents = plan.runs, len(plan.contents)
         return done
 
     def run(self, *, thorough: bool) -> PruneResult:
-        """Do it, as far as it comes. Unless `thorough`, nothing is pruned while the store keeps to its bounds."""
+        """Run the pass, as far as possible. Unless `thorough`, nothing is pruned while the store is within its
+        limits."""
         self._blobs.sweep()
         self._sync()
         before = self._used()
@@ -119,8 +120,8 @@ class MaintenancePass:
         return self._done
 
     def _sync(self) -> None:
-        """A commit that never came onto the disk is taken back after a power loss, with what it displaced: so all that
-        we may touch has to be there first."""
+        """Sync all areas first: after a power failure an unsynced commit is reverted with its originals, so everything
+        that this pass may touch must be on disk."""
         for area in self._areas:
             with contextlib.suppress(OSError):
                 sync(area)
@@ -151,13 +152,13 @@ class MaintenancePass:
             except Busy as busy:
                 self._done.busy.append(busy.workspace)
             except (OSError, ToolFailed):
-                pass  # The disk is full, or we are to stop: what was packed is packed.
+                pass  # The disk is full, or we must stop: keep what was packed.
             packed.files += packer.packed.files
             packed.bytes += packer.packed.bytes
 
     def _forget(self, plan: Plan) -> None:
-        """Say that runs can no longer be undone, and then remove what they displaced. Under the lock of their
-        workspace: a reversal that has begun has what it needs to its end."""
+        """Record that runs can no longer be undone, then remove their originals. Done under the workspace lock: a
+        reversal that has begun keeps what it needs."""
         places = {area.path: area for area in self._areas}
         by_area: dict[str, list[PrunedRun]] = {}
         for each in plan.runs:
@@ -178,9 +179,9 @@ class MaintenancePass:
                 remove(os.path.join(path, "kept", each.row.run, OUT))
 
     def _sweep(self, plan: Plan) -> None:
-        """Remove contents that nobody needs. With all workspaces to ourselves, as any call may be about to need what
-        nobody needed before; a few at a time, so that none waits long."""
-        # Nothing is under way in a workspace that is not there.
+        """Remove blobs that nobody needs. All workspaces are locked, because any call may begin to need a blob; a few
+        blobs at a time, so that no call waits long."""
+        # No call runs in a missing workspace.
         present = [area for area in self._areas if os.path.isdir(area.workspace)]
         for some in _slices(plan.contents, _SLICE):
             if self._stopped():

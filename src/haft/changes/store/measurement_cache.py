@@ -1,7 +1,6 @@
-"""What was found when a large store was measured last, so that showing it does not go through all of it again.
+"""A cache of the last measurement of a large store, so that showing the usage is quick.
 
-A pass through the store measures anew, and so does whoever looks when nothing is remembered. A small store is measured
-each time: it is not remembered at all.
+A maintenance pass clears the cache. A small store is measured each time and not cached.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from typing import Final
 from haft.storage import decode, encode
 
 LARGE: Final = 5_000
-"""Runs, contents and outputs together: from here on a store is large."""
+"""A store with this many runs, blobs and outputs together is large."""
 _NAME: Final = "measured"
 
 
 @dataclass(slots=True)
 class Measurement:
-    """Bytes, as they were at a time, when the list had come to `seq`."""
+    """Bytes at a time when the ledger had come to `seq`."""
 
     seq: int
     kept: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """By area: of originals, and of lists."""
+    """By area: the bytes of originals and of lists."""
     blobs: int = 0
     contents: int = 0
     outputs: int = 0
@@ -34,7 +33,7 @@ class Measurement:
 
 
 def load(home: str) -> Measurement | None:
-    """What is remembered; None where nothing is, or nothing that can be so."""
+    """The cached measurement; None if there is none, or it is not plausible."""
     wrong = (OSError, ValueError, TypeError, KeyError, AttributeError)
     with contextlib.suppress(*wrong), open(os.path.join(home, _NAME), "rb") as file:
         words = decode(file.read())
@@ -47,7 +46,7 @@ def load(home: str) -> Measurement | None:
 
 
 def save(home: str, found: Measurement) -> None:
-    """Until the next pass. Where it cannot be written, the next look is a longer one."""
+    """Cache a measurement until the next pass. If it cannot be written, the next measurement takes longer."""
     kept = [[os.fsencode(area).decode("latin-1"), *sizes] for area, sizes in found.kept.items()]
     words = {"seq": found.seq, "blobs": found.blobs, "contents": found.contents, "outputs": found.outputs}
     fresh = os.path.join(home, f"{_NAME}.{os.urandom(8).hex()}")
@@ -61,6 +60,6 @@ def save(home: str, found: Measurement) -> None:
 
 
 def clear(home: str) -> None:
-    """The store was gone through: what was remembered is not so any more."""
+    """Remove the cached measurement, after a pass changed the store."""
     with contextlib.suppress(OSError):
         os.unlink(os.path.join(home, _NAME))

@@ -1,8 +1,8 @@
-"""Which contents of the store are needed, and by which run last: everything else may go.
+"""Which blobs are still needed, and by which run last: all others may be removed.
 
-A content is needed by every run that can be undone or redone, before and after alike, and by what waits, is under way,
-or lies in an area without being in the list. Nothing is removed here; and whoever removes looks again, under the locks
-of all workspaces, because runs go on being committed meanwhile.
+A blob is needed by every run that can be undone or redone, and by change sets that are held, still running, or in an
+area without being in the ledger. Nothing is removed here. The remover checks again under the locks of all workspaces,
+because runs go on being committed meanwhile.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from haft.changes.store.usage import names_in
 
 
 def is_kept(row: Row) -> bool:
-    """Whether what it displaced is still promised."""
+    """Whether the run can still be undone or redone."""
     return row.kept and row.state in ("committed", "undone")
 
 
 def contents_of(manifest: Manifest) -> Iterator[str]:
-    """The digests of all that a change set knows, before and after."""
+    """The digests of all contents in a change set, before and after."""
     for each in manifest.entries:
         for entry in (each.before, each.after):
             if _is_content(entry):
@@ -34,7 +34,7 @@ def contents_of(manifest: Manifest) -> Iterator[str]:
 
 
 def needs_nothing(row: Row, manifest: Manifest) -> bool:
-    """Whether it can be reversed out of thin air: a run that only made things needs nothing to be undone."""
+    """Whether the run can be reversed without stored content: a run that only created files needs none for its undo."""
     if row.verb != "call":
         return False
     sides = (each.before if row.state == "committed" else each.after for each in manifest.entries)
@@ -47,26 +47,26 @@ def _is_content(entry: Entry | None) -> bool:
 
 @dataclass(slots=True)
 class Needs:
-    """Who needs what."""
+    """Which run needs which blob."""
 
     home: str
     """The directory for all workspaces in the state home."""
     ledger: Ledger
     last: dict[str, int] = field(default_factory=dict)
-    """By digest, the newest run that needs it."""
+    """By digest: the newest run that needs it."""
     pinned: set[str] = field(default_factory=set)
-    """What is needed whatever becomes of old runs."""
+    """Digests that are needed even if old runs are pruned."""
     unreachable: dict[int, str] = field(default_factory=dict)
-    """Runs of which it cannot be told what they need, as their disk is not there; and their workspaces."""
+    """Runs whose disk is not mounted, so that their needs are unknown; and their workspaces."""
     needing_nothing: set[int] = field(default_factory=set)
-    """Runs that need nothing."""
+    """Runs that need no stored content."""
     _seen: int = 0
     _again: list[Row] = field(default_factory=list)
-    """Runs whose list was not there: it may have been on its way."""
+    """Runs whose manifest was missing: it may have been on its way."""
     _read: set[str] = field(default_factory=set)
 
     def update(self, areas: Iterable[Area]) -> None:
-        """Take in what is there; a second time, what is new since."""
+        """Read the needs of all change sets; a second time, only those of newer ones."""
         first = not self._seen
         rows = self._again + self.ledger.since(self._seen)
         self._again = []
@@ -77,15 +77,15 @@ class Needs:
         listed = {row.run for row in rows}
         for area in areas:
             self._take_waiting(area)
-            if first:  # Later ones are in the list before they are here.
+            if first:  # Later change sets are in the ledger before they are here.
                 self._take([os.path.join(area.kept, run) for run in names_in(area.kept) if run not in listed])
 
     def is_needed(self, digest: str, cut: int) -> bool:
-        """Whether anyone needs a content, of the runs only those after `cut`."""
+        """Whether a blob is needed; of the runs, only those after `cut` count."""
         return digest in self.pinned or self.last.get(digest, 0) > cut
 
     def pin(self, row: Row) -> None:
-        """It stays after all."""
+        """Keep the contents of a run after all."""
         manifest = self._manifest(row)
         if manifest is not None:
             self.pinned.update(contents_of(manifest))
@@ -112,8 +112,7 @@ class Needs:
         return Manifest.read(os.path.join(row.area, "kept", row.run))
 
     def _is_gone(self, row: Row) -> bool:
-        """Whether an area that is not there will not come back: it lay in the state home, or beside a workspace that
-        is there."""
+        """Whether a missing area is gone forever: it was in the state home, or beside a workspace that exists."""
         return row.area.startswith(self.home.rstrip("/") + "/") or os.path.isdir(row.workspace)
 
     def _take_waiting(self, area: Area) -> None:

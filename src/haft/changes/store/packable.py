@@ -1,8 +1,8 @@
-"""Which of the originals that a run displaced can go once their content is in the store.
+"""Which originals of a run can be replaced by blobs.
 
-An original is worth more than a copy: it goes only where a copy made from its entry is the same to whoever looks. That
-takes one name, no extended attributes, and an owner that we can give it again. A directory that would not come back the
-same keeps everything beneath it.
+An original is better than a copy: it may go only if a copy made from its entry is equal for every reader. That requires
+one name, no extended attributes, and an owner that we can set again. If a directory could not be restored exactly,
+everything below it stays.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from haft.changes.commit.manifest import Manifest
 from haft.changes.commit.tree import Tree
 
 _MARKS: Final = ("trusted.overlay.", "user.overlay.")
-"""What a layer notes on files for itself."""
+"""Attributes that an overlay sets as its own marks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """A file that can go once its content is in the store."""
+    """An original that can be removed once its content is a blob."""
 
     place: str
-    """Below the area."""
+    """Its place below the area."""
     entry: Entry
     status: os.stat_result
 
 
 class PackableFinder:
-    """Knows what we can make again."""
+    """Finds originals that can be restored from blobs."""
 
     def __init__(self) -> None:
         self._user = os.geteuid()
         self._groups = {os.getegid(), *os.getgroups()}
 
     def originals(self, ours: Tree, run: str, manifest: Manifest) -> list[Original]:
-        """What may go of all that a run displaced; `ours` is the area."""
+        """The packable originals of a run; `ours` is the area."""
         before = {each.path: each.before for each in manifest.entries}
         found: list[Original] = []
         for place, path in places_of(run, manifest):
@@ -49,7 +49,7 @@ class PackableFinder:
         return found
 
     def _beneath(self, ours: Tree, place: str, path: str, before: dict[str, Entry | None]) -> list[Original]:
-        """One thing that was displaced, with all that lies in it."""
+        """The packable files in one original."""
         status = ours.status(place)
         if status is None:
             return []
@@ -66,7 +66,7 @@ class PackableFinder:
                 elif entry is not None and stat.S_ISREG(here.st_mode) and self._may_go(ours, inner, here, entry):
                     found.append(Original(inner, entry, here))
         except OSError:
-            return []  # Something in it is closed: it stays as it is.
+            return []  # Something in it cannot be read: it stays.
         return found
 
     def _may_go(self, ours: Tree, place: str, here: os.stat_result, entry: Entry) -> bool:
@@ -90,8 +90,8 @@ class PackableFinder:
     def empty_tree(
         self, ours: Tree, place: str, path: str, before: dict[str, Entry | None]
     ) -> list[tuple[str, os.stat_result]]:
-        """A tree of directories and links, all of which can be made again, the innermost first; nothing where anything
-        else is in it."""
+        """A tree that holds only directories and links, all of which can be restored, innermost first; empty if it
+        holds anything else."""
         status = ours.status(place)
         if status is None or not stat.S_ISDIR(status.st_mode):
             return []
@@ -108,12 +108,12 @@ class PackableFinder:
 
 
 def places_of(run: str, manifest: Manifest) -> list[tuple[str, str]]:
-    """Where below the area each thing that a run displaced lies, and where it was in the workspace."""
+    """The place below the area of each original of a run, and its path in the workspace."""
     return [(f"kept/{run}/{OUT}/{step.number}", step.path) for step in steps_of(manifest) if step.out is not None]
 
 
 def _is_as_it_was(here: os.stat_result, entry: Entry) -> bool:
-    """As far as a look without reading tells."""
+    """Whether a file equals its entry, as far as its stat tells."""
     if (here.st_uid, here.st_gid) != (entry.uid, entry.gid):
         return False
     if entry.kind == "link":
@@ -124,7 +124,7 @@ def _is_as_it_was(here: os.stat_result, entry: Entry) -> bool:
 
 
 def _has_attributes(ours: Tree, place: str) -> bool:
-    """Whether it bears anything that an entry does not know. Where that cannot be told it may."""
+    """Whether the file has attributes that an entry does not keep. True if unknown."""
     if sys.platform != "linux":
         return True
     where, name = ours.at(place)

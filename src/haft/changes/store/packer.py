@@ -1,8 +1,7 @@
-"""Packing up: what runs displaced some time ago moves from where it lies into the store of contents, where that saves
-room.
+"""Packing: moves originals of older runs into the blob store, if that saves space.
 
-`packable` says what may go, `tidying` says when. Nothing is removed before its content is safe on the disk, and then
-only under the lock of the workspace, and only what is still what was looked at.
+`packable` says which originals may go, `maintenance` says when. An original is removed only after its content is safe
+on disk, under the lock of the workspace, and only if it is unchanged.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from haft.changes.store.packable import Original, PackableFinder, places_of
 from haft.changes.store.workspace_locks import lock_workspaces
 
 DONE: Final = "packed"
-"""In the directory of a run: everything in it was looked at, and what is still there is to stay."""
+"""A file in the directory of a run: everything in it was checked, and the remaining originals stay."""
 _BLOCK: Final = 4096
 _BATCH_FILES: Final = 500
 _BATCH_BYTES: Final = 64_000_000
@@ -43,11 +42,11 @@ _BATCH_BYTES: Final = 64_000_000
 
 @dataclass(slots=True)
 class PackResult:
-    """What was done."""
+    """The result of packing."""
 
     files: int = 0
     bytes: int = 0
-    """What the originals took; what their contents take now is counted elsewhere."""
+    """The bytes of the removed originals; their blobs are counted elsewhere."""
 
 
 class Packer:
@@ -61,11 +60,11 @@ class Packer:
         self._sound: set[str] = set()
         self._finder = PackableFinder()
         self._times: Counter[str] = Counter()
-        """How often a content was displaced, by the beginning of its digest."""
+        """How many originals have a content, by the start of its digest."""
         self.packed = PackResult()
 
     def pack(self, rows: Iterable[Row]) -> None:
-        """Those runs of this workspace. `Busy` where it is at work all the time."""
+        """Pack these runs of the workspace. Raises `Busy` if the workspace stays locked."""
         waiting = [row for row in rows if not os.path.exists(os.path.join(self._area.kept, row.run, DONE))]
         for row in waiting:
             manifest = self._manifest(row)
@@ -87,8 +86,8 @@ class Packer:
         return Manifest.read(os.path.join(self._area.kept, row.run))
 
     def _pays(self, each: Original) -> bool:
-        """Whether the disk has more room afterwards: the content is there already, or will be several times over, or
-        is smaller compressed."""
+        """Whether packing frees space: the blob exists already, will be used several times, or is smaller
+        compressed."""
         content = each.entry.content
         assert content is not None
         if not each.entry.size or self._blobs.has(content) or self._times[_short(content)] > 1:
@@ -99,7 +98,7 @@ class Packer:
             return pays(beginning_of(descriptor, 1 << 16))
         return False
 
-    # Taking in, and removing.
+    # Storing and removing.
 
     def _take_in(self, batch: list[Original]) -> None:
         safe = [each for each in batch if self._keep(each)]
@@ -112,7 +111,7 @@ class Packer:
                     self._remove(ours, each)
 
     def _keep(self, each: Original) -> bool:
-        """Whether its content is in the store, whole."""
+        """Store the content. Whether the store has it completely."""
         content = each.entry.content
         assert content is not None
         try:
@@ -120,7 +119,7 @@ class Packer:
                 return True
             with self._opened(each) as descriptor:
                 if digest_of_descriptor(descriptor, self._stopped) != content:
-                    return False  # Someone still wrote to it after it was displaced.
+                    return False  # A program wrote to the file after it was replaced.
                 kept = self._blobs.put(descriptor, each.status.st_size, self._stopped) == content
                 if kept:
                     self._sound.add(content)
@@ -131,7 +130,7 @@ class Packer:
             return False
 
     def _is_sound(self, digest: str) -> bool:
-        """What a power loss may have cut short must not stand in for an original. It goes, to be put in anew."""
+        """Whether a blob is complete. A blob that a power failure damaged is removed, to be stored anew."""
         if digest in self._sound:
             return self._blobs.has(digest)
         if not self._blobs.has(digest):
@@ -172,7 +171,7 @@ class Packer:
         self.packed.bytes += now.st_blocks * 512
 
     def _tidy(self, row: Row, manifest: Manifest) -> None:
-        """Directories of which everything was packed go as well; then the run is done."""
+        """Remove directories whose files were all packed, then mark the run as done."""
         before = {each.path: each.before for each in manifest.entries}
         with lock_workspaces([self._area], self._patience, self._stopped), Tree(self._area.path) as ours:
             for place, path in places_of(row.run, manifest):
@@ -184,7 +183,7 @@ class Packer:
             with contextlib.suppress(OSError):
                 where, name = ours.at(f"kept/{row.run}/{DONE}")
                 os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=where))
-                os.rmdir(OUT, dir_fd=where)  # Unless something is in it.
+                os.rmdir(OUT, dir_fd=where)  # Fails if something is left in it.
 
 
 def _short(content: str | None) -> str:
@@ -192,7 +191,7 @@ def _short(content: str | None) -> str:
 
 
 def _batches(originals: list[Original]) -> Iterator[list[Original]]:
-    """Few enough to be removed in a moment, and small enough to be safe soon."""
+    """Batches that are small enough to be removed quickly and synced soon."""
     batch: list[Original] = []
     size = 0
     for each in originals:

@@ -1,8 +1,8 @@
-"""What has to go so that the store keeps to its budget and its age: the oldest runs first, and no more than it takes.
+"""What to prune so that the store keeps its budget and age limit: the oldest runs first, and no more than needed.
 
-A reversal finds what it needs among what its own run displaced and what later ones did (see `reversing`), never earlier
-ones. So runs go in the order of the list, and no run that stays misses anything that went. A run that needs nothing to
-be taken back gives nothing back either, and stays.
+A reversal needs only what its own run and later runs replaced (see `reversal`), never what earlier runs replaced. So
+runs are pruned in ledger order, and no remaining run loses anything it needs. A run that needs nothing for its undo
+frees nothing either, and stays.
 """
 
 from __future__ import annotations
@@ -29,41 +29,41 @@ class PrunedRun:
     row: Row
     reason: str
     bytes: int
-    """What it displaced and is given back."""
+    """The bytes of its originals, which are freed."""
 
 
 @dataclass(slots=True)
 class Plan:
-    """What goes."""
+    """What a prune removes."""
 
     used: int
-    """Before."""
+    """Bytes before."""
     after: int
     runs: list[PrunedRun] = field(default_factory=list)
     leftovers: list[tuple[str, int]] = field(default_factory=list)
-    """Originals of runs that are forgotten already: whoever removed them was killed. Where, and how many bytes."""
+    """Files that an interrupted prune or drop left behind: place, and bytes."""
     cut: int = 0
-    """The last run of those that go, in the order of the list."""
+    """The last pruned run, in ledger order."""
     contents: list[str] = field(default_factory=list)
-    """The digests of what nobody needs any more."""
+    """Digests that nobody needs any more."""
     indexes: list[Area] = field(default_factory=list)
-    """Workspaces whose next snapshot has to be taken from scratch."""
+    """Workspaces whose snapshot index is removed: the next snapshot reads everything."""
     unreachable: set[str] = field(default_factory=set)
-    """Workspaces that are not there: as long as they may come back, no content goes."""
+    """Workspaces that are missing: no blob is removed as long as they may come back."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedContents:
-    """What the snapshots of a workspace would like to find again."""
+    """The blobs that a workspace's snapshot index refers to."""
 
     area: Area
     at: float
-    """When the workspace was used last."""
+    """When the workspace was last used."""
     contents: frozenset[str]
 
 
 def indexed_contents(areas: Iterable[Area], rows: Sequence[Row]) -> list[IndexedContents]:
-    """Of all workspaces that have any, the latest first."""
+    """The indexed contents of all workspaces, most recently used first."""
     used: dict[str, float] = {}
     for row in rows:
         used[row.workspace] = max(row.at, used.get(row.workspace, 0.0))
@@ -79,7 +79,7 @@ def indexed_contents(areas: Iterable[Area], rows: Sequence[Row]) -> list[Indexed
 
 
 def index_of(area: Area) -> str:
-    """Where the snapshots of a workspace keep their memory."""
+    """The path of a workspace's snapshot index."""
     return os.path.join(os.path.dirname(area.lock), "index")
 
 
@@ -91,7 +91,7 @@ def plan_for(
     budget: int,
     days: float,
 ) -> Plan:
-    """`rows` are all there are, oldest first."""
+    """Make the plan. `rows` are all change sets, oldest first."""
     kept = [row for row in rows if is_kept(row)]
     originals = {row.seq: originals_of(row.area, row.run) for row in kept}
     leftovers = _leftovers(rows)
@@ -102,7 +102,7 @@ def plan_for(
     if plan.unreachable:
         pinned, plan.indexes = set(sizes), []
     if sum(size for digest, size in sizes.items() if digest in pinned) > budget:
-        budget = used  # It cannot be kept to, whatever goes: no promise is broken for nothing.
+        budget = used  # The budget cannot be met in any case: prune nothing in vain.
     plan.after -= sum(size for _place, size in leftovers)
     weights = dict(originals)
     for digest, size in sizes.items():
@@ -118,7 +118,7 @@ def plan_for(
 
 
 def _leftovers(rows: Iterable[Row]) -> list[tuple[str, int]]:
-    """What should be gone already, and its bytes: who was to remove it was killed, or found a disk that failed."""
+    """Files that should be gone already, and their bytes: the remover was killed, or the disk failed."""
     found = []
     for row in rows:
         place = os.path.join(row.area, "kept", row.run, "out")
@@ -133,8 +133,8 @@ def _leftovers(rows: Iterable[Row]) -> list[tuple[str, int]]:
 def _pinned_contents(
     plan: Plan, needs: Needs, sizes: dict[str, int], remembered: Sequence[IndexedContents], budget: int
 ) -> set[str]:
-    """What stays in any case. What snapshots remember saves them reading the workspace again, but no undo needs it:
-    when there is too much of everything it gives way, but for the workspaces that were used last."""
+    """Digests that stay in any case. Indexed contents only save reading the workspace again; no undo needs them. If the
+    store is over its budget, they are removed first, except for the most recently used workspaces."""
     pinned = set(needs.pinned)
     room = budget // 2 if plan.used > budget else None
     for number, memory in enumerate(remembered):
@@ -158,7 +158,7 @@ def _choose_runs(
     budget: int,
     days: float,
 ) -> int:
-    """The last run that goes, and before it all that give something back."""
+    """Choose the runs to prune, and return the last of them."""
     now = time.time()
     date = time.strftime("%Y-%m-%d", time.localtime(now))
     cut = 0

@@ -1,7 +1,7 @@
-"""The store of all that calls replaced: how much there is, packing it up, and pruning it to a budget and an age.
+"""The store of all replaced files: measuring it, packing it, and pruning it to its limits.
 
-Above it stand the service and the command line; below are `measuring` and `tidying`, which is one pass. There is one
-pass at a time in a state home; calls go on meanwhile.
+The service and the command line use it; `usage` measures, and `maintenance` is one pass. A state home has one pass at a
+time; calls go on meanwhile.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["PruneResult", "Store"]
 
 
 class Store:
-    """What is kept in a state home. `home` is its directory for all workspaces."""
+    """The store of a state home. `home` is its directory for all workspaces."""
 
     def __init__(self, home: str, stores: Stores, blobs: str, bounds: Bounds) -> None:
         self._home = home
@@ -36,8 +36,8 @@ class Store:
         self._ledger.close()
 
     def measure(self, outputs: Callable[[], tuple[int, int]] = lambda: (0, 0)) -> Usage:
-        """How much of the disk it takes. `outputs` counts those of runs: files, and bytes. The larger parts of a large
-        store are remembered from the last time, and only what came since is looked at."""
+        """The disk usage. `outputs` counts the outputs of runs: files and bytes. For a large store, the main numbers
+        are cached, and only newer change sets are measured."""
         areas, undoable = known_areas(self._home), self._ledger.undoable()
         known = load(self._home)
         found = self._measured(areas, outputs) if known is None else self._with_later(known)
@@ -72,7 +72,7 @@ class Store:
         return known
 
     def preview(self) -> PruneResult:
-        """What a pass would do at most: packing may make more room than can be told before."""
+        """What a pass would prune at most: packing may free more space than can be known before."""
         return self._pass(0.0, lambda: False).preview()
 
     def prune(
@@ -82,11 +82,11 @@ class Store:
         patience: float = 10.0,
         stopped: Callable[[], bool] = lambda: False,
     ) -> PruneResult:
-        """A whole pass: pack, then prune. `patience` is how many seconds it waits for a workspace that is at work."""
+        """Run a whole pass: pack, then prune. `patience` is how many seconds it waits for a locked workspace."""
         try:
             with lock_file(os.path.join(self._home, LOCK), patience, stopped) as mark:
                 done = self._pass(patience, stopped)
-                # Said at once: a pass that is cut short every time must not be begun every time.
+                # Written first: a pass that is always interrupted must not start again every time.
                 words = b"%d" % done.seen
                 os.pwrite(mark, words, 0)
                 os.ftruncate(mark, len(words))
@@ -96,7 +96,7 @@ class Store:
                 finally:
                     measurement_cache.clear(self._home)
         except Busy:
-            raise MachineError("the store is being tidied up by another process", hint="try again later") from None
+            raise MachineError("another process is pruning the store", hint="try again later") from None
 
     def _pass(self, patience: float, stopped: Callable[[], bool]) -> MaintenancePass:
         return MaintenancePass(self._home, self._ledger, self._blobs, self._bounds, patience, stopped)

@@ -1,7 +1,6 @@
-"""How much of the disk the store takes, part by part.
+"""The disk usage of the store, by part.
 
-`store` stands above and acts on it. What is counted are the blocks that the disk gave, each file once however many
-names it has; what may not be looked into is not counted.
+Counted are allocated disk blocks; a file with several names counts once. Unreadable directories are not counted.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _BLOCK = 512
 
 
 def disk_usage(path: str) -> int:
-    """The bytes of the disk that a file or a directory takes, with everything beneath it."""
+    """The bytes on disk of a file, or of a directory with its content."""
     total = 0
     seen: set[tuple[int, int]] = set()
     for status in _statuses(path):
@@ -49,7 +48,7 @@ def _statuses(path: str) -> Iterator[os.stat_result]:
 
 
 def names_in(path: str) -> list[str]:
-    """What a directory holds, in order; nothing where it cannot be looked into."""
+    """The sorted names in a directory; empty if it cannot be read."""
     try:
         return sorted(os.listdir(path))
     except OSError:
@@ -57,7 +56,7 @@ def names_in(path: str) -> list[str]:
 
 
 def format_bytes(size: float) -> str:
-    """A number of bytes, as people say it."""
+    """A number of bytes for people, such as `1.5 MB`."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 1000 or unit == "GB":
             shown = f"{size:.0f}" if unit == "bytes" or size >= 100 else f"{size:.1f}".removesuffix(".0")
@@ -68,7 +67,7 @@ def format_bytes(size: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HeldChangeSet:
-    """A change set that waits for a person. It is never pruned."""
+    """A held change set: it waits for a person, and is never pruned."""
 
     run: str
     workspace: str
@@ -82,22 +81,22 @@ class HeldChangeSet:
 
 @dataclass(slots=True)
 class WorkspaceUse:
-    """What is kept of one workspace."""
+    """The bytes kept for one workspace."""
 
     workspace: str
     area: str
     originals: int = 0
-    """What calls displaced, as it was."""
+    """Replaced files, as they were."""
     lists: int = 0
-    """Which paths each call changed."""
+    """Manifests: the lists of changed paths."""
     held: int = 0
     under_way: int = 0
-    """Layers of calls that have not ended, or whose host was killed."""
+    """Layers of calls that still run, or whose host was killed."""
     saved: int = 0
-    """What failed commits could not put back."""
+    """Files that failed commits could not put back."""
     undoable: int = 0
     oldest: float | None = None
-    """When the oldest of them was committed."""
+    """When the oldest undoable run was committed."""
 
     @property
     def total(self) -> int:
@@ -119,25 +118,25 @@ class WorkspaceUse:
 
 @dataclass(slots=True)
 class Usage:
-    """The whole store."""
+    """The disk usage of the whole store."""
 
     budget: int
     days: float
     workspaces: list[WorkspaceUse] = field(default_factory=list)
     held: list[HeldChangeSet] = field(default_factory=list)
     blobs: int = 0
-    """How many contents there are."""
+    """The number of blobs."""
     contents: int = 0
-    """The bytes they take."""
+    """The bytes of the blobs."""
     outputs: int = 0
     scratch: int = 0
-    """What threads keep in their `/tmp`."""
+    """The bytes in the threads' `/tmp`."""
     at: float | None = None
-    """When the larger parts were measured, where that was not now."""
+    """When the main numbers were measured, if they were cached."""
 
     @property
     def used(self) -> int:
-        """What counts against the budget: all that pruning can give back."""
+        """The bytes that count against the budget: all that pruning can free."""
         return self.contents + sum(each.originals for each in self.workspaces)
 
     @property
@@ -149,7 +148,7 @@ class Usage:
         return min((each.oldest for each in self.workspaces if each.oldest is not None), default=None)
 
     def parts(self) -> dict[str, int]:
-        """By what it is."""
+        """The bytes of each part."""
         every = self.workspaces
         return {
             "originals": sum(each.originals for each in every),
@@ -178,8 +177,8 @@ class Usage:
 
 
 def use_of(area: Area, kept: tuple[int, int], undoable: tuple[int, float | None]) -> WorkspaceUse:
-    """What is kept of a workspace: `kept` are the bytes of originals and lists, `undoable` how many runs there are that
-    can be undone, and of when the oldest is."""
+    """The usage of one workspace. `kept` are the bytes of originals and of lists; `undoable` is the number of runs that
+    can be undone, and the time of the oldest."""
     found = WorkspaceUse(area.workspace, area.path, saved=_disk_usage_inside(area.saved))
     found.held, found.under_way = _disk_usage_inside(area.held), _disk_usage_inside(area.live)
     found.originals, found.lists = kept
@@ -188,7 +187,7 @@ def use_of(area: Area, kept: tuple[int, int], undoable: tuple[int, float | None]
 
 
 def kept_of(area: str, runs: Iterable[str]) -> tuple[int, int]:
-    """The bytes of what some runs displaced, and of their lists."""
+    """The bytes of the originals of some runs, and of their lists."""
     originals = lists = 0
     for run in runs:
         displaced = originals_of(area, run)
@@ -198,22 +197,22 @@ def kept_of(area: str, runs: Iterable[str]) -> tuple[int, int]:
 
 
 def originals_of(area: str, run: str) -> int:
-    """The bytes of what one run displaced."""
+    """The bytes of the originals of one run."""
     return _disk_usage_inside(os.path.join(area, "kept", run, OUT))
 
 
 def _disk_usage_inside(directory: str) -> int:
-    """By what lies in it; an empty one takes nothing that could be given back."""
+    """The bytes of a directory's content; the directory itself does not count."""
     return sum(disk_usage(os.path.join(directory, name)) for name in names_in(directory))
 
 
 def originals_in(area: Area) -> int:
-    """The bytes of all that was displaced in a workspace."""
+    """The bytes of all originals of a workspace."""
     return sum(originals_of(area.path, run) for run in names_in(area.kept))
 
 
 def held_in(areas: list[Area], rows: list[Row]) -> list[HeldChangeSet]:
-    """The change sets that wait, of those that are said to, oldest first."""
+    """The held change sets among `rows` that exist on disk, oldest first."""
     waiting = {(area.path, run) for area in areas for run in names_in(area.held)}
     found = [row for row in rows if (row.area, row.run) in waiting]
     return [HeldChangeSet(row.run, row.workspace, row.at, row.reason) for row in found]

@@ -1,4 +1,4 @@
-"""Having workspaces to oneself for a moment, where that can be had soon: whoever tidies up gives way to calls."""
+"""Short exclusive locks on workspaces. Maintenance gives way to calls: it gives up if a lock is not free soon."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FULL: Final = (errno.EMFILE, errno.ENFILE)
 
 
 class Busy(Exception):
-    """A workspace is at work, and was for longer than we wait."""
+    """A workspace stayed locked for longer than we wait."""
 
     def __init__(self, workspace: str) -> None:
         self.workspace = workspace
@@ -28,15 +28,15 @@ class Busy(Exception):
 def lock_workspaces(
     areas: Sequence[Area], patience: float, stopped: Callable[[], bool] = lambda: False
 ) -> Iterator[None]:
-    """With these workspaces, all at once; `Busy` where that cannot be had within `patience` seconds. Everybody else
-    takes one of these locks at a time, so nobody waits for us while we wait for them."""
+    """Lock all these workspaces at once. Raises `Busy` after `patience` seconds. All other processes take one of these
+    locks at a time, so there is no deadlock."""
     end = time.monotonic() + patience
     with contextlib.ExitStack() as held:
         for area in areas:
             try:
                 descriptor = os.open(area.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             except FileNotFoundError:
-                continue  # Its place in the state home is gone, and all that was in it.
+                continue  # Its directory in the state home is gone.
             except OSError as error:
                 if error.errno in _FULL:
                     raise Busy(area.workspace) from error
@@ -61,7 +61,7 @@ def _take(descriptor: int, what: str, end: float, stopped: Callable[[], bool]) -
 
 @contextlib.contextmanager
 def lock_file(path: str, patience: float, stopped: Callable[[], bool] = lambda: False) -> Iterator[int]:
-    """Alone among those who take the lock at `path`; the descriptor of that file."""
+    """Lock the file at `path`, and yield its descriptor."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         _take(descriptor, path, time.monotonic() + patience, stopped)
