@@ -1,1 +1,2 @@
-"""What haft costs, as ratios against peers and floors measured in the same run. `make bench` prints the table."""
+"""What haft costs, as ratios to peers and to the bare minimum, measured in the same run. `make bench` prints the
+table."""

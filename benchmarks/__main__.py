@@ -1,4 +1,4 @@
-"""Run every benchmark and print one table. Exits 1 when a promise is not kept."""
+"""Run every benchmark and print one table. Exits 1 if a promise is not kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import haft
 from benchmarks.measure import Row, in_turns, in_turns_blocking, print_table
 from benchmarks.templates import rows as templates
 from benchmarks.toolbox import rows as toolbox
-from benchmarks.unasked import rows as unasked
+from benchmarks.unapproved import rows as unapproved
 from haft import ApprovalRequest, ToolService, tool
 
 
@@ -56,7 +56,7 @@ def mcp_server() -> object:
 
 
 async def calls(service: ToolService) -> list[Row]:
-    """One call in this process, record included."""
+    """One call in this process, audit log included."""
     import mcp
 
     server = mcp_server()
@@ -64,7 +64,7 @@ async def calls(service: ToolService) -> list[Row]:
     rows = []
     for name, what, bar in (
         ("add", "a call of a sync Python tool", 1.0),
-        ("add_async", "a call of an async one", 3.0),  # The goal: 4.5 to 5 where this was written.
+        ("add_async", "a call of an async one", 3.0),  # The goal; measured: 4.5 to 5.
     ):
 
         async def ours(name: str = name) -> object:
@@ -108,7 +108,7 @@ async def crowd(service: ToolService) -> Row:
 
 
 async def processes(service: ToolService) -> list[Row]:
-    """A command, and a flood."""
+    """A command, and one with very large output."""
 
     async def ours() -> object:
         return await service.call("shell", {"command": "true"})
@@ -135,7 +135,7 @@ async def processes(service: ToolService) -> list[Row]:
 
 
 def start_up(home: str, workspace: str) -> list[Row]:
-    """Commands, each in a process of its own, against importing one library."""
+    """Commands, each in its own process, compared with importing one library."""
     program = os.path.join(sysconfig.get_path("scripts"), "haft")
     env = {**os.environ, "HAFT_HOME": home}
 
@@ -159,7 +159,8 @@ def start_up(home: str, workspace: str) -> list[Row]:
 
 
 def confinement() -> list[Row]:
-    """A confined `/bin/true`: as whoever runs this, in a host with a large heap, and, where that is root, as a user."""
+    """A confined `/bin/true`: as the current user, in a host with a large heap, and, if that is root, as an ordinary
+    user."""
     program = os.path.join(os.path.dirname(__file__), "sandbox.py")
     source = os.path.dirname(os.path.dirname(os.path.abspath(haft.__file__)))
 
@@ -188,7 +189,8 @@ def confinement() -> list[Row]:
 
 
 def changes() -> tuple[list[Row], str]:
-    """A call that changes three files, in workspaces of three sizes; and what a thousand of them leave on the disk."""
+    """A call that changes three files, in workspaces of three sizes; and the disk space that a thousand such calls
+    need."""
     program = os.path.join(os.path.dirname(__file__), "changes.py")
     done = subprocess.run([sys.executable, program], check=True, stdout=subprocess.PIPE)
     found: dict[str, dict[str, float]] = json.loads(done.stdout)
@@ -202,10 +204,10 @@ def changes() -> tuple[list[Row], str]:
             Row("the call again", each["call"], "shadow git around a spawn", each["shadow"], bar and 1 / 20),
             Row("by the snapshot engine", each["snapshot"], bare, each["bare"]),
             Row("its undo", each["snapshot_undo"], bare, each["bare"]),
-            Row("the first of them, all taken in", each["first_snapshot"], bare, each["bare"]),
+            Row("the first of them, all files stored", each["first_snapshot"], bare, each["bare"]),
         ]
     few, many = min(found, key=int), max(found, key=int)
-    # They were measured one after the other: what slowed the bare spawns down meanwhile is not ours.
+    # Measured one after the other: a slower machine also slows the bare spawns, and does not count.
     pace, against = found[many]["bare"] / found[few]["bare"], f"with {int(few):,}, at this pace"
     rows += [
         Row(f"committed with {int(many):,} files", found[many]["call"], against, found[few]["call"] * pace, 1.5),
@@ -216,7 +218,7 @@ def changes() -> tuple[list[Row], str]:
 
 
 def policy() -> list[Row]:
-    """Deciding about a command line: the ordinary, and the worst that can be sent."""
+    """Decisions about command lines: ordinary ones, and the slowest that anyone can send."""
     program = os.path.join(os.path.dirname(__file__), "policy.py")
     done = subprocess.run([sys.executable, program], check=True, stdout=subprocess.PIPE)
     found: dict[str, float] = json.loads(done.stdout)
@@ -236,7 +238,7 @@ async def main() -> int:
             rows += await processes(service)
         rows += start_up(home, workspace)
         rows += confinement()
-    rows += await unasked()
+    rows += await unapproved()
     rows += policy()
     with tempfile.TemporaryDirectory() as scratch:
         rows += toolbox(scratch)

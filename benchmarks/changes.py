@@ -1,8 +1,8 @@
-"""A call that changes three files, committed and undone, against a bare spawn and against a shadow git.
+"""A call that changes three files, committed and undone, compared with a bare spawn and with a shadow git repository.
 
-A program of its own, so that what else is measured leaves it a small heap: it prints one JSON object, by number of
-files in the workspace. With arguments, workspaces of so many files. Every round measures everything once, in turns;
-what a round changed is put back outside of the time that is taken.
+It is a program of its own, so that other benchmarks do not enlarge its heap. It prints one JSON object, by number of
+files in the workspace; arguments give other numbers of files. Every round measures everything once, in turns; restoring
+the workspace after a round is not timed.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from haft import ApprovalRequest, Outcome, ToolService
 
 SIZES = (1_000, 10_000, 100_000)
 ROUNDS, SLOW_ROUNDS = 30, 5
-"""The slow ones are measured in every sixth round only."""
+"""The slow ones are measured only in every sixth round."""
 CALLS = 1_000
-"""Whose disk use is shown."""
+"""How many calls the disk usage is shown for."""
 COMMAND = "echo x >> a/1; echo y > a/new; rm a/2"
 PLACE = "/var/tmp" if os.access("/var/tmp", os.W_OK) else None
-"""On a disk: where temporary files are kept in memory, nobody keeps a workspace."""
+"""On a disk: `/tmp` may be in memory, where nobody keeps a workspace."""
 PLAIN = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 PERSON = {f"GIT_{who}_{what}": "bench" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
@@ -44,7 +44,7 @@ def git(directory: str, *words: str, **env: str) -> None:
 
 
 class Workspace:
-    """A repository with so many small files, all committed, beside the homes of the services that work in it."""
+    """A repository with `files` small files, all committed, and beside it the homes of the services that work in it."""
 
     def __init__(self, base: str, files: int) -> None:
         self.base, self.path = base, os.path.join(base, "workspace")
@@ -88,13 +88,13 @@ class Workspace:
 
 
 class ShadowGit:
-    """What others do: a second repository over the same files, a tree written before and after."""
+    """What other programs do: a second repository over the same files, with a tree written before and after."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._env = {"GIT_DIR": os.path.join(workspace.base, "shadow"), "GIT_WORK_TREE": workspace.path}
         git(workspace.path, "init", "-q", "--bare", self._env["GIT_DIR"])
-        self._snapshot()  # the first takes everything in, and is not measured
+        self._snapshot()  # the first one stores everything, and is not measured
 
     def _snapshot(self) -> None:
         git(self._workspace.path, "-c", "gc.auto=0", "add", "-A", **self._env)
@@ -133,7 +133,7 @@ async def call_and_undo(workspace: Workspace, service: ToolService, call: list[f
 
 
 async def compare(files: int) -> dict[str, float]:
-    """Seconds for each way, medians of the rounds."""
+    """Seconds for each way: medians of the rounds."""
     names = ("bare", "call", "undo", "shadow", "snapshot", "snapshot_undo")
     taken: dict[str, list[float]] = {name: [] for name in names}
     with tempfile.TemporaryDirectory(dir=PLACE) as base:
@@ -160,7 +160,7 @@ async def compare(files: int) -> dict[str, float]:
 
 
 def disk_use(path: str) -> int:
-    """As `du` counts it: blocks, a file with two names once."""
+    """Disk usage as `du` counts it: blocks, and a file with two names once."""
     seen: set[tuple[int, int]] = set()
     total = 0
     for directory, _, names in os.walk(path):
@@ -173,7 +173,7 @@ def disk_use(path: str) -> int:
 
 
 async def disk() -> dict[str, float]:
-    """What so many calls leave on the disk, beside the workspace, when the service is closed."""
+    """The disk space that the calls leave beside the workspace, when the service is closed."""
     with tempfile.TemporaryDirectory(dir=PLACE) as base:
         workspace = Workspace(base, SIZES[0])
         async with workspace.service("home") as service:

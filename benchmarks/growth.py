@@ -1,7 +1,7 @@
-"""How costs grow: many files, many change sets, many runs, many tools. What counts is the growth, not the seconds.
+"""How costs grow with many files, change sets, runs and tools. The growth counts, not the seconds.
 
-`make bench-growth` measures everything; `python -m benchmarks.growth undo log` measures parts, and `--scale 0.1` at a
-tenth of the sizes. The state homes of many runs are filled through the storage, group by group: no run is made twice.
+`make bench-growth` measures everything; `python -m benchmarks.growth undo log` measures parts, and `--scale 0.1` uses a
+tenth of the sizes. State homes with many runs are filled through the storage, group by group, without making each run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ COMMANDS = {"log": ["log"], "doctor": ["doctor"], "store show": ["store", "show"
 
 @dataclass(frozen=True)
 class Growth:
-    """One line of the table: what something costs at two sizes, or beside something else."""
+    """One line of the table: the cost at two sizes, or compared with something else."""
 
     what: str
     small: float
@@ -72,7 +72,7 @@ def opened(base: str, **settings: object) -> ToolService:
 
 
 async def undone(files: int) -> tuple[float, float]:
-    """Seconds for the undo of a deletion of so many files by the snapshot engine, and for `cp -a` of the same tree."""
+    """Seconds for the undo of a deletion of `files` files by the snapshot engine, and for `cp -a` of the same tree."""
     with tempfile.TemporaryDirectory(dir=PLACE) as base:
         tree = os.path.join(base, "workspace", "tree")
         for number in range(files):
@@ -106,7 +106,7 @@ async def undo(scale: float) -> list[Growth]:
 
 
 async def conflicted(sets: int) -> float:
-    """Seconds until an undo of one file is refused, because a later run changed it."""
+    """Seconds until an undo of one file is refused because a later run changed the file."""
     with tempfile.TemporaryDirectory(dir=PLACE) as base:
         async with opened(base) as service:
             first = await service.call("write_file", {"path": "f", "content": "1"})
@@ -135,7 +135,8 @@ async def conflict(scale: float) -> list[Growth]:
 
 
 async def filled(base: str, runs: int) -> float:
-    """A state home with so many runs, copies of a real one in storage and audit log. Bytes of database for each."""
+    """Fill a state home with `runs` copies of a real run, in storage and audit log. Returns the database bytes for each
+    run."""
     async with opened(base) as service:
         await service.call("nothing")
     home = StateHome(os.path.join(base, "home"))
@@ -157,7 +158,7 @@ async def filled(base: str, runs: int) -> float:
 
 
 def asked(base: str, words: list[str]) -> float:
-    """Seconds for a command, the median of five."""
+    """Seconds for a command: the median of five."""
     env = {**os.environ, "HAFT_HOME": os.path.join(base, "home"), "HOME": base, "XDG_CONFIG_HOME": base}
     taken = []
     for _ in range(5):
@@ -214,10 +215,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", default=[*PARTS])
     parser.add_argument("--scale", type=float, default=1.0)
-    said = parser.parse_args()
+    arguments = parser.parse_args()
     print(f"{'what':<44} {'small':>9} {'large':>9}   {'against':<34} {'ratio':>7}  promised")
     kept = True
-    for row in lines(said.parts, said.scale):
+    for row in lines(arguments.parts, arguments.scale):
         print(row.line(), flush=True)
         kept = kept and row.ratio <= row.bar
     sys.exit(0 if kept else 1)

@@ -1,7 +1,7 @@
-"""What an idle service costs: processor seconds a minute, with no tools and with thousands of them.
+"""The cost of an idle service: processor seconds for each minute, without tools and with thousands of them.
 
-Each service is a process of its own that opens, settles, and then does nothing for a while. Its children count too.
-`idle_seconds` gives the figure for so many tools; run alone, this prints both and their ratio.
+Each service is its own process, which opens, settles, and then does nothing for a while. Its children count too.
+`idle_seconds` returns the cost for a number of tools; run alone, this module prints both costs and their ratio.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MANY = 3_000
 SETTLE_SECONDS = 15.0
 MEASURED_SECONDS = 60.0
 LEAST_SECONDS = 0.02
-"""Two ticks of the clock by which the kernel counts what children use; less counts as this."""
+"""Two ticks of the clock by which the kernel counts the use of children; smaller values count as this."""
 
 TOOL = "#!/bin/sh\nprintf 'name: {name}\\ndescription: Says a word.\\n'\n"
 TEMPLATE = Path(making.__file__).parent / "templates" / "studio"
@@ -63,7 +63,7 @@ asyncio.run(idle(*map(float, sys.argv[1:])))
 
 
 def idle_seconds(tools: int, *, settle: float = SETTLE_SECONDS, measured: float = MEASURED_SECONDS) -> float:
-    """Processor seconds that an idle service with so many tools uses in a minute."""
+    """Processor seconds that an idle service with `tools` tools uses in a minute."""
     with tempfile.TemporaryDirectory() as directory:
         place = os.path.realpath(directory)
         workspace = Path(place, "workspace")
@@ -89,7 +89,8 @@ def idle_seconds(tools: int, *, settle: float = SETTLE_SECONDS, measured: float 
 
 
 def _fill(workspace: Path, tools: int) -> None:
-    """A tenth of them are templates, in a folder each; the others are executables, a thousand in a directory."""
+    """Make the tools: a tenth are templates, each in its own folder; the others are executables, a thousand in each
+    directory."""
     if not tools:
         return
     templates = tools // 10
@@ -108,7 +109,8 @@ def _fill(workspace: Path, tools: int) -> None:
 
 
 def _describe(workspace: Path, home: str) -> None:
-    """Keep what the executables would say, as if they had been asked: starting thousands of them is another matter."""
+    """Store the descriptions of the executables, as if haft had described them: starting thousands of them is another
+    matter."""
     definitions = KeptDefinitions(StateHome(home).definitions, __version__)
     for box in workspace.glob("boxes/*"):
         known = {}
@@ -122,7 +124,7 @@ def _describe(workspace: Path, home: str) -> None:
 
 
 def idle_ratio(tools: int = MANY, *, settle: float = SETTLE_SECONDS, measured: float = MEASURED_SECONDS) -> float:
-    """What an idle service with so many tools uses, as a multiple of what one with none uses."""
+    """The use of an idle service with `tools` tools, as a multiple of that of a service without tools."""
     none, many = (idle_seconds(count, settle=settle, measured=measured) for count in (0, tools))
     print(f"idle, processor seconds a minute: {none:.3f} with no tools, {many:.3f} with {tools}")
     return max(many, LEAST_SECONDS) / max(none, LEAST_SECONDS)
@@ -133,8 +135,8 @@ def main() -> None:
     parser.add_argument("--tools", type=int, default=MANY)
     parser.add_argument("--settle", type=float, default=SETTLE_SECONDS)
     parser.add_argument("--measured", type=float, default=MEASURED_SECONDS)
-    said = parser.parse_args()
-    print(f"ratio: {idle_ratio(said.tools, settle=said.settle, measured=said.measured):.2f}")
+    arguments = parser.parse_args()
+    print(f"ratio: {idle_ratio(arguments.tools, settle=arguments.settle, measured=arguments.measured):.2f}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How a writing call of a session grows with the workspace: its layer is exchanged whatever lies below.
+"""How the cost of a writing session call grows with the workspace: it should not, because only its layer is exchanged.
 
     python -m benchmarks.growth_sessions
 
@@ -32,7 +32,7 @@ class Plugin:
 
 
 def session_call_seconds(few: int = FEW, many: int = MANY, calls: int = CALLS) -> tuple[float, float]:
-    """The median of one writing call of a session, in a small workspace and in a large one."""
+    """The median seconds of one writing session call, in a small and in a large workspace."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         top = Path(folder)
         (top / "plugin.py").write_text(PLUGIN)
@@ -51,7 +51,7 @@ def _fill(workspace: Path, files: int) -> None:
 
 
 async def _measured(top: Path, calls: int) -> tuple[list[float], list[float]]:
-    """Both at once, turn by turn: what else the machine does meets both."""
+    """Measure both workspaces in turns, so that other load on the machine affects both."""
     entry = {"plugin": f"path:{top}/plugin.py", "grant": {"write": ["."]}}
 
     async def yes(_request: object) -> bool:
@@ -69,7 +69,7 @@ async def _measured(top: Path, calls: int) -> tuple[list[float], list[float]]:
                 began = time.perf_counter()
                 outcome = await service.call("write", {})
                 assert outcome.changes.state == "committed", outcome
-                if number >= 2:  # The first starts the process.
+                if number >= 2:  # The first call starts the process.
                     found.append(time.perf_counter() - began)
     return times
 

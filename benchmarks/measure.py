@@ -1,4 +1,4 @@
-"""Measuring two things against each other: in turns, so that what disturbs one disturbs the other too."""
+"""Measuring two things in turns, so that a disturbance affects both."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Row:
     peer: str
     floor: float
     bar: float | None = None
-    """The most that the ratio may be; None where nothing is promised."""
+    """The highest ratio that is promised; None if nothing is promised."""
 
     @property
     def ratio(self) -> float:
@@ -32,7 +32,7 @@ class Row:
 async def in_turns(
     ours: Callable[[], Awaitable[object]], theirs: Callable[[], Awaitable[object]], *, times: int, rounds: int = 15
 ) -> tuple[float, float]:
-    """Seconds a call, each the median of its rounds."""
+    """Seconds for one call of each, as the median of the rounds."""
     for _ in range(min(times, 50)):
         await ours()
         await theirs()
@@ -47,7 +47,7 @@ async def in_turns(
 
 
 def in_turns_blocking(ours: Callable[[], object], theirs: Callable[[], object], *, rounds: int) -> tuple[float, float]:
-    """The same for what blocks; one call a round."""
+    """The same for blocking functions; one call in each round."""
     taken: tuple[list[float], list[float]] = ([], [])
     for _ in range(2):
         ours()
@@ -70,7 +70,7 @@ def shown(seconds: float) -> str:
 
 
 def print_table(rows: list[Row]) -> None:
-    """What was measured, a line each."""
+    """Print one line for each measurement."""
     print(f"{'what':<38} {'haft':>9}   {'against':<28} {'takes':>9} {'ratio':>7}  promised")
     for row in rows:
         promise = "" if row.bar is None else f"≤ {row.bar:g} {'kept' if row.kept else 'NOT KEPT'}"

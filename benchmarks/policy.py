@@ -1,7 +1,7 @@
-"""How long decisions about command lines take: ordinary ones, and the worst that can be sent.
+"""How long decisions about command lines take: for ordinary ones, and for the slowest that anyone can send.
 
-A program of its own that prints one JSON object, in seconds: the 99th percentile over ordinary lines, the slowest odd
-input, and the floor, which is what it takes to ask `bash -n` whether one line is even well formed.
+It is a program of its own that prints one JSON object, in seconds: the 99th percentile for ordinary lines, the slowest
+odd input, and, for comparison, the time that `bash -n` needs to check the syntax of one line.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ODD = (
 
 
 def measure() -> dict[str, float]:
-    """Seconds."""
+    """The measured times, in seconds."""
     shell = next(tool.spec for tool in builtin_tools() if tool.spec.name == "shell")
     lines = [
         json.loads(line)["command"]

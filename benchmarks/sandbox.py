@@ -1,7 +1,8 @@
-"""One fully confined `/bin/true`, through the launcher, against a bare `subprocess.run`.
+"""One fully confined `/bin/true`, through the launcher, compared with a bare `subprocess.run`.
 
-A program of its own, on Python's library and haft alone, so that it can be run as another user too: it prints one JSON
-object. With an argument, so many megabytes of heap are filled first: starting must not cost more in a large host.
+It is a program of its own that needs only Python's library and haft, so that it can also run as another user. It prints
+one JSON object. An argument fills so many megabytes of heap first: starting a process must not cost more in a large
+host.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A template that is kept loaded, called through the whole pipeline, against `python tool.py`; and what twenty of them
-take of memory.
+"""A template that is kept loaded, called through the whole pipeline, compared with `python tool.py`; and the memory of
+twenty.
 
-The first row is a call after a pause, as a person or a model makes them; the second is one right after the other.
+The first row is a call after a pause, as a person or a model makes them; the second row is calls without a pause.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ async def yes(_request: ApprovalRequest) -> bool:
 
 
 async def rows(scratch: str) -> tuple[list[Row], str, bool]:
-    """The rows, a line about memory, and whether that is as promised."""
+    """The rows, a line about memory, and whether the memory is as promised."""
     workspace, home = os.path.join(scratch, "workspace"), os.path.join(scratch, "home")
     for number in range(MANY):
         folder = os.path.join(workspace, "templates", f"reader{number}")
@@ -64,7 +64,7 @@ async def rows(scratch: str) -> tuple[list[Row], str, bool]:
 
 
 async def loaded(service: ToolService, names: list[str]) -> None:
-    """Call each until it is kept loaded."""
+    """Call each template until it is kept loaded."""
     for name in names:
         before = service.loaded
         outcome = await service.call(name, ARGUMENTS)
@@ -76,7 +76,7 @@ async def loaded(service: ToolService, names: list[str]) -> None:
 
 
 def below(root: int) -> list[int]:
-    """Every process below one."""
+    """All descendants of a process."""
     children: dict[int, list[int]] = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
@@ -89,7 +89,7 @@ def below(root: int) -> list[int]:
 
 
 def proportional(pid: int) -> int:
-    """Its share of memory: what it shares with others is divided between them."""
+    """The process's share of memory: shared pages are divided among the processes that use them."""
     with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/smaps_rollup", "rb") as file:
         return int(file.read().split(b"\nPss:", 1)[1].split(None, 1)[0]) * 1024
     return 0

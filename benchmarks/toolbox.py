@@ -1,4 +1,5 @@
-"""Listing a toolbox of 300 tools, two dozen of them hostile: the first time, when all are asked, and from then on."""
+"""Listing a toolbox of 300 tools, two dozen of them hostile: the first time, when haft describes all of them, and
+later."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ EVERY = 300
 
 
 def rows(scratch: str) -> list[Row]:
-    """The first listing against the deadline of one, and the second against one of an empty workspace."""
+    """The first listing compared with the deadline of one description, and the second with that of an empty
+    workspace."""
     full, empty = os.path.join(scratch, "full"), os.path.join(scratch, "empty")
     os.makedirs(empty)
     hostile = _hostile()
@@ -29,9 +31,9 @@ def rows(scratch: str) -> list[Row]:
         return subprocess.run(words, env=env, capture_output=True, check=True).stdout
 
     start = time.perf_counter()
-    said = listing(full)
+    listed = listing(full)
     first = time.perf_counter() - start
-    ready = sum(b" ready " in line for line in said.splitlines() if line.startswith(b"tb__good_"))
+    ready = sum(b" ready " in line for line in listed.splitlines() if line.startswith(b"tb__good_"))
     again, floor = in_turns_blocking(lambda: listing(full), lambda: listing(empty), rounds=9)
     return [
         Row(f"{EVERY} tools, {ready}/{good} ready, first listing", first, "describe deadline", DESCRIBE_SECONDS, 1.2),

@@ -1,7 +1,9 @@
-"""Does every import of another package go through its face? `scripts/faces.py [DIRECTORY]`; exit 1 where one does not.
+"""Check that every import of another package goes through its face. `scripts/faces.py [DIRECTORY]`; exit 1 if one does
+not.
 
 A package is a directory of `src/haft`. Its face is its `__init__.py`. `sources` and `authoring` hold one folder for
-each format or craft, and each folder has a face of its own. A package's own modules import each other as they like."""
+each format or task, and each folder has its own face. The modules of one package may import each other directly.
+"""
 
 import ast
 import sys
@@ -12,13 +14,13 @@ FOLDERS = ("authoring", "sources")
 
 
 def face_of(root: Path, module: str) -> str | None:
-    """The face through which others import `haft.a.b.c`; None for what is no package."""
-    _, room, *rest = module.split(".")
-    if not (root / room).is_dir():
+    """The face through which other packages import `haft.a.b.c`; None if it is not in a package."""
+    _, package, *rest = module.split(".")
+    if not (root / package).is_dir():
         return None
-    if room in FOLDERS and rest and (root / room / rest[0]).is_dir():
-        return f"haft.{room}.{rest[0]}"
-    return f"haft.{room}"
+    if package in FOLDERS and rest and (root / package / rest[0]).is_dir():
+        return f"haft.{package}.{rest[0]}"
+    return f"haft.{package}"
 
 
 def is_module(root: Path, name: str) -> bool:
@@ -27,20 +29,20 @@ def is_module(root: Path, name: str) -> bool:
 
 
 def bypassing(root: Path, file: Path) -> Iterator[tuple[int, str, str]]:
-    """Line, import and face of each import that passes a face by."""
-    room, *inner = file.relative_to(root).parts
+    """Line, import and face of each import that bypasses a face."""
+    package, *inner = file.relative_to(root).parts
     if not inner:
-        return  # `haft` itself, and what starts it.
+        return  # The modules of `haft` itself.
 
     for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.Import):
-            named = [(alias.name, alias.name) for alias in node.names]
+            imports = [(alias.name, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            named = [(node.module, f"{node.module}.{alias.name}") for alias in node.names]
+            imports = [(node.module, f"{node.module}.{alias.name}") for alias in node.names]
         else:
             continue
-        for module, whole in named:
-            if not module.startswith("haft.") or module.split(".")[1] == room:
+        for module, whole in imports:
+            if not module.startswith("haft.") or module.split(".")[1] == package:
                 continue
             face = face_of(root, module)
             if face is not None and (module != face or (whole != module and is_module(root, whole))):

@@ -1,9 +1,9 @@
-"""Does every import inside a function pay? `python scripts/late_imports.py`; exit 1 where one does not.
+"""Check that every import inside a function pays. `python scripts/late_imports.py`; exit 1 if one does not.
 
-An import stands in a function only where a command that must be quick loads the file and not what it imports there:
-listing tools or templates, showing one, the help of any command, two calls, and the first lines of programs that embed
-haft. What each of these loads is measured here, by running it, with tools of every format and with none. Everywhere
-else imports stand at the top.
+An import belongs in a function only if a command that must be quick loads the file but not the imported module: listing
+tools or templates, showing one, the help of any command, two calls, and the first lines of programs that embed haft.
+This script runs each of these and measures what it loads, with tools of every format and without tools. All other
+imports belong at the top.
 """
 
 import ast
@@ -25,7 +25,7 @@ PROGRAMS = (
     "haft.sources.python.worker",
     "haft.sources.python_plugin.program",
 )
-"""What runs in processes of its own, and loads as little there as it can."""
+"""Programs that run in their own processes, and load as little there as possible."""
 
 SETTINGS = f"""
 plugins = ["bash:{TOP}/examples/bash-read-line-range/read_line_range.bash", "python:{TOP}/examples/functions.py"]
@@ -34,7 +34,7 @@ paths = ["{TOP}/examples/json-reader"]
 [cli.cdd]
 click = "cdd.cli:main"
 """
-"""One of every format, so that listing them is measured too."""
+"""One tool of every format, so that listing them is measured too."""
 
 QUICK = (
     ["tools", "list"],
@@ -52,7 +52,7 @@ LIGHT = (
     "import haft.toolsets.environments",
     "from haft import tool; tool(lambda: None)",
 )
-"""What programs that embed haft, and workers, begin with."""
+"""The first statements of programs that embed haft, and of workers."""
 
 MEASURE = """
 import os, sys
@@ -83,7 +83,7 @@ for command in [(), *commands(HAFT)]:
 
 
 def furnish(home: str) -> None:
-    """A configuration, and a tool and a skill in the workspace."""
+    """Write a configuration, and a tool and a skill into the workspace."""
     Path(home, "config/haft/haft.toml").write_text(SETTINGS)
     Path(home, "workspace/.agents/skills/reading/SKILL.md").write_text("---\nname: reading\ndescription: Reads.\n---\n")
     tool = Path(home, "workspace/.agents/tools/hello")
@@ -92,14 +92,14 @@ def furnish(home: str) -> None:
 
 
 def loaded_by(words: list[str], *, is_empty: bool = False) -> list[set[str]]:
-    """What each process of this command had loaded at its end."""
+    """The modules that each process of this command had loaded at its end."""
     with tempfile.TemporaryDirectory() as home:
         for directory in ("workspace/.agents/tools", "workspace/.agents/skills/reading", "config/haft"):
             os.makedirs(f"{home}/{directory}")
         if not is_empty:
             furnish(home)
         env = {**os.environ, "HOME": home, "XDG_CONFIG_HOME": f"{home}/config", "HAFT_HOME": f"{home}/state"}
-        for _ in range(2):  # The first asks what the tools are; the second knows.
+        for _ in range(2):  # The first run describes the tools; the second one has their descriptions.
             done = subprocess.run(
                 [sys.executable, "-c", MEASURE.replace("WORDS", repr(words))],
                 cwd=f"{home}/workspace",
@@ -113,13 +113,13 @@ def loaded_by(words: list[str], *, is_empty: bool = False) -> list[set[str]]:
 
 
 def loaded_after(statement: str) -> set[str]:
-    """What a program that begins so has loaded."""
+    """The modules that a program has loaded after this statement."""
     words = [sys.executable, "-c", f"{statement}; import sys; print(*sys.modules)"]
     return set(subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout.split())
 
 
 def home_of(module: str, name: str) -> str:
-    """The module that is loaded when this name is imported: a face fetches it from there."""
+    """The module that is loaded when this name is imported, possibly through a face."""
     place = ROOT.joinpath(*module.split("."))
     if not place.is_dir():
         return module
@@ -132,13 +132,13 @@ def home_of(module: str, name: str) -> str:
 
 
 def late(file: Path) -> Iterator[tuple[int, set[str]]]:
-    """Line and modules of each import that stands in a function."""
+    """Line and modules of each import inside a function."""
     found: dict[int, set[str]] = {}
     for function in ast.walk(ast.parse(file.read_bytes())):
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
-        tried = {inner for node in ast.walk(function) if isinstance(node, ast.Try) for inner in node.body}
-        for node in set(ast.walk(function)) - tried:  # What is tried may not be installed.
+        optional = {inner for node in ast.walk(function) if isinstance(node, ast.Try) for inner in node.body}
+        for node in set(ast.walk(function)) - optional:  # An import in `try` may be missing.
             if isinstance(node, ast.Import):
                 found[node.lineno] = {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:

@@ -1,7 +1,7 @@
-"""`make mutations`: makes command lines by chance, and runs in a jail those that analysis lets pass unasked.
+"""`make mutations`: makes random command lines, and runs in a jail those that analysis allows without approval.
 
-None may write, start a program that nobody looked at, reach the network, or read outside the workspace. Prints each
-that does, and ends with 1.
+None may write, start an unknown program, reach the network, or read outside the workspace. Prints each line that does,
+and exits 1.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main() -> int:
     arguments = parser.parse_args()
     begun, shown = time.monotonic(), 0
 
-    def told(trial: trying.Trial) -> None:
+    def report(trial: trying.Trial) -> None:
         nonlocal shown
         for command, found in trial.violations[shown:]:
             print(f"\n{command!r}\n    " + "\n    ".join(map(str, found)), flush=True)
@@ -41,7 +41,7 @@ def main() -> int:
             print(f"no jail can be built here: {problem}", file=sys.stderr)
             return 2
         with jail:
-            trial = trying.try_out(jail, Mutator(lines.stock(), arguments.seed).lines(arguments.lines), told)
+            trial = trying.try_out(jail, Mutator(lines.stock(), arguments.seed).lines(arguments.lines), report)
     print(f"\n{trial}")
     return 1 if trial.violations else 0
 

@@ -1,7 +1,6 @@
-"""Draw the pictures of the documentation from the code, or with `--check` see that they are what the code says.
+"""Draw the pictures of the documentation from the code. With `--check`, only check that they are up to date.
 
-The layers come from the import contract in `pyproject.toml`, the stages of a call from `pipeline/order.py`, and the
-terminal recording from `docs/pictures/recording.md`, whose commands the tests run.
+The layers come from the import contract in `pyproject.toml`, the stages of a call from `pipeline/order.py`.
 """
 
 import ast
@@ -35,28 +34,28 @@ CAPTIONS = {
     "Validate": "checks the arguments against the tool's schema",
     "Decide": "rules and command analysis: allow, ask, try or reject",
     "Approve": "waits for a person, if the call needs approval",
-    "Review": "shows a person what a trial run changed",
+    "Review": "shows a person the changes of a trial run",
     "ApproveBuild": "waits for a person, before a package is built",
-    "Queue": "waits for a free place",
+    "Queue": "waits until another call may start",
     "Prepare": "makes the environment that the tool needs",
-    "Transact": "makes the call a transaction: its changes count at the end, or not",
-    "Confine": "puts the sandbox around what the call starts",
+    "Transact": "makes the call a transaction: commits, holds or discards its changes",
+    "Confine": "starts the processes of the call in the sandbox",
     "ApplyLimits": "sets deadline and limits, and keeps the output",
     "Invoke": "runs the tool",
 }
 STOPS = {"Decide", "Approve", "Review", "ApproveBuild"}
-"""The stages in which a person or a rule may reject the call."""
+"""Stages in which a person or a rule can reject the call."""
 
 
 def layers() -> list[list[str]]:
-    """The packages of each layer, the topmost first."""
+    """The packages of each layer, the top layer first."""
     contracts = tomllib.loads((TOP / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     (plan,) = (each for each in contracts if each["id"] == "layers")
     return [[name.strip() for name in layer.split("|")] for layer in plan["layers"] if layer != "__main__"]
 
 
 def stages() -> list[str]:
-    """The classes of the stages, in the order in which a call passes them."""
+    """The classes of the stages, in the order of a call."""
     module = ast.parse((TOP / "src/haft/pipeline/order.py").read_text())
     made = {
         target.id: node.value.func.id

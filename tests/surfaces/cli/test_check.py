@@ -198,7 +198,7 @@ def test_every_code_is_explained(haft, code):
     exit_code, out, err = haft("--explain", code)
     assert (exit_code, err) == (0, "")
     assert out.startswith(f"{code} ({CODES[code].level}") and CODES[code].meaning in out
-    assert "Not so:" in out and "But so:" in out
+    assert "Wrong:" in out and "Right:" in out
 
 
 def test_an_explanation_as_json_and_what_is_no_code(haft):

@@ -1,7 +1,7 @@
-"""One path before and after, as a person reads it: a patch where lines can be shown, plain words where not.
+"""Compares one path before and after, for a person: a patch if lines can be shown, else a short text.
 
-Knows every pair of kinds: files and links give git's patches, directories a line of our own (git has none for them, and
-passes over ours), everything else words. Which paths belong together is decided in `diff`.
+It handles every pair of kinds: files and links give git's patches, directories a line of our own (git has none, and
+ignores ours), everything else a text. `difference` decides which paths belong together.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from haft.files import shown
 from haft.values import dataclass
 
 _SPECIAL: Final = stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX | stat.S_IWOTH
-"""Bits of a new file that a patch does not tell and a person wants to know."""
+"""Mode bits of a new file that a patch does not show and a person wants to know."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What lay at a path at one moment, and how its content is had."""
+    """One side of a comparison: the state of a path, and how to read its content."""
 
     path: str
     entry: Entry
@@ -33,7 +33,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class PathComparison:
-    """What is to be said of both sides."""
+    """The result of a comparison."""
 
     text: str | None = None
     note: str | None = None
@@ -43,7 +43,8 @@ class PathComparison:
 
 
 def compare(old: Side | None, new: Side | None, similarity: int = 100) -> PathComparison:
-    """From `old` to `new`; None is nothing. Under another path it is a rename, `alike` in so many percent."""
+    """Compare `old` with `new`; None means that nothing is there. Different paths are a rename with `similarity`
+    percent."""
     if old is not None and new is not None and _kind_name(old.entry) != _kind_name(new.entry):
         return _compare_kinds(old, new)
     side = new or old
@@ -56,7 +57,7 @@ def compare(old: Side | None, new: Side | None, similarity: int = 100) -> PathCo
 
 
 def _compare_kinds(old: Side, new: Side) -> PathComparison:
-    """One kind for another: first the one goes, then the other comes."""
+    """One kind replaced by another: shown as a removal and a creation."""
     gone, came = compare(old, None), compare(None, new)
     notes = [each.note for each, side in ((gone, old), (came, new)) if side.entry.kind == "file"]
     text = None if gone.text is None or came.text is None else gone.text + came.text
@@ -108,7 +109,7 @@ def _lines(before: Content, after: Content) -> Hunks:
 
 
 def _unchanged(old: Side, new: Side) -> PathComparison:
-    """The same content: another name, another mode, another owner, or only another time."""
+    """Equal content: another name, mode, owner or time."""
     if old.path == new.path and git_mode(old.entry) == git_mode(new.entry):
         note = _joined(_facts(old.entry, new.entry))
         if note is None and old.entry.mtime_ns == new.entry.mtime_ns:
@@ -129,7 +130,7 @@ def _same_content(old: Entry, new: Entry) -> bool:
 
 
 def _facts(old: Entry | None, new: Entry | None, told: Literal["mode in patch"] | None = None) -> Iterator[str]:
-    """What changed beside the content, as far as a patch does not tell it: git knows two modes and no owner."""
+    """Changes besides the content, as far as a patch does not show them: git knows two modes and no owner."""
     if new is not None:
         yield from filter(None, [_attributes(old, new)])
     if new is not None and old is None:
@@ -144,7 +145,7 @@ def _facts(old: Entry | None, new: Entry | None, told: Literal["mode in patch"] 
 
 
 def _attributes(old: Entry | None, new: Entry) -> str | None:
-    """Extended attributes, by name: git's patches know none."""
+    """Changed extended attributes, by name: git's patches know none."""
     names = differing_names("" if old is None else old.attributes, new.attributes)
     if not names:
         return None
@@ -159,7 +160,7 @@ def _special(entry: Entry, bits: int) -> str | None:
 
 
 def _kind_name(entry: Entry) -> str:
-    """What it is; of devices, which one."""
+    """The name of an entry's kind; for devices with the number."""
     if entry.kind != "other":
         return entry.kind
     if stat.S_ISFIFO(entry.mode):

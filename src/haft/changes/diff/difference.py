@@ -1,8 +1,7 @@
-"""A change set as a person reads it: every path with its patch, or with words where a patch cannot tell.
+"""A change set for a person: every path with its patch, or with a text if a patch cannot show the change.
 
-Stands between the manifest (what changed) and the surfaces (how it is shown). Content comes through a port, because it
-may lie in the workspace, among displaced originals or in the store, or be gone. `difference` gives all at once,
-`differences` one after another, for those who print.
+It reads content through a callable, because the content may be in the workspace, among originals, in the store, or
+gone. `difference` returns everything, `differences` yields one path after another, for printing.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from haft.files import shown
 from haft.values import dataclass
 
 Read = Callable[[PathChange, Literal["before", "after"]], BinaryIO | None]
-"""Content of a file, before or after; None: no longer kept."""
+"""Reads the content of a file before or after; None if it is no longer kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileDifference:
-    """One path of a change set."""
+    """The difference of one path of a change set."""
 
     change: Change
     added: int
@@ -34,27 +33,28 @@ class FileDifference:
     text: str | None
     """A patch in git's form, ending with a newline."""
     note: str | None
-    """What the patch does not tell, or why there is none."""
+    """What the patch does not show, or why there is none."""
     binary: bool = False
     size_before: int = 0
     size_after: int = 0
     renamed_to: str | None = None
-    """Of the deleted half of a rename: it is shown there, and has neither lines nor text of its own."""
+    """For the deleted path of a rename: the new path, where the rename is shown."""
 
     def to_json(self) -> dict[str, Any]:
-        """As the change, with what is shown of it. Of a link that leads to no UTF-8, as with paths, a readable form."""
+        """The JSON of the change, with its diff. A link target that is not UTF-8 is shown in a readable form, as paths
+        are."""
         text = None if self.text is None else self.text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        told = {"added": self.added, "removed": self.removed, "diff": text, "note": self.note}
-        return {**self.change.to_json(), **told}
+        shown_too = {"added": self.added, "removed": self.removed, "diff": text, "note": self.note}
+        return {**self.change.to_json(), **shown_too}
 
 
 def difference(entries: Sequence[PathChange], read: Read) -> tuple[FileDifference, ...]:
-    """Each entry, in the order given."""
+    """The differences of all entries, in the given order."""
     return tuple(differences(entries, read))
 
 
 def differences(entries: Sequence[PathChange], read: Read) -> Iterator[FileDifference]:
-    """The same, each made when it is asked for."""
+    """The same, one at a time."""
     sources = _sources(entries, read)
     by_path = {each.path: each for each in entries}
     goals = {source: path for path, (source, _) in sources.items()}
@@ -69,7 +69,7 @@ def differences(entries: Sequence[PathChange], read: Read) -> Iterator[FileDiffe
 
 
 def _sources(entries: Sequence[PathChange], read: Read) -> dict[str, tuple[str, int]]:
-    """By created path: the deleted one it was, and how many percent of it stayed."""
+    """By created path: the deleted path it came from, and the percentage of equal lines."""
     found = {path: (source, 100) for path, source in renames(entries).items()}
     taken = {source for source, _ in found.values()}
     gone = [each for each in entries if each.after is None and each.path not in taken]

@@ -1,4 +1,4 @@
-"""How much of which file changed, in a line each: the form and the arithmetic of `git diff --stat`."""
+"""One line for each file with the amount of change, in the format of `git diff --stat`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Row:
     added: int = 0
     removed: int = 0
     words: str | None = None
-    """In place of numbers."""
+    """A text instead of numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class _Widths:
 
 
 def stat_lines(differences: Iterable[FileDifference], width: int) -> list[str]:
-    """A line a path, and the sum; the deleted half of a rename is told by the other half."""
+    """One line for each path, and a total. A rename has one line."""
     rows: list[_Row] = []
     files = directories = 0
     for each in differences:
@@ -60,7 +60,7 @@ def _directory(each: FileDifference) -> str | None:
 
 
 def renamed(old: str, new: str) -> str:
-    """Both names in one, what they share written once: `a/{b => c}/d`."""
+    """Both names in one text, with shared parts written once: `a/{b => c}/d`."""
     if quoted(old) != old or quoted(new) != new:
         return f"{quoted(old)} => {quoted(new)}"
     start = _shared_folders(old, new)
@@ -82,7 +82,7 @@ def _shared_folders(old: str, new: str) -> int:
 
 
 def _shared_end(old: str, new: str, start: int) -> int:
-    """The end of both from a slash on; that slash may be the one that ends their shared beginning."""
+    """The length of the shared end, from a slash on; that slash may also end the shared beginning."""
     shared = 0
     for at in range(1, min(len(old), len(new)) - start + (1 if start else 0) + 1):
         if at > len(old) or at > len(new) or old[-at] != new[-at]:
@@ -99,7 +99,7 @@ def _widths(rows: list[_Row], width: int) -> _Widths:
     number = max(len(str(most)), 3 if words else 0)
     width = max(width, _LEAST_WIDTH + number)
     name = max((len(row.name) for row in rows), default=0)
-    bar = max(most, words - 4)  # the first word stands where the numbers do
+    bar = max(most, words - 4)  # the first word takes the place of the numbers
     if name + number + 6 + bar > width:
         bar = min(bar, max(_LEAST_BAR, width * 3 // 8 - number - 6))
         if name > width - number - 6 - bar:
@@ -120,7 +120,7 @@ def _line(row: _Row, widths: _Widths, width: int) -> str:
 
 
 def _shortened(name: str, room: int) -> str:
-    """Its end, from a slash on where there is one."""
+    """The end of a name, from a slash on if there is one."""
     if len(name) <= room:
         return name
     end = name[len(name) - max(0, room - 3) :]
@@ -144,7 +144,7 @@ def _bar(row: _Row, widths: _Widths) -> str:
 
 
 def _scaled(count: int, widths: _Widths) -> int:
-    """At least one sign for anything."""
+    """The bar length for a count; at least one sign for any change."""
     return 1 + count * (widths.bar - 1) // widths.most if count else 0
 
 

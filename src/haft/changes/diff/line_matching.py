@@ -1,9 +1,9 @@
-"""Which lines two versions of a text have in common, found in bounded time.
+"""Finds the lines that two versions of a text have in common, in bounded time.
 
-Equal ends are set aside, then every line that only one version has; what is left goes through Myers' greedy algorithm
-(the one git uses), which is exact and quick where little differs. Where much differs it is quadratic, so it works on a
-budget. When that is spent, the texts are taken apart at lines that each has once, and the pieces compared. A hostile
-pair of files costs a second, not a minute, and is then said to be too far apart.
+Equal lines at both ends are set aside, then every line that only one version has. The rest goes through Myers' greedy
+algorithm (as in git), which is exact, and fast if little differs. If much differs it is quadratic, so it has a budget.
+When the budget is used up, the texts are split at lines that occur once in each, and the pieces are compared. A
+malicious pair of files costs a second, not a minute, and is then reported as too different.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Final
 from haft.values import dataclass
 
 EFFORT: Final = 1_000_000
-"""Steps that one pair of texts may cost, twice: some 1,400 lines inserted or deleted among lines that both have."""
+"""How many steps one pair of texts may cost, twice: about 1,400 lines inserted or deleted among shared lines."""
 
 Difference = tuple[int, int, int, int]
-"""Lines from:to of the old text, replaced by from:to of the new."""
+"""Lines from:to of the old text, replaced by lines from:to of the new text."""
 
 
 def differing_ranges(old: Sequence[str], new: Sequence[str], effort: int = EFFORT) -> list[Difference] | None:
-    """The stretches that differ, in order; None where finding them would take too long."""
+    """The ranges that differ, in order; None if finding them would take too long."""
     budget = _Budget(effort)
     found = _differing_ranges(old, new, budget)
     if found is not None:
@@ -40,7 +40,7 @@ def differing_ranges(old: Sequence[str], new: Sequence[str], effort: int = EFFOR
 
 
 class _Budget:
-    """Steps that are left."""
+    """The remaining steps."""
 
     __slots__ = ("left",)
 
@@ -60,14 +60,14 @@ def _differing_ranges(old: Sequence[str], new: Sequence[str], budget: _Budget) -
 
 
 def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Lines that each text has once, as many as stand in the same order in both: where a large change is taken apart.
-    What was moved is then found at once, at the price of an answer that need not be the shortest."""
+    """Lines that occur once in each text, as many as possible in the same order: where a large change is split. Moved
+    lines are then found at once, but the result may not be the shortest."""
     once = [line for line, times in Counter(old).items() if times == 1]
     times_new = Counter(new)
     place = {line: at for at, line in enumerate(new) if times_new[line] == 1}
     old_place = {line: at for at, line in enumerate(old)}
     pairs = sorted((old_place[line], place[line]) for line in once if line in place)
-    tails: list[int] = []  # the smallest end of a rising row of each length, by index into `pairs`
+    tails: list[int] = []  # the smallest end of an increasing sequence of each length, by index into `pairs`
     ends: list[int] = []
     before: list[int] = []
     for index, (_, j) in enumerate(pairs):
@@ -85,7 +85,7 @@ def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def differing_middle(old: Sequence[str], new: Sequence[str]) -> tuple[int, int, int]:
-    """Where both begin to differ, and where, in each, they end to."""
+    """Where the difference begins, and where it ends in each text."""
     shorter = min(len(old), len(new))
     start = 0
     while start < shorter and old[start] == new[start]:
@@ -115,20 +115,20 @@ def _common(old: list[str], new: list[str], budget: _Budget) -> list[tuple[int, 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """How far the diagonals `first`, `first + 1` … had got before one more line was inserted or deleted."""
+    """How far the diagonals `first`, `first + 1` … had got before one more insertion or deletion."""
 
     first: int
     furthest: array[int]
 
 
 def _searched(a: array[int], b: array[int], budget: _Budget) -> list[_Row] | None:
-    """A row for each insertion or deletion that it takes to get from the begin of both to the end of both."""
+    """One row for each insertion or deletion on the way from the start to the end of both texts."""
     length, height = len(a), len(b)
     middle = length + height + 1
     furthest = array("i", bytes(4 * (2 * middle + 1)))
     rows: list[_Row] = []
     for d in range(middle):
-        # Beyond these the diagonals lie outside, or have reached an edge and lead no further.
+        # Other diagonals are outside, or have reached an edge and lead no further.
         low, high = -d + 2 * max(0, d - height), d - 2 * max(0, d - length)
         rows.append(_Row(low - 1, furthest[middle + low - 1 : middle + high + 2]))
         for k in range(low, high + 1, 2):
@@ -148,8 +148,8 @@ def _searched(a: array[int], b: array[int], budget: _Budget) -> list[_Row] | Non
 
 
 def _went_down(left: int, right: int, k: int, d: int, length: int, height: int) -> bool:
-    """Whether diagonal `k` is best reached by an insertion from the diagonal at its right, not by a deletion from the
-    left one. A step that would leave the square is none."""
+    """Whether diagonal `k` is best reached by an insertion from its right neighbour, not by a deletion from its left
+    one. A step that leaves the square is not allowed."""
     return k == -d or (k != d and (left >= length or (left < right <= height + k)))
 
 

@@ -1,7 +1,7 @@
-"""A change as a patch that `git apply` and `patch -p1` take: hunks, headers, and names written so that no name can
-break a line.
+"""A change as a patch that `git apply` and `patch -p1` accept: hunks, headers, and quoted names that cannot break a
+line.
 
-It knows lines, names and git's modes; where the lines come from is the business of `comparing`.
+It knows lines, names and git's modes; `compare` provides the lines.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from haft.lazy import regex
 from haft.values import dataclass
 
 CONTEXT: Final = 3
-"""Lines shown around what differs."""
+"""Context lines around a difference."""
 
 _UNSAFE: Final = regex(rb'[\x00-\x1f"\\\x7f-\xff]')
 _LETTERS: Final = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
@@ -25,23 +25,24 @@ _LETTERS: Final = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 3
 
 @dataclass(frozen=True, slots=True)
 class Hunks:
-    """What differs between two texts, with how many lines came and went."""
+    """The differences between two texts, and how many lines were added and removed."""
 
     text: str | None
-    """None where both are too far apart to be shown line by line; the counts are then of all that was replaced."""
+    """None if the texts are too different to be shown line by line; the counts are then those of the whole replaced
+    range."""
     added: int
     removed: int
 
 
 def lines_of(text: str) -> list[str]:
-    """With their ends; only a newline ends a line, as for git."""
+    """The lines of a text with their ends; only a newline ends a line, as in git."""
     *whole, rest = text.split("\n")
     lines = [line + "\n" for line in whole]
     return [*lines, rest] if rest else lines
 
 
 def hunks(old: Sequence[str], new: Sequence[str]) -> Hunks:
-    """From the lines of one text to those of the other, in unified form."""
+    """The hunks from one text to another, in unified format."""
     found = differing_ranges(old, new)
     if found is None:
         return replaced(old, new)
@@ -50,13 +51,13 @@ def hunks(old: Sequence[str], new: Sequence[str]) -> Hunks:
 
 
 def replaced(old: Sequence[str], new: Sequence[str]) -> Hunks:
-    """Only how much lies between the ends that both share."""
+    """Only the number of lines between the shared ends."""
     start, old_end, new_end = differing_middle(old, new)
     return Hunks(None, new_end - start, old_end - start)
 
 
 def _grouped(found: Sequence[Difference]) -> Iterator[list[Difference]]:
-    """Differences whose surroundings would touch belong to one hunk."""
+    """Group differences whose context lines would touch into one hunk."""
     group: list[Difference] = []
     for each in found:
         if group and each[0] - group[-1][1] > 2 * CONTEXT:
@@ -80,7 +81,7 @@ def _hunk(group: Sequence[Difference], old: Sequence[str], new: Sequence[str]) -
 
 
 def _span(start: int, end: int) -> str:
-    """An empty range is named by the line before it."""
+    """A line range in a hunk header. An empty range is named by the line before it."""
     length = end - start
     if length == 1:
         return f"{start + 1}"
@@ -92,7 +93,7 @@ def _marked(mark: str, line: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name as git writes it: in quotes with escapes where it holds anything but plain ASCII."""
+    """A name as git writes it: quoted and escaped if it contains anything but plain ASCII."""
     raw = name.encode("utf-8", "surrogateescape")
     if not _UNSAFE.search(raw):
         return name
@@ -106,7 +107,7 @@ def _escaped(match: re.Match[bytes]) -> bytes:
 
 
 def git_mode(entry: Entry) -> int:
-    """All that git knows of a mode: a link, or a file that its owner may execute or not."""
+    """The mode as git knows it: a link, or a file that its owner may or may not execute."""
     if entry.kind == "link":
         return stat.S_IFLNK
     return 0o100755 if entry.mode & stat.S_IXUSR else 0o100644
@@ -115,7 +116,7 @@ def git_mode(entry: Entry) -> int:
 def patch(
     old: tuple[str, Entry] | None, new: tuple[str, Entry] | None, body: str, similarity: int | None = None
 ) -> str:
-    """A file or link, with its hunks in `body`. Two paths that differ are a rename, `alike` in so many percent."""
+    """The patch of a file or link, with its hunks in `body`. Different paths are a rename with `similarity` percent."""
     named = old or new
     assert named is not None
     old_path, new_path = (old or named)[0], (new or named)[0]
@@ -135,5 +136,5 @@ def patch(
 
 
 def _labelled(name: str) -> str:
-    # Without the tab, programs take what follows a space for a date.
+    # Without the tab, programs read the text after a space as a date.
     return quoted(name) + ("\t" if " " in name else "")

@@ -1,6 +1,6 @@
-"""Files that were renamed and edited in one go: a deleted and a created one that are much alike.
+"""Renames with edits: a deleted and a created file with similar content.
 
-Only tried where it is cheap: few candidates, small texts. What is the same to the byte is found by digest elsewhere.
+Only tried if it is cheap: few candidates, small texts. Files with equal content are found by digest elsewhere.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from haft.values import dataclass
 MOST_CANDIDATES: Final = 50
 LARGEST: Final = 256 * 1024
 LEAST_SIMILARITY: Final = 60
-"""Percent of the lines."""
+"""Percent of equal lines."""
 MOST_WORK: Final = 3_000_000
-"""Lines looked at, over all pairs."""
+"""Lines compared, over all pairs."""
 
 OpenSide = Callable[[PathChange], Open]
 
@@ -35,7 +35,7 @@ class _Text:
 def edited_renames(
     gone: Sequence[PathChange], came: Sequence[PathChange], read: OpenSide
 ) -> dict[str, tuple[str, int]]:
-    """By new path: the old one, and how many percent of the lines are the same."""
+    """By new path: the old path, and the percentage of equal lines."""
     old = [(each, each.before) for each in gone if _is_candidate(each.before)]
     new = [(each, each.after) for each in came if _is_candidate(each.after)]
     if not old or not new or max(len(old), len(new)) > MOST_CANDIDATES:
@@ -62,12 +62,12 @@ def _similarity(one: _Text, other: _Text) -> int:
     if min(one.count, other.count) * 100 < LEAST_SIMILARITY * more:
         return 0
     shared = sum(min(times, other.lines[line]) for line, times in one.lines.items() if line in other.lines)
-    # The same lines in another order are not the same file.
+    # Never 100: the same lines in another order are not the same file.
     return min(99, shared * 100 // more)
 
 
 def _best_first(scores: Iterable[tuple[int, str, str]]) -> dict[str, tuple[str, int]]:
-    """Each file has one origin and one end: the most similarity first, then those of the same name."""
+    """Pair each file once: the most similar files first, then those with the same name."""
     found: dict[str, tuple[str, int]] = {}
     taken: set[str] = set()
     ranked = sorted(

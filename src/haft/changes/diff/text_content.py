@@ -1,6 +1,6 @@
-"""Content as lines, where it can be shown so; else why not.
+"""File content as lines, or the reason why it cannot be shown as lines.
 
-Reads no more than it may show: of a large file only the beginning, to tell whether it is text at all.
+Reads no more than it may show: of a large file only the beginning, to find out whether it is text.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ MANY_LINES: Final = 20_000
 _BEGINNING: Final = 8192
 
 Trouble = Literal["unreadable", "gone", "binary", "encoding", "large"]
-"""Why there are no lines, the weightiest first."""
+"""Why there are no lines, the most important reason first."""
 
 Open = Callable[[], BinaryIO | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a file held, or a link."""
+    """The content of a file or link."""
 
     lines: Sequence[str] = ()
     trouble: Trouble | None = None
 
 
 def content_of(entry: Entry | None, read: Open) -> Content:
-    """The lines of what lay there; of nothing, none. A link's one line is where it leads."""
+    """The lines of an entry's content; none for a missing entry. A link has one line, its target."""
     if entry is None:
         return Content()
     if entry.kind == "link":
@@ -64,7 +64,7 @@ def _decoded(raw: bytes) -> Content:
 
 
 def describe_trouble(old: Entry | None, new: Entry | None, before: Content, after: Content) -> str | None:
-    """Why a file is not shown line by line; None where it can be."""
+    """Why a file is not shown line by line; None if it can be."""
     troubles = {before.trouble, after.trouble}
     if "unreadable" in troubles:
         return "content may not be read"
@@ -97,6 +97,6 @@ def _arrow(words: Sequence[str]) -> str:
 
 
 def megabytes(size: int) -> str:
-    """For people, who want no more than two digits of a small number."""
+    """A size in megabytes, rounded for people."""
     millions = size / 1_000_000
     return f"{millions:.1f} MB" if millions < 10 else f"{millions:,.0f} MB"

@@ -1,1 +1,1 @@
-"""Guarding: what would run later on the host does not come in unasked."""
+"""The guard: changes that could run code later on the host are not committed without approval."""

@@ -1,15 +1,17 @@
-"""What the directories of a workspace are, as far as it decides what may be put there: hooks, settings of an editor,
-the inside of a repository, or nothing special.
+"""The role of each directory of a workspace, which decides what may be put there: hooks, editor settings, the inside of
+a repository, or nothing special.
 
-A git directory is known by its name, `.git`, or by what it holds: git obeys any directory with a `HEAD`, `objects` and
-`refs`, whatever it is called. Nobody works inside of a `.git`, so no other names count there: a branch may be called
-`haft.toml`. In a git directory of another name they do, or one made around a project would open it.
+A git directory is recognized by its name, `.git`, or by its content: git obeys any directory with `HEAD`, `objects` and
+`refs`, whatever its name. Nobody works inside a `.git`, so no other protected names count there: a branch may be called
+`haft.toml`. In a git directory with another name they do count, or a call could unprotect a project by making a git
+directory around it.
 
-A directory that becomes one by this change set is `fresh`: what is in it was never judged, and is judged as new.
+A directory that becomes a git directory by this change set is `fresh`: its content was never judged, and is judged as
+new.
 
-Names are compared as `folded` does it. Every directory is looked at once; the disk is asked only about directories that
-hold a name which would matter in a repository, and about those above what changed, since a repository there may have
-its hooks elsewhere.
+Names are compared after `folded`. Every directory is checked once. The disk is read only for directories with a name
+that matters in a repository, and for directories above a change, because a repository there may have its hooks
+elsewhere.
 """
 
 from __future__ import annotations
@@ -31,28 +33,28 @@ _STORES: Final = frozenset({"info", "logs", "objects", "refs"})
 PARTS: Final = frozenset({"branches", "hooks", "modules", "remotes", "worktrees"}) | STEPS | _STORES
 """Directories of a repository that matter."""
 MAKES: Final = frozenset({"commondir", "head", "objects", "refs"})
-"""What makes a directory a repository."""
+"""Names that make a directory a repository."""
 TOP: Final = frozenset(NAMES)
 _LONGEST_KEY: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryRole:
-    """One directory, or several that are alike."""
+    """The role of one directory, or of several similar ones."""
 
     kind: Kind
     base: str = ""
-    """What is protected: the closed directory, or the git directory that this one belongs to."""
+    """The protected directory: the closed directory itself, or the git directory that this one belongs to."""
     why: str = ""
-    """Of closed ones."""
+    """The reason, for closed directories."""
     owner: str = ""
-    """Of worktrees: the git directory that they share."""
+    """For worktrees: the git directory that they share."""
     submodule: bool = False
-    """Whether a git directory lies where git keeps those of submodules."""
+    """Whether it is a git directory at a place where git keeps those of submodules."""
     hidden: bool = False
-    """Whether it lies in a `.git`."""
+    """Whether it is inside a `.git`."""
     named: Names | None = None
-    """Protected names that have begun above, and so may go on here."""
+    """Protected names that began in a parent directory, and may continue here."""
     fresh: bool = False
     """Whether it belongs to a git directory that is one only since this change set."""
 
@@ -65,11 +67,11 @@ SIGNIFICANT_NAMES: Final = (
     frozenset(NAMED) | frozenset(AT_TOP) | PARTS | MAKES | {".git", ".gitmodules", "config", "config.worktree"}
 )
 MOST_EXISTING: Final = 5000
-"""What may lie in a directory that becomes a repository; more is not judged, and so not let pass."""
+"""How many files are judged in a directory that becomes a repository; more are refused."""
 
 
 class DirectoryRoles:
-    """The directories of a workspace, with the changes of one call in them."""
+    """The roles of all directories of a workspace, with the changes of one call."""
 
     def __init__(self, resulting_tree: ResultingTree, own: Iterable[str]) -> None:
         self._resulting_tree = resulting_tree
@@ -84,13 +86,13 @@ class DirectoryRoles:
         self.significant_names = SIGNIFICANT_NAMES | {
             path.rpartition("/")[2] for path in (*self._own, *self._run, *self._leading)
         }
-        """Names that can matter in a plain directory, besides those that only end so."""
+        """Names that can matter in an ordinary directory, besides protected file name endings."""
         self._known: dict[str, DirectoryRole] = {"": PLAIN}
         self._repositories: dict[tuple[str, When], bool] = {}
         self._makes: dict[tuple[str, str], PathChange] | None = None
 
     def of(self, directory: str) -> DirectoryRole:
-        """By its path; without recursion, since trees can be deeper than Python's stack."""
+        """The role of a directory; without recursion, because trees can be deeper than Python's stack."""
         missing: list[str] = []
         here = directory
         while (known := self._known.get(here)) is None:
@@ -102,20 +104,20 @@ class DirectoryRoles:
         return role
 
     def own(self, path: str) -> str | None:
-        """Why something is protected although its name says nothing; None if it is not."""
+        """Why a path is protected although its name is ordinary; None if it is not."""
         if not self._own or (place := folded_path(path)) not in self._own:
             return None
         return "git runs or obeys what lies there" if place in self._hooks else "haft runs what lies there"
 
     def runs(self, path: str) -> str | None:
-        """Why a file is protected that a command of git's configuration names."""
+        """Why a file is protected because a command in git's configuration names it; None if it is not."""
         key = self._run.get(folded_path(path)) if self._run else None
         return (
-            None if key is None else f"git runs it, or hands it to what it runs: `{shown(key)[:_LONGEST_KEY]}` names it"
+            None if key is None else f"git runs it, or passes it to a program: `{shown(key)[:_LONGEST_KEY]}` names it"
         )
 
     def is_kept(self, path: str) -> bool:
-        """Whether taking away what is there is an offence. Repositories in the workspace come and go."""
+        """Whether removing the path is an offence. Repositories inside the workspace may come and go."""
         place = folded_path(path)
         return place in TOP or place in self._kept
 
@@ -123,8 +125,8 @@ class DirectoryRoles:
         return bool(self._leading) and folded_path(path) in self._leading
 
     def is_repository(self, directory: str, when: When = "after") -> bool:
-        """As git decides it for a directory of any name; whether what makes it one is as it should be does not count,
-        since that can change unseen."""
+        """Whether git treats the directory as a repository, whatever its name. The content of the files that make it
+        one does not count, because it can change unseen."""
         found = self._repositories.get((directory, when))
         if found is None:
             found = self._repositories[directory, when] = self._has(directory, "HEAD", when) and (
@@ -134,8 +136,8 @@ class DirectoryRoles:
         return found
 
     def existing_in(self, directory: str) -> Iterator[PathChange | None]:
-        """What was put into a directory before it became a repository, and is obeyed from then on; None where it is too
-        much. Submodules in it are repositories of their own."""
+        """Files that were in a directory before it became a repository, and that git obeys from then on; None if there
+        are too many. Submodules in it are repositories of their own."""
         waiting, count = [directory], 0
         while waiting:
             here = waiting.pop()
@@ -151,7 +153,7 @@ class DirectoryRoles:
                     waiting.append(each.path)
 
     def repository(self, directory: str, role: DirectoryRole) -> DirectoryRole | None:
-        """The role as that of a git directory, if it is one."""
+        """The role as a git directory; None if it is not one."""
         if role.kind in ("git", "worktree"):
             return role
         if role.kind in ("plain", "inside") and self.is_repository(directory):
@@ -191,7 +193,7 @@ class DirectoryRoles:
         return self._resulting_tree.kind(path, when) is not None
 
     def _spelled(self) -> dict[tuple[str, str], PathChange]:
-        """What makes repositories among the changes, however it is spelled."""
+        """The changed files that make a directory a repository, in any spelling."""
         if self._makes is None:
             places = ((path.rpartition("/"), each) for path, each in self._resulting_tree.altered.items())
             found = (((words[0], folded(words[2])), each) for words, each in places)
@@ -200,7 +202,7 @@ class DirectoryRoles:
 
 
 def named(above: DirectoryRole, name: str) -> Names | None:
-    """How protected names go on with this one; empty where one ends, None where it is part of none."""
+    """How protected names continue with this one; empty if one ends here, None if it is part of none."""
     if above.hidden:
         return None
     if above.named is not None and name in above.named:
@@ -211,7 +213,7 @@ def named(above: DirectoryRole, name: str) -> Names | None:
 def _named_below(above: DirectoryRole, path: str, name: str) -> DirectoryRole:
     if is_area(name):
         return DirectoryRole("area", path)
-    # What lies in a repository whose name says nothing goes on being in it.
+    # Directories inside a repository with an ordinary name still belong to it.
     going_on = replace(above, named=None) if above.kind in ("inside", "steps") else PLAIN
     rest = named(above, name)
     if rest is None:
@@ -220,7 +222,7 @@ def _named_below(above: DirectoryRole, path: str, name: str) -> DirectoryRole:
 
 
 def _part(repository: DirectoryRole, path: str, name: str) -> DirectoryRole | None:
-    """What a directory in a git directory is; None for nothing special."""
+    """The role of a directory inside a git directory; None for nothing special."""
     hidden, fresh = repository.hidden, repository.fresh
     if name == "hooks":
         return DirectoryRole("hooks", repository.base, fresh=fresh)
@@ -231,7 +233,7 @@ def _part(repository: DirectoryRole, path: str, name: str) -> DirectoryRole | No
     if name in _STORES:
         return DirectoryRole("inside", path, hidden=hidden, fresh=fresh)
     if not hidden:
-        return None  # Repositories in there are known by what they hold.
+        return None  # Repositories in there are recognized by their content.
     return DirectoryRole("modules" if name == "modules" else "worktrees", repository.base, hidden=True, fresh=fresh)
 
 

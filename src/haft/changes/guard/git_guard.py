@@ -1,8 +1,8 @@
-"""Judging what a call did to a repository: its configuration, where it says that it is, and what is left half done.
+"""Judges changes inside a repository: its configuration, pointers to other git directories, and unfinished operations.
 
-Git obeys what lies in a git directory on nearly every command, `git status` among them. What git itself writes there in
-everyday work passes; everything else that decides what runs does not. It does not look into objects: a commit can hold
-anything, and whoever checks it out gets it.
+Git obeys the files of a git directory on nearly every command, also on `git status`. Files that git itself writes in
+everyday work pass; every other file that decides which programs run does not. Objects are not inspected: a commit can
+hold anything, and a person who checks it out gets it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from haft.files import Malformed, Setting, folded, parsed, shown
 from haft.lazy import regex
 
 MOST_BYTES: Final = 256 * 1024
-"""Longer configuration is not judged, and so not let pass."""
+"""Longer configuration is not judged, and therefore refused."""
 _LONGEST_POINTER: Final = 4096
 _LONGEST_KEY: Final = 80
 _COMMAND: Final = regex(rb"^[ \t]*(?:exec|x)[ \t\r].*$", re.MULTILINE)
@@ -39,18 +39,18 @@ class GitGuard:
         self._roles = roles
 
     def dot_git(self, entry: PathChange, directory: str) -> Offence | None:
-        """A `.git` that is or was no directory. At the top, whose repository it is stays as it was; below, it may point
-        to where git itself keeps submodules and worktrees."""
+        """Judge a `.git` that is not, or was not, a directory. At the top of the workspace it must not change. Below,
+        it may point to where git itself keeps submodules and worktrees."""
         after = entry.after
         is_fine = directory and (is_gone(entry) or (after and after.kind == "file" and self._is_kept(entry, directory)))
         return None if is_fine else Offence(entry.path, _ELSEWHERE, entry.path)
 
     def modules(self, entry: PathChange) -> Offence | None:
-        """`.gitmodules`."""
+        """Judge `.gitmodules`."""
         return None if is_gone(entry) else self._settings(entry, is_free_in_modules)
 
     def in_repository(self, entry: PathChange, name: str, role: DirectoryRole) -> Offence | None:
-        """Something right in a git directory."""
+        """Judge a file directly in a git directory."""
         path = entry.path
         if name in ("config", "config.worktree"):
             if is_gone(entry):
@@ -65,7 +65,8 @@ class GitGuard:
         return self._left_half_done(entry, AT_TOP.get(name))
 
     def steps(self, entry: PathChange, name: str) -> Offence | None:
-        """What is left half done is taken up on the host, commands in it included."""
+        """Judge a file of an unfinished operation: a person continues the operation on the host, and git runs the
+        commands in it."""
         if is_gone(entry):
             return None
         if name == "opts":
@@ -78,7 +79,7 @@ class GitGuard:
         content = self._resulting_tree.content(entry, "after", git_index.MOST_BYTES)
         if content is not None and git_index.is_sound(content):
             return None
-        return Offence(entry.path, "git would write what it names where no file belongs", entry.path)
+        return Offence(entry.path, "git would write files to the paths it names, where no file belongs", entry.path)
 
     def _todo(self, entry: PathChange) -> Offence | None:
         content = self._resulting_tree.content(entry, "after", MOST_BYTES)
@@ -86,7 +87,7 @@ class GitGuard:
             known = _COMMAND.findall(self._resulting_tree.content(entry, "before", MOST_BYTES) or b"")
             if all(command in known for command in _COMMAND.findall(content)):
                 return None
-        return Offence(entry.path, "git runs the commands in it when the rebase goes on", entry.path)
+        return Offence(entry.path, "git runs the commands in it when the rebase continues", entry.path)
 
     def _left_half_done(self, entry: PathChange, is_fine: Callable[[str], bool] | None) -> Offence | None:
         if is_fine is None or is_gone(entry):
@@ -94,27 +95,27 @@ class GitGuard:
         content = self._resulting_tree.content(entry, "after", MOST_BYTES)
         if content is not None and is_fine(_text(content).removesuffix("\n")):
             return None
-        return Offence(entry.path, "git obeys it when what is half done goes on", entry.path)
+        return Offence(entry.path, "git obeys it when the unfinished operation continues", entry.path)
 
     def _is_kept(self, entry: PathChange, directory: str) -> bool:
         line = self._line(entry)
         if line is None or not line.startswith("gitdir: "):
             return False
         target = self._resulting_tree.resolve_inside(line.removeprefix("gitdir: "), directory)
-        # What is not there yet could come as a link.
+        # A target that does not exist yet could become a link.
         if target is None or self._resulting_tree.kind(target) != "directory":
             return False
         role = self._roles.of(target)
         return role.kind in ("modules", "worktree") or role.submodule
 
     def _is_worktree(self, entry: PathChange, name: str, role: DirectoryRole) -> bool:
-        """Whether a worktree says what git would: where its repository is, and where its own `.git` is."""
+        """Whether the pointers of a worktree are as git writes them: to its repository, and to its own `.git`."""
         line = self._line(entry) if role.kind == "worktree" else None
         target = None if line is None else self._resulting_tree.resolve_inside(line, role.base)
         return target is not None and (target == role.owner if name == "commondir" else target.endswith("/.git"))
 
     def _is_own_tree(self, setting: Setting, role: DirectoryRole) -> bool:
-        """Where the files of a submodule are, seen from its git directory."""
+        """Whether a setting names the working tree of a submodule, relative to its git directory."""
         is_tree = setting.key == "core.worktree" and role.submodule
         return is_tree and bool(self._resulting_tree.resolve_inside(setting.value, role.base))
 
@@ -137,7 +138,7 @@ class GitGuard:
             return []
 
     def _line(self, entry: PathChange) -> str | None:
-        """The only line of a file; None of any other."""
+        """The single line of a file; None if the file has several lines."""
         content = self._resulting_tree.content(entry, "after", _LONGEST_POINTER)
         line = None if content is None else _text(content).rstrip("\r\n")
         return line if line and "\n" not in line and "\0" not in line else None

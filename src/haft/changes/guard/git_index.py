@@ -1,7 +1,7 @@
 """Whether the index of a repository names only files that a commit could hold.
 
-Git believes its index: `git checkout -- .` writes what stands there under the names that stand there, a hook in `.git`
-or a file outside of the working tree among them (measured). It checks names only when they come in by its own commands.
+Git trusts its index: `git checkout -- .` writes files to the names in it, also to a hook in `.git` or to a file outside
+of the working tree (measured). Git checks names only when its own commands add them.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ MOST_BYTES: Final = 256 * 1024 * 1024
 _HEAD: Final = struct.Struct(">4sLL")
 _BEFORE_OBJECT: Final = 40
 _OBJECTS: Final = (20, 32)
-"""How long names of objects are. Only the configuration says which, so whatever can be read must be fine."""
+"""The lengths of object ids. Only the configuration says which is used, so both readings must be sound."""
 _EXTENDED: Final = 0x40
 _LENGTH: Final = 0x0FFF
 
 
 _PLAIN: Final = regex(rb"[!-\-0-}][ -.0-}]*(?:/[!-\-0-}][ -.0-}]*)*(?=\0)")
-"""Names of which no part can be anything special: nearly all, and told at once."""
+"""Names without any special part: nearly all names, recognized at once."""
 
 
 def is_sound(content: bytes) -> bool:
-    """What cannot be read is not sound; nothing at all is."""
+    """Whether an index is sound. An unreadable index is not; an empty one is."""
     if len(content) < _HEAD.size or not content.startswith(b"DIRC"):
         return not content
     read = 0
@@ -43,13 +43,13 @@ def is_sound(content: bytes) -> bool:
 
 
 def _is_fine(path: bytes) -> bool:
-    # A directory that is not checked out ends in a slash.
+    # The name of a directory that is not checked out ends with a slash.
     words = path.removesuffix(b"/").decode("utf-8", "surrogateescape").split("/")
     return words == [""] or not any(word in ("", ".", "..") or folded(word) == ".git" for word in words)
 
 
 def _unusual(content: bytes, size: int) -> Iterator[bytes]:
-    """The names in it that are not plain; an error where it cannot be read so."""
+    """The names in the index that are not plain. Raises an error if it cannot be read with this id length."""
     _, version, count = _HEAD.unpack_from(content)
     if version not in (2, 3, 4):
         raise ValueError(version)
@@ -84,7 +84,7 @@ def _unusual(content: bytes, size: int) -> Iterator[bytes]:
 
 
 def _number(content: bytes, at: int) -> tuple[int, int]:
-    """As git packs one, seven bits to a byte."""
+    """A variable-length number as git encodes it, seven bits in each byte."""
     byte = content[at]
     value = byte & 0x7F
     while byte & 0x80:

@@ -1,7 +1,7 @@
-"""Which git settings a call may make unasked: those that every clone, branch and submodule makes, and no other.
+"""Which git settings a call may change without approval: those that every clone, branch and submodule sets.
 
-A setting that is not known here is not free. So a key that git learns tomorrow, or that only an extension reads, is
-asked about. What a free setting says is looked at too: an address can name a program as well as a place.
+Unknown settings need approval. So a key that a new git version or an extension introduces needs approval too. The value
+of a free setting is checked as well: an address can name a program instead of a place.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PLAIN: Final = {
     "submodule": {"active", "alternateerrorstrategy", "alternatelocation", "recurse"},
     "user": {"email", "name", "signingkey", "useconfigonly"},
 }  # fmt: skip
-"""Of sections without a name of their own. A key to sign with is only a name; which program signs is not free."""
+"""Keys of sections without a subsection. A signing key is only a name; the program that signs is not free."""
 
 _NAMED: Final = {
     "branch": {"description", "gh-merge-base", "merge", "rebase", "vscode-merge-base"},
@@ -53,7 +53,7 @@ _NAMED: Final = {
     },
     "submodule": {"active", "branch", "fetchrecursesubmodules", "ignore", "shallow"},
 }  # fmt: skip
-"""Of sections with one, such as `[branch "main"]`."""
+"""Keys of sections with a subsection, such as `[branch "main"]`."""
 
 _ADDRESSES: Final = {
     ("branch", True): {"pushremote", "remote"},
@@ -62,20 +62,20 @@ _ADDRESSES: Final = {
     ("remote", True): {"pushurl", "url"},
     ("submodule", True): {"url"},
 }
-"""Where git takes an address; with a name of its own or not. `branch.*.remote` may be one too."""
+"""Keys that hold an address, by section and whether it has a subsection. `branch.*.remote` may be an address too."""
 
 _UPDATES: Final = frozenset({"checkout", "merge", "none", "rebase"})
-"""How a submodule may be brought up to date; git also takes a command."""
+"""Allowed ways to update a submodule; git also accepts a command."""
 _SCHEMES: Final = frozenset({"file", "ftp", "ftps", "git", "git+ssh", "http", "https", "ssh", "ssh+git"})
-"""For any other, git runs a program of that name."""
+"""For any other scheme, git runs a program of that name."""
 _HELPER: Final = regex(r"[A-Za-z0-9+.-]*::")
 _SCHEME: Final = regex(r"([A-Za-z0-9+.-]+)://([^/]*)")
 _CONTROL: Final = regex(r"[\x00-\x1f\x7f]")
 
 
 def offending(before: Iterable[Setting], after: Iterable[Setting], is_free: Free) -> Iterator[Setting]:
-    """Settings that came or changed and are not free. Taking one away is no offence; uncovering an older value, by
-    taking away the one that overrode it, is."""
+    """Added or changed settings that are not free. Removing a setting is allowed, unless that uncovers an older value
+    that it overrode."""
     old: dict[str, list[str]] = {}
     for each in before:
         old.setdefault(each.key, []).append(each.value)
@@ -90,16 +90,16 @@ def offending(before: Iterable[Setting], after: Iterable[Setting], is_free: Free
 
 
 def _is_odd(setting: Setting) -> bool:
-    """Whether it holds what git writes nowhere but in descriptions: a line of its own may mean another thing to others
-    who read it."""
+    """Whether it holds control characters, which git writes only in descriptions: other programs may read a line break
+    differently."""
     return bool(_CONTROL.search(setting.key if setting.name == "description" else setting.key + setting.value))
 
 
 def is_free(setting: Setting) -> bool:
-    """In the configuration of a repository."""
+    """Whether a setting is free in the configuration of a repository."""
     named = setting.subsection is not None
     if (setting.subsection or "").startswith("-"):
-        return False  # `git fetch --all` hands the names of remotes to another git, as options.
+        return False  # `git fetch --all` passes the names of remotes to another git, as options.
     if setting.name in _ADDRESSES.get((setting.section, named), ()):
         return is_address(setting.value)
     if setting.section == "submodule" and named and setting.name == "update":
@@ -110,7 +110,8 @@ def is_free(setting: Setting) -> bool:
 
 
 def is_free_in_modules(setting: Setting) -> bool:
-    """In `.gitmodules`: where submodules lie and come from, without the names that once led git astray."""
+    """Whether a setting is free in `.gitmodules`: places and addresses of submodules, without names that git once
+    misinterpreted."""
     if setting.section != "submodule" or not setting.subsection or ".." in re.split(r"[/\\]", setting.subsection):
         return False
     if setting.name == "path":
@@ -120,7 +121,7 @@ def is_free_in_modules(setting: Setting) -> bool:
 
 
 def is_address(value: str) -> bool:
-    """Whether git would take it for a place, not for a program or an option."""
+    """Whether git would read the value as an address, not as a program or an option."""
     if value.startswith("-") or _HELPER.match(value):
         return False
     named = _SCHEME.match(value)

@@ -1,9 +1,9 @@
-"""What git keeps of work that is left half done, and takes up again when a person goes on with it.
+"""The files of unfinished git operations, which git reads when a person continues the operation.
 
-A rebase, an `am`, a cherry-pick or a bisection that stopped has its options in files. `git rebase --continue` obeys
-them: a strategy names a program, an option of `apply` lets a patch leave the working tree, older versions hand some of
-it to a shell. What git writes itself passes. Patches and commits that wait there are not looked into, nor are names of
-branches, which git checks.
+A stopped rebase, `am`, cherry-pick or bisection keeps its options in files. `git rebase --continue` obeys them: a
+strategy names a program, an option of `apply` lets a patch leave the working tree, and older versions pass some of them
+to a shell. Files as git itself writes them pass. Waiting patches and commits are not inspected, nor are branch names,
+which git checks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STEPS: Final = frozenset({"rebase-apply", "rebase-merge", "sequencer"})
 """Directories in a git directory that hold such files."""
 
 _STRATEGY: Final = regex(r"(?:octopus|ort|ours|recursive|resolve|subtree)?")
-"""For any other, git runs a program of that name."""
+"""For any other strategy, git runs a program of that name."""
 _STRATEGY_OPTION: Final = regex(
     r"(?:--)?(?:diff-algorithm|find-renames|histogram|ignore-all-space|ignore-cr-at-eol|ignore-space-at-eol"
     r"|ignore-space-change|minimal|no-renames|no-renormalize|ours|patience|rename-threshold|renormalize|subtree|theirs)"
@@ -42,11 +42,11 @@ _OPTIONS: Final = frozenset({
     "allow-empty", "allow-empty-message", "allow-ff", "allow-rerere-auto", "default-msg-cleanup",
     "drop-redundant-commits", "edit", "keep-redundant-commits", "mainline", "no-commit", "record-origin", "signoff",
 })  # fmt: skip
-"""Of a cherry-pick: those that only say how."""
+"""Options of a cherry-pick that only say how to do it."""
 
 
 def _words(text: str) -> list[str]:
-    """As git quotes them; what stands in quotes with spaces in it falls apart, and is not free."""
+    """The words of a text that git quoted. A quoted word with spaces is split, and is not free."""
     return re.sub(r"['\"\\]", "", text).split()
 
 
@@ -63,7 +63,7 @@ def _is_signing(text: str) -> bool:
 
 
 def _are_conflicts(text: str) -> bool:
-    """Files that git writes a resolution into: only such as a commit could hold."""
+    """Whether the files that git writes a resolution into are only files that a commit could hold."""
     for each in text.split("\0")[:-1]:
         found = _KEPT.fullmatch(each)
         words = [] if found is None else found[1].lower().split("/")
@@ -84,7 +84,7 @@ IN_STEPS: Final[dict[str, Callable[[str], bool]]] = {
     "strategy": _only(_STRATEGY),
     "strategy_opts": _are_strategy_options,
 }
-"""Whether a file in one of those directories says only what git would have it say."""
+"""By file in one of these directories: whether it holds only what git would write."""
 
 AT_TOP: Final[dict[str, Callable[[str], bool]]] = {
     "bisect_names": _only(_PATHS),
@@ -93,11 +93,11 @@ AT_TOP: Final[dict[str, Callable[[str], bool]]] = {
     "merge_autostash": _only(_OBJECT),
     "merge_rr": _are_conflicts,
 }
-"""The same right in a git directory."""
+"""The same for files directly in a git directory."""
 
 
 def is_free_option(setting: Setting) -> bool:
-    """In `sequencer/opts`, which is written like configuration."""
+    """Whether an option is free in `sequencer/opts`, which has the syntax of configuration."""
     if setting.section != "options" or setting.subsection is not None:
         return False
     if setting.name == "strategy":

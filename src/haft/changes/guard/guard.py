@@ -1,18 +1,18 @@
-"""The check at commit: what a call may not bring into a workspace unasked, since it would run later on the host.
+"""The check before a commit: changes that could run code later on the host need approval.
 
-Above it are those who commit, whatever engine found the changes; who is asked and what is granted is theirs. Below it
-`roles` says what a directory is and `gitguard` judges repositories. It must see the whole change set, and run under
-the lock that commits hold: what makes a repository of a directory may come from two calls.
+Whoever commits calls it, whatever engine found the changes; it neither asks a person nor decides about grants.
+`directory_roles` knows the role of a directory, and `git_guard` judges repositories. It must see the whole change set,
+under the lock of the commit: two calls together may make a directory a repository.
 
-- **At any depth.** Editors and agents obey a folder wherever it is opened, git and direnv wherever one goes. A shell
-  reads its files only at home, but any directory may be somebody's home, and guarding them costs nothing.
-- **Directories** are harmless by themselves: what they hold is in the change set too, and is judged one by one.
-- **Taking away** is an offence where it takes away a person's own safety: what is protected at the top of the
-  workspace, the hooks and the configuration of its own repository, and what is `own`. Nested repositories, submodules
-  and vendored folders come and go.
+- **At any depth.** Editors and agents obey a folder wherever it is opened, git and direnv wherever a person goes. A
+  shell reads its files only in a home directory, but any directory may be one, and guarding them costs nothing.
+- **Directories** are harmless by themselves: their content is in the change set too, and is judged path by path.
+- **Removing** is an offence if it removes a person's own protection: protected files at the top of the workspace, the
+  hooks and the configuration of its own repository, and `own` paths. Nested repositories, submodules and vendored
+  folders come and go.
 - **Times and owners** of protected files may change: nobody runs those.
 
-It does not look at ordinary code, which runs when a person runs it, nor at extended attributes but for capabilities.
+It does not check ordinary code, which runs when a person runs it, nor extended attributes except capabilities.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def offences(
 
 
 def is_granted(path: str, grants: Sequence[str]) -> bool:
-    """`*` matches in names; a directory covers all below it, and `/**` only that. The workspace itself is no grant."""
+    """Whether a grant covers a path. `*` matches within names; a directory covers everything below it, and `/**` only
+    that. The workspace itself is not a grant."""
     return _is_granted(path, list(map(_grant_parts, grants)))
 
 
@@ -68,7 +69,7 @@ def _grant_parts(grant: str) -> list[str]:
 
 def _is_granted(path: str, grants: Sequence[Sequence[str]]) -> bool:
     parts = path.split("/")
-    # A name may itself hold what would be a pattern.
+    # A name may itself contain pattern characters.
     return any(
         words[0] not in (".", "..", "")
         and len(words) <= len(parts)
@@ -86,7 +87,7 @@ class _Guard:
         self._checked_directories: set[str] = set()
 
     def offence(self, entry: PathChange) -> Offence | None:
-        """The first thing that is wrong with one path. Most of any change set leaves after a look at its name."""
+        """The first offence of one path. Most paths are decided by their name alone."""
         after = entry.after
         if after is not None and (after.kind == "other" or (after.kind == "file" and _is_raised(after))):
             found = _special(entry)
@@ -107,33 +108,33 @@ class _Guard:
 
     def _judge(self, entry: PathChange, directory: str, name: str, role: DirectoryRole) -> Offence | None:
         if role.kind == "area" or (is_area(name) and not role.hidden):
-            return Offence(entry.path, "haft keeps there what it must not lose", None)
+            return Offence(entry.path, "haft keeps files there that it must not lose", None)
         repository = self._roles.repository(directory, role)
         if name in MAKES and repository and repository.fresh and (found := self._activated(entry, directory)):
             return found
         is_fresh = role.fresh or (repository is not None and repository.fresh)
         if is_fresh and entry.after is not None:
-            entry = PathChange(entry.path, None, entry.after)  # It counts from now on, whenever it came.
+            entry = PathChange(entry.path, None, entry.after)  # Git obeys it from now on, whenever it was written.
         if is_directory_only(entry) or _is_unchanged(entry):
             return None
         return self._by_place(entry, name, role) or self._by_git(entry, directory, name, role, repository)
 
     def _activated(self, entry: PathChange, directory: str) -> Offence | None:
-        """A directory that only now becomes a repository, with things in it that nobody judged when they came. Those
+        """Judge a directory that becomes a repository, with files in it that nobody judged when they came. Directories
         called `.git` were guarded all along."""
         if directory in self._checked_directories:
             return None
         self._checked_directories.add(directory)
         for each in self._roles.existing_in(directory):
             if each is None:
-                too_much = "it makes a repository of what holds too much to be judged"
+                too_much = "it makes a repository of a directory that holds too many files to be judged"
                 return Offence(entry.path, too_much, entry.path, activates=True)
             if self._is_obeyed(each):
                 return Offence(entry.path, f"it makes git obey `{shown(each.path)}`", entry.path, activates=True)
         return None
 
     def _is_obeyed(self, entry: PathChange) -> bool:
-        """Whether something that lies in a new repository would be an offence, had it come now."""
+        """Whether an existing file of a new repository would be an offence if it were new."""
         directory, _, last = entry.path.rpartition("/")
         role = self._roles.of(directory)
         name = folded(last)
@@ -175,7 +176,7 @@ class _Guard:
         if name == ".git":
             return self._git.dot_git(entry, directory)
         if is_link(entry) and (role.hidden or repository is not None or role.kind in ("inside", "steps")):
-            # Git makes none there, and writes through those that are: a log that is a link ends in any file.
+            # Git makes no links there, and writes through existing ones: a log that is a link could write any file.
             return Offence(entry.path, A_LINK, entry.path)
         if role.kind == "steps":
             return self._git.steps(entry, name)
@@ -200,11 +201,11 @@ def _special(entry: PathChange) -> Offence | None:
 
 
 def _is_raised(after: Entry) -> bool:
-    """Whether it runs with more rights than whoever starts it."""
+    """Whether the file runs with more rights than the user who starts it."""
     return bool(after.mode & _RAISED or value_of(after.attributes, CAPABILITIES))
 
 
 def _is_unchanged(entry: PathChange) -> bool:
-    """Whether whoever obeys it finds the same: only its time, or whose it is, is new."""
+    """Whether a program that obeys the file sees no change: only its times or its owner are new."""
     before, after = entry.before, entry.after
     return before is not None and after is not None and before.mode == after.mode and is_same(entry)

@@ -1,4 +1,4 @@
-"""What the guard finds, what it is given to look with, and what one altered path comes to."""
+"""The guard's findings, the reader it is given, and simple questions about one changed path."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from haft.changes.commit.manifest import PathChange
 from haft.values import dataclass
 
 Read = Callable[[PathChange, Literal["before", "after"]], BinaryIO | None]
-"""The content of a file before or after; None where it cannot be had."""
+"""The content of a file before or after; None if it is not available."""
 
-A_LINK: Final = "a link there leads to what is obeyed on the host"
+A_LINK: Final = "a link there leads to files that programs on the host obey"
 
 
 @dataclass(frozen=True, slots=True)
 class Offence:
-    """One path that holds a change set back."""
+    """One path that keeps a change set from being committed."""
 
     path: str
     why: str
-    """A clause whose `it` is the path."""
+    """A clause in which `it` is the path."""
     grant: str | None
-    """The write grant that would let it pass; None where nothing does."""
+    """The write grant that would allow it; None if no grant does."""
     activates: bool = False
-    """Whether it is harmless itself, and makes something count that lies there already."""
+    """Whether the path itself is harmless, but makes git or another program obey an existing file."""
 
 
 def is_same(entry: PathChange) -> bool:
-    """Whether it holds what it held."""
+    """Whether the content is unchanged."""
     before, after = entry.before, entry.after
     return (
         before is not None
@@ -40,15 +40,15 @@ def is_same(entry: PathChange) -> bool:
 
 
 def is_link(entry: PathChange) -> bool:
-    """Whether there is a link now."""
+    """Whether the path is a link now."""
     return entry.after is not None and entry.after.kind == "link"
 
 
 def is_gone(entry: PathChange) -> bool:
-    """Taken away, or replaced by a directory."""
+    """Whether the path was removed, or replaced by a directory."""
     return entry.after is None or entry.after.kind == "directory"
 
 
 def is_directory_only(entry: PathChange) -> bool:
-    """Whether nothing but a directory is or was there."""
+    """Whether the path is, and was, at most a directory."""
     return all(each is None or each.kind == "directory" for each in (entry.before, entry.after))

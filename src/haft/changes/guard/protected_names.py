@@ -1,4 +1,4 @@
-"""Names that are protected wherever they stand, as directories are walked: one part of a path inside the other."""
+"""Names that are protected in every directory, as a tree of path parts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from haft.files import AREA, ENDINGS, NAMES, REASONS, folded
 
 Names = Mapping[str, "Names"]
-"""Protected names, one part of the path inside the other; empty where a name ends."""
+"""Protected names, one path part inside the other; empty where a name ends."""
 
 
 def _tree(names: Iterable[str]) -> Names:
@@ -27,7 +27,7 @@ _LONGEST: Final = max(name.count("/") + 1 for name in NAMES)
 
 
 def why(path: str) -> str:
-    """Of what is protected by its name: the last part of the path that is such a name, or begins one, says it."""
+    """Why a path is protected: the last part of the path that is a protected name, or begins one, gives the reason."""
     words = [folded(word) for word in path.split("/")]
     if (ending := os.path.splitext(words[-1])[1]) in ENDINGS:
         return ENDINGS[ending]
@@ -37,14 +37,14 @@ def why(path: str) -> str:
             found = _WHY.get(said) or next((why for name, why in _WHY.items() if name.startswith(f"{said}/")), None)
             if found is not None:
                 return found
-    return "it is obeyed on the host"
+    return "programs on the host obey it"
 
 
 def folded_path(path: str) -> str:
-    """A whole path, name by name."""
+    """A path with every part folded."""
     return "/".join(map(folded, path.split("/")))
 
 
 def is_area(name: str) -> bool:
-    """Whether a folded name is one under which haft keeps what it must not lose."""
+    """Whether a folded name is that of a directory in which haft keeps files it must not lose."""
     return AREA.fullmatch(name) is not None

@@ -1,8 +1,7 @@
-"""The workspace as a call leaves it: what is on the disk, with the change set over it.
+"""The workspace as a call leaves it: the files on disk, with the change set over them.
 
-When the guard looks, the disk may still be as it was or already as it will be, depending on the engine. What is in
-the change set is therefore taken from there, and only the rest from the disk, where both are the same. Nothing here
-follows a link.
+When the guard runs, the disk may show the state before or after the call, depending on the engine. So changed paths are
+taken from the change set, and only the rest from the disk, where both states are equal. Links are never followed.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from haft.files import plain_bytes
 When = Literal["before", "after"]
 
 _LONGEST_WALK: Final = 200
-"""Names in a place that some file points to."""
+"""The most path parts that a pointer file may name."""
 
 
 class ResultingTree:
-    """One workspace and one change set."""
+    """One workspace with one change set."""
 
     def __init__(self, workspace: str, entries: Sequence[PathChange], read: Read) -> None:
         self.workspace = workspace
@@ -36,18 +35,18 @@ class ResultingTree:
 
     @property
     def altered(self) -> dict[str, PathChange]:
-        """The change set by path; most of them are judged without."""
+        """The change set by path; built on demand, because most change sets are judged without it."""
         if self._by_path is None:
             self._by_path = {each.path: each for each in self._entries}
         return self._by_path
 
     def is_new(self, directory: str) -> bool:
-        """Whether all that is in a directory is new, and so among the changes."""
+        """Whether a directory is new, so that its whole content is among the changes."""
         found = self.altered.get(directory)
         return found is not None and (found.before is None or found.before.kind != "directory")
 
     def kind(self, path: str, when: When = "after") -> ChangeKind | None:
-        """What is there; None for nothing."""
+        """The kind of a path; None if nothing is there."""
         found = self.altered.get(path)
         if found is not None:
             there = found.before if when == "before" else found.after
@@ -60,7 +59,7 @@ class ResultingTree:
             return None
 
     def folds(self) -> bool:
-        """Whether names that differ only in their case are the same here, as far as the workspace's own name shows."""
+        """Whether the filesystem ignores case, as far as the workspace's own name shows."""
         if self._folds is None:
             above, name = os.path.split(self.workspace)
             try:
@@ -71,7 +70,7 @@ class ResultingTree:
         return self._folds
 
     def content(self, entry: PathChange, when: When, most: int) -> bytes | None:
-        """Of a file; None of anything else, and of what is too long."""
+        """The content of a file; None for other kinds, and if it is too long."""
         there = entry.before if when == "before" else entry.after
         if there is None or there.kind != "file":
             return None
@@ -87,8 +86,8 @@ class ResultingTree:
         return content if content is not None and len(content) <= most else None
 
     def existing_in(self, directory: str, most: int) -> list[PathChange]:
-        """What is in a directory and not among the changes, as if it were new. Directories among the changes are given
-        too, since what they hold may not be."""
+        """The unchanged content of a directory, as if it were new. Changed directories are included, because their
+        content may be unchanged."""
         if self.is_new(directory):
             return []
         try:
@@ -106,8 +105,8 @@ class ResultingTree:
         ]
 
     def repositories(self) -> Iterator[str]:
-        """Directories above what is changed that may be the top of a repository, or one. Those that are new say all
-        they say in the change set."""
+        """Directories above a change that may be a repository or its working tree. New directories are judged by the
+        change set alone."""
         seen = {each.path.rpartition("/")[0] for each in self._entries}
         for directory in list(seen):
             while (directory := directory.rpartition("/")[0]) not in seen:
@@ -117,13 +116,13 @@ class ResultingTree:
             if self.is_new(directory) or "/.git/" in f"/{directory}/":
                 continue
             place = f"{self.workspace}/{directory}/"
-            # Asked of every directory, and nearly always in vain: the one way that raises nothing.
+            # Checked for every directory, and nearly always false: `access` raises no exception.
             if os.access(f"{place}.git", os.F_OK) or os.access(f"{place}HEAD", os.F_OK):
                 yield directory
 
     def resolve_inside(self, named: str, directory: str) -> str | None:
-        """The place that some text in a directory names, as a path in the workspace. None if the way leaves it, or
-        goes over a link, even one that leads back: a link can be turned."""
+        """The path in the workspace that a text in a directory names. None if it leaves the workspace or crosses a
+        link, even one that leads back: a link can be changed."""
         words = [word for word in directory.split("/") if word]
         if os.path.isabs(named):
             inside = next((each for each in self._tops() if named.startswith(f"{each}/")), None)

@@ -229,7 +229,7 @@ def _explained(code: Code) -> Iterable[str]:
     yield code.meaning
     yield ""
     yield from textwrap.wrap(code.explanation, 100)
-    for title, example in (("Not so:", code.bad), ("But so:", code.good)):
+    for title, example in (("Wrong:", code.bad), ("Right:", code.good)):
         yield ""
         yield title
         yield from (f"    {line}" for line in example.splitlines())

@@ -1,6 +1,6 @@
-"""Calls that nobody approved, each against the same program started bare in the same directory.
+"""Calls that ran without approval, each compared with the same program started bare in the same directory.
 
-Their rooms have a root of their own (decision 0022). Run alone, it prints its table.
+Their sandbox has its own root directory (decision 0022). Run alone, this module prints its table.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FILES = 50
 
 
 def _prepare(workspace: str) -> None:
-    """A small repository with something to find."""
+    """A small repository with text to find."""
     for number in range(FILES):
         with open(os.path.join(workspace, f"file-{number}"), "w") as file:
             file.write(f"needle {number}\n" * 20)
@@ -28,7 +28,7 @@ def _prepare(workspace: str) -> None:
 
 
 async def rows() -> list[Row]:
-    """`true` and `git status` in a shell, and ripgrep by the tool `search`."""
+    """`true` and `git status` in a shell, and ripgrep through the tool `search`."""
     found = []
     with tempfile.TemporaryDirectory() as workspace, tempfile.TemporaryDirectory() as home:
         _prepare(workspace)
@@ -47,7 +47,7 @@ async def rows() -> list[Row]:
                     subprocess.run(bare, check=True, cwd=workspace, stdin=subprocess.DEVNULL, capture_output=True)
 
                 haft, theirs = await in_turns(ours, floor, times=10)
-                found.append(Row(f"{what}, approved by nobody", haft, "the same, bare", theirs))
+                found.append(Row(f"{what}, without approval", haft, "the same, bare", theirs))
     return found
 
 
