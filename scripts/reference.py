@@ -22,9 +22,10 @@ SETTINGS_OPENING = """
 Write settings in `haft.toml` or `haft.json` of a workspace, in the user's `haft/haft.toml` below `$XDG_CONFIG_HOME`
 (default `~/.config`), or in an environment variable. The first of these that has a setting wins: the caller or the
 command line, environment variables, the workspace, the user, the default. The values of `tools.disable`,
-`tools.enable`, `disabled_plugins` and `permissions` are added up instead. In a variable, write a list with commas. `${env:NAME}` in a
-file stands for the value of that variable. If the variable is missing, an entry of `config`, `providers`, `cli`,
-`plugins`, `templates.*` or `toolbox.paths` that uses it is disabled, and any other setting is an error.
+`tools.enable`, `disabled_plugins` and `permissions` are added up instead. In a variable, write a list with commas.
+`${env:NAME}` in a file stands for the value of that variable. If the variable is missing, an entry of `config`,
+`providers`, `cli`, `plugins`, `templates.*` or `toolbox.paths` that uses it is disabled, and any other setting is an
+error.
 
 A workspace may restrict: lower limits, make the sandbox stricter, disable tools, add rules that reject or ask. It may
 add tools that run confined: bash plugins, toolbox executables, templates. haft ignores everything else in its file,
