@@ -267,7 +267,7 @@ def judged(life, before, after, caplog):
     told = [record.getMessage() for record in caplog.records if record.name == "haft"]
     if told:
         assert all(subject in words for words in told)
-        said = "finished" if state == "committed" else "held" if state == "held" else "taken back"
+        said = "finished" if state == "committed" else "held" if state == "held" else "reverted"
         assert all(said in words for words in told), (told, state)
     return "after" if is_after else "before"
 
@@ -523,7 +523,7 @@ def test_what_the_power_took_before_it_was_written_out_is_taken_back(lives, capl
         with caplog.at_level(logging.WARNING, "haft"):
             life.recover()
         assert difference(before, life.tree()) == []
-        assert "taken back" in caplog.text or "held" in caplog.text
+        assert "reverted" in caplog.text or "held" in caplog.text
         assert life.states()[life.run] in ("held", "discarded")
         assert names(life.home) == []
         assert verify(FileLog(life.home.audit)).intact
@@ -551,7 +551,7 @@ def test_what_was_over_and_not_on_the_disk_when_the_power_went_is_taken_back(nam
     with caplog.at_level(logging.WARNING, "haft"):
         life.recover()
     assert difference(before, life.tree()) == []
-    assert "taken back" in caplog.text
+    assert "reverted" in caplog.text
     states = life.states()
     assert states[life.run] == "discarded"
     if name != "a call above the workspace":

@@ -89,5 +89,5 @@ def with_paths_between(changes: Changes, paths: Sequence[str]) -> Changes:
 def describe_paths(paths: Sequence[str]) -> str:
     """The first paths, how many more there are, and that haft does not know who changed them."""
     more = f" and {len(paths) - MOST_NAMED:_} more" if len(paths) > MOST_NAMED else ""
-    named = ", ".join(map(shown, paths[:MOST_NAMED]))
-    return f"{named}{more} (by the process of this tool or by anyone else; nothing was put back)"
+    names = ", ".join(map(shown, paths[:MOST_NAMED]))
+    return f"{names}{more} (by the process of this tool or by anyone else; nothing was put back)"

@@ -157,7 +157,7 @@ class EngineSelector:
         spec: ToolSpec,
         owner: Owner,
         workspace: Workspace,
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
         session: Callable[[], Session | None] = lambda: None,
         within: Scope | None = None,
         started: Callable[[], Awaitable[Session]] | None = None,
@@ -193,7 +193,7 @@ class EngineSelector:
         transaction = engines.SnapshotTransaction(transactions, owner, self._budget, why, watched)
         stop: list[bool] = []
         try:
-            await run_uncancellable(lambda: transaction.begin(lambda: bool(stop), tell), lambda: stop.append(True))
+            await run_uncancellable(lambda: transaction.begin(lambda: bool(stop), report), lambda: stop.append(True))
         except CallStopped:
             raise asyncio.CancelledError from None
         if stop:

@@ -16,11 +16,11 @@ from haft.changes.transactions import UNSYNCED, Owner, Transactions, boot_id
 from haft.contracts import StorageFailed
 from haft.values import replace
 
-Tell = Callable[[str, str], None]
+Report = Callable[[str, str], None]
 """Receives a run and a sentence about its changes."""
 
 
-def recover(make: Callable[[str, str], Transactions], home: str, host: str, tell: Tell) -> None:
+def recover(make: Callable[[str, str], Transactions], home: str, host: str, report: Report) -> None:
     """Clean up after one dead host, in every workspace. `make` opens a workspace's transactions in the name of that
     host."""
     for area in known_areas(home):
@@ -32,30 +32,30 @@ def recover(make: Callable[[str, str], Transactions], home: str, host: str, tell
             if os.path.isdir(area.workspace):
                 with transactions.locked():
                     names = sorted(os.listdir(live))
-                    recover_left_commits(transactions, tell)
+                    recover_left_commits(transactions, report)
                     for name in reversed(names):
                         if name.endswith(UNSYNCED):
-                            _recover_unsynced(transactions, name.removesuffix(UNSYNCED), tell)
+                            _recover_unsynced(transactions, name.removesuffix(UNSYNCED), report)
                 remove(live)
         finally:
             transactions.close()
 
 
-def recover_left_commits(transactions: Transactions, tell: Tell) -> None:
+def recover_left_commits(transactions: Transactions, report: Report) -> None:
     """Finish or revert the unfinished commits of one host in one workspace. Call it under the workspace lock."""
     _restore_modes(transactions.live)
     for name in sorted(os.listdir(transactions.live)):
         if not name.endswith((".layer", UNSYNCED, NOTE_SUFFIX)):
             try:
-                _recover_run(transactions, name, tell)
+                _recover_run(transactions, name, report)
             except (OSError, StorageFailed) as error:
                 if isinstance(error, StorageFailed) or error.errno in TEMPORARY_ERRORS:
                     raise  # A temporary error: leave everything in place for the next attempt.
                 _save(transactions, name)
-                tell(name, f"its commit cannot be recovered ({error}); its files are in {transactions.area.saved}")
+                report(name, f"its commit cannot be recovered ({error}); its files are in {transactions.area.saved}")
             except Exception as error:  # A damaged journal must not block the recovery of others.
                 _save(transactions, name)
-                tell(
+                report(
                     name,
                     f"its journal cannot be understood ({error}); its files are in {transactions.area.saved}",
                 )
@@ -73,7 +73,7 @@ def _restore_modes(live: str) -> None:
                 tree.widened.pop(path, None)
 
 
-def _recover_run(transactions: Transactions, run: str, tell: Tell) -> None:
+def _recover_run(transactions: Transactions, run: str, report: Report) -> None:
     full = os.path.join(transactions.live, run)
     manifest = Manifest.read(full)
     if manifest is None:
@@ -88,12 +88,12 @@ def _recover_run(transactions: Transactions, run: str, tell: Tell) -> None:
     )
     if finished and "then" not in notes:
         transactions.finish(manifest)
-        tell(run, "its changes were being committed: the commit was finished")
+        report(run, "its changes were being committed: the commit was finished")
         return
     if notes.get("verb") != "call":
         transactions.clear_displaced(run)
         remove(full)
-        tell(run, "its host was killed in the middle: it was reverted")
+        report(run, "its host was killed in the middle: it was reverted")
         return
     if "then" in notes:  # The call ran in the workspace itself, and its changes were being reverted.
         entries = tuple(each.reversed() for each in manifest.entries)
@@ -103,10 +103,10 @@ def _recover_run(transactions: Transactions, run: str, tell: Tell) -> None:
         write_journal(full, manifest)  # Before anything moves: its steps must not be taken again.
         if not finished:
             transactions.finish(manifest)
-            tell(run, "its changes could not be reverted: the commit was finished")
+            report(run, "its changes could not be reverted: the commit was finished")
             return
     _hold(transactions, run, manifest)
-    tell(run, "its changes are held, and none of them is in the workspace")
+    report(run, "its changes are held, and none of them is in the workspace")
 
 
 def _save(transactions: Transactions, run: str) -> None:
@@ -115,7 +115,7 @@ def _save(transactions: Transactions, run: str) -> None:
         os.rename(os.path.join(transactions.live, run), os.path.join(transactions.area.saved, run))
 
 
-def _recover_unsynced(transactions: Transactions, run: str, tell: Tell) -> None:
+def _recover_unsynced(transactions: Transactions, run: str, report: Report) -> None:
     """Check a commit that ended before its files were synced to disk: after a power failure these files may be
     empty."""
     with open(os.path.join(transactions.live, f"{run}{UNSYNCED}")) as file:
@@ -131,7 +131,7 @@ def _recover_unsynced(transactions: Transactions, run: str, tell: Tell) -> None:
     transactions.ledger.set_state(run, "discarded", "the power failed before its files were on the disk")
     for other in manifest.notes.get("reverses", ()):
         transactions.ledger.set_state(other, before)  # type: ignore[arg-type]
-    tell(run, "the power failed before its changes were on the disk: they were reverted")
+    report(run, "the power failed before its changes were on the disk: they were reverted")
 
 
 def _hold(transactions: Transactions, run: str, manifest: Manifest) -> None:

@@ -114,10 +114,10 @@ class ReversalConflict(Conflict):
 
     def __init__(self, direction: Direction, found: ReversalResult) -> None:
         self.found = found
-        named = [f"`{shown(each.path)}` ({each.by})" for each in found.conflicts]
-        more = f" and {len(named) - 5} more" if len(named) > 5 else ""
+        names = [f"`{shown(each.path)}` ({each.by})" for each in found.conflicts]
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         super().__init__(
-            f"these paths changed again since: {', '.join(named[:5])}{more}; nothing was changed",
+            f"these paths changed again since: {', '.join(names[:5])}{more}; nothing was changed",
             hint=f"{direction} the later runs first, or use `--force` (haft keeps the files it replaces)",
         )
 
@@ -172,9 +172,9 @@ def _reverse(
         for path in coming:
             sources.require(path)
         if sources.lost:
-            named = ", ".join(f"`{shown(path)}`" for path in sources.lost[:3])
+            names = ", ".join(f"`{shown(path)}`" for path in sources.lost[:3])
             raise ToolFailed(
-                f"the earlier content of {named} is no longer kept, or the kept copy was changed; nothing was changed"
+                f"the earlier content of {names} is no longer kept, or the kept copy was changed; nothing was changed"
             )
         if is_guarded and (error := _objection(transactions, plan, images, workspace, candidates)) is not None:
             raise error
@@ -206,8 +206,8 @@ def _reverse(
 
 
 def _unset_attributes(rebuilder: Rebuilder) -> list[str]:
-    named = ", ".join(map(shown, dict.fromkeys(rebuilder.unset_attributes)))
-    return [f"extended attributes could not be set: {named}"] if named else []
+    names = ", ".join(map(shown, dict.fromkeys(rebuilder.unset_attributes)))
+    return [f"extended attributes could not be set: {names}"] if names else []
 
 
 def _separated_hard_links(plan: ReversalPlan, workspace: Tree) -> list[str]:

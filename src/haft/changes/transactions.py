@@ -757,11 +757,11 @@ def unfinished_result(manifest: Manifest, left: CommitUnfinished) -> Transaction
 
 def conflict_error(paths: Sequence[str], why: str, *, hint: str | None = None) -> Conflict:
     """The error for a change set that was not committed because of a conflict."""
-    named = ", ".join(f"`{shown(path)}`" for path in paths[:3]) + (
+    names = ", ".join(f"`{shown(path)}`" for path in paths[:3]) + (
         f" and {len(paths) - 3} more" if len(paths) > 3 else ""
     )
     return Conflict(
-        f"its changes were not applied: {named}: {why}",
+        f"its changes were not applied: {names}: {why}",
         hint=hint
         or "nothing is lost: `haft diff RUN` shows them, `haft changes apply RUN` applies them, "
         "`haft changes drop RUN` discards them",

@@ -19,12 +19,12 @@ async def await_uncancellable(
     work: Coroutine[Any, Any, Result], cancelled: Callable[[], None] = lambda: None
 ) -> Result:
     """The same for a coroutine."""
-    doing = asyncio.ensure_future(work)
-    while not doing.done():
+    task = asyncio.ensure_future(work)
+    while not task.done():
         try:
-            await asyncio.shield(doing)
+            await asyncio.shield(task)
         except asyncio.CancelledError:
             cancelled()
         except Exception:  # noqa: S112  raised below
             continue
-    return doing.result()
+    return task.result()

@@ -72,7 +72,7 @@ def test_drop_throws_away(haft):
     assert haft("changes", "drop", run).out == f"{short(run)}: 1 path thrown away\n"
     assert not (haft.workspace / "n.txt").exists()
     assert state(haft, run) == "discarded"
-    assert "were thrown away" in haft("undo", run).err
+    assert "were discarded" in haft("undo", run).err
     assert "they are thrown away" in haft("changes", "apply", run).err
     gone = haft("diff", run)
     assert gone.code == 1 and "they were discarded" in gone.err

@@ -154,7 +154,7 @@ def test_an_undo_is_undone_by_its_own_name_and_not_redone(haft):
     run = shell(haft, "echo 1 > x")
     undo = haft("undo", "--json").json["undo"]
     said = haft("redo", undo)
-    assert said.code == 2 and f"`haft undo {short(undo)}` takes it back" in said.err
+    assert said.code == 2 and f"`haft undo {short(undo)}` undoes it" in said.err
     assert "is already undone" in haft("undo", run).err
     assert haft("undo", undo).code == 0 and " done " in haft("log", "--tool", "shell").out
     assert "needs a run that was undone" in haft("redo", shell(haft, "echo 2 > y")).err

@@ -129,7 +129,7 @@ def _same_content(old: Entry, new: Entry) -> bool:
     return old.content == new.content
 
 
-def _facts(old: Entry | None, new: Entry | None, told: Literal["mode in patch"] | None = None) -> Iterator[str]:
+def _facts(old: Entry | None, new: Entry | None, mode_shown: Literal["mode in patch"] | None = None) -> Iterator[str]:
     """Changes besides the content, as far as a patch does not show them: git knows two modes and no owner."""
     if new is not None:
         yield from filter(None, [_attributes(old, new)])
@@ -138,7 +138,7 @@ def _facts(old: Entry | None, new: Entry | None, told: Literal["mode in patch"] 
     if old is None or new is None:
         return
     modes = stat.S_IMODE(old.mode), stat.S_IMODE(new.mode)
-    if modes[0] != modes[1] and not (told and set(modes) == {0o644, 0o755}):
+    if modes[0] != modes[1] and not (mode_shown and set(modes) == {0o644, 0o755}):
         yield f"mode {modes[0]:04o} → {modes[1]:04o}"
     if (old.uid, old.gid) != (new.uid, new.gid):
         yield f"owner {old.uid}:{old.gid} → {new.uid}:{new.gid}"

@@ -197,8 +197,8 @@ class OverlayTransaction(TransactionDefaults):
             self._scope.write_contained()
         reasons = [] if self._doubt is None else [self._doubt]
         if found.split_links:
-            named = ", ".join(map(shown, found.split_links[:3])) + ("" if len(found.split_links) <= 3 else ", …")
-            reasons.append(f"{named}: had other names too (hard links), which keep the old content")
+            names = ", ".join(map(shown, found.split_links[:3])) + ("" if len(found.split_links) <= 3 else ", …")
+            reasons.append(f"{names}: had other names too (hard links), which keep the old content")
         return Manifest(
             self._owner.run,
             self._transactions.workspace,

@@ -163,9 +163,9 @@ class Scope:
         judged_paths: Collection[str],
     ) -> HaftError | None:
         if conflicts:
-            named = ", ".join(f"`{shown(path)}`" for path in conflicts[:3])
+            names = ", ".join(f"`{shown(path)}`" for path in conflicts[:3])
             return Conflict(
-                f"its changes were discarded: {self.run}, which called it, or another nested call changed {named} too"
+                f"its changes were discarded: {self.run}, which called it, or another nested call changed {names} too"
             )
         return self._transactions.objection_within(manifest, view, new, granted_paths, judged_paths)
 

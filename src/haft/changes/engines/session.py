@@ -251,8 +251,8 @@ class SessionTransaction(OverlayTransaction):
 
 def _describe_holders(holders: Sequence[str]) -> str:
     more = f" and {len(holders) - MOST_HOLDERS} more" if len(holders) > MOST_HOLDERS else ""
-    named = ", ".join(map(shown, holders[:MOST_HOLDERS]))
-    return f"its process still holds files from before the call ({named}{more}): writes there are lost"
+    names = ", ".join(map(shown, holders[:MOST_HOLDERS]))
+    return f"its process still holds files from before the call ({names}{more}): writes there are lost"
 
 
 def _list_paths(paths: Sequence[str]) -> str:

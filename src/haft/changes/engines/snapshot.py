@@ -73,14 +73,14 @@ class SnapshotTransaction(TransactionDefaults):
         """Why a session process may have changed files without a visible sign."""
         self._began = time.time()
 
-    def begin(self, stopped: Callable[[], bool], tell: Callable[[str], None]) -> None:
+    def begin(self, stopped: Callable[[], bool], report: Callable[[str], None]) -> None:
         """Take the workspace lock and a snapshot. Raises if the workspace holds more than the store may keep."""
         transactions = self._transactions
         self.lock.descriptor = transactions.take_lock(stopped)
         try:
             self._top = workspace_root.state_of(transactions.workspace)
             self._unseen = self._write_back_pages()
-            self._before = self._snapshots.take(transactions.workspace, self._budget, stopped, tell)
+            self._before = self._snapshots.take(transactions.workspace, self._budget, stopped, report)
             transactions.blobs.sync()
             self._find_changes_between(self._before)
         except OverBudget as error:

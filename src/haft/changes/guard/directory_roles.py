@@ -53,7 +53,7 @@ class DirectoryRole:
     """Whether it is a git directory at a place where git keeps those of submodules."""
     hidden: bool = False
     """Whether it is inside a `.git`."""
-    named: Names | None = None
+    pending_names: Names | None = None
     """Protected names that began in a parent directory, and may continue here."""
     fresh: bool = False
     """Whether it belongs to a git directory that is one only since this change set."""
@@ -201,12 +201,12 @@ class DirectoryRoles:
         return self._makes
 
 
-def named(above: DirectoryRole, name: str) -> Names | None:
+def remaining_names(above: DirectoryRole, name: str) -> Names | None:
     """How protected names continue with this one; empty if one ends here, None if it is part of none."""
     if above.hidden:
         return None
-    if above.named is not None and name in above.named:
-        return above.named[name]
+    if above.pending_names is not None and name in above.pending_names:
+        return above.pending_names[name]
     return NAMED.get(name)
 
 
@@ -214,11 +214,11 @@ def _named_below(above: DirectoryRole, path: str, name: str) -> DirectoryRole:
     if is_area(name):
         return DirectoryRole("area", path)
     # Directories inside a repository with an ordinary name still belong to it.
-    going_on = replace(above, named=None) if above.kind in ("inside", "steps") else PLAIN
-    rest = named(above, name)
+    going_on = replace(above, pending_names=None) if above.kind in ("inside", "steps") else PLAIN
+    rest = remaining_names(above, name)
     if rest is None:
         return going_on
-    return replace(going_on, named=rest) if rest else DirectoryRole("closed", path, why(path))
+    return replace(going_on, pending_names=rest) if rest else DirectoryRole("closed", path, why(path))
 
 
 def _part(repository: DirectoryRole, path: str, name: str) -> DirectoryRole | None:

@@ -97,16 +97,16 @@ def _is_odd(setting: Setting) -> bool:
 
 def is_free(setting: Setting) -> bool:
     """Whether a setting is free in the configuration of a repository."""
-    named = setting.subsection is not None
+    has_subsection = setting.subsection is not None
     if (setting.subsection or "").startswith("-"):
         return False  # `git fetch --all` passes the names of remotes to another git, as options.
-    if setting.name in _ADDRESSES.get((setting.section, named), ()):
+    if setting.name in _ADDRESSES.get((setting.section, has_subsection), ()):
         return is_address(setting.value)
-    if setting.section == "submodule" and named and setting.name == "update":
+    if setting.section == "submodule" and has_subsection and setting.name == "update":
         return setting.value in _UPDATES
     if setting.name == "signingkey" and setting.value.startswith("-"):
         return False
-    return setting.name in (_NAMED if named else _PLAIN).get(setting.section, ())
+    return setting.name in (_NAMED if has_subsection else _PLAIN).get(setting.section, ())
 
 
 def is_free_in_modules(setting: Setting) -> bool:
@@ -124,8 +124,8 @@ def is_address(value: str) -> bool:
     """Whether git would read the value as an address, not as a program or an option."""
     if value.startswith("-") or _HELPER.match(value):
         return False
-    named = _SCHEME.match(value)
-    if not named:
+    found = _SCHEME.match(value)
+    if not found:
         return True
-    scheme, host = named.groups()
+    scheme, host = found.groups()
     return scheme.lower() in _SCHEMES and not any(word.startswith("-") for word in host.split("@"))

@@ -26,7 +26,7 @@ from typing import Final
 from haft.changes.commit.attributes import CAPABILITIES, value_of
 from haft.changes.commit.entry import Entry
 from haft.changes.commit.manifest import PathChange
-from haft.changes.guard.directory_roles import MAKES, PLAIN, DirectoryRole, DirectoryRoles, named
+from haft.changes.guard.directory_roles import MAKES, PLAIN, DirectoryRole, DirectoryRoles, remaining_names
 from haft.changes.guard.git_guard import GitGuard
 from haft.changes.guard.offence import A_LINK, Offence, Read, is_directory_only, is_gone, is_link, is_same
 from haft.changes.guard.protected_names import is_area, why
@@ -162,7 +162,7 @@ class _Guard:
         return self._by_name(entry, name, role)
 
     def _by_name(self, entry: PathChange, name: str, role: DirectoryRole) -> Offence | None:
-        rest = named(role, name)
+        rest = remaining_names(role, name)
         ends = not role.hidden and name.endswith(_ENDINGS)
         if not ends and (rest is None or (rest and not is_link(entry))):
             return None

@@ -33,8 +33,8 @@ def why(path: str) -> str:
         return ENDINGS[ending]
     for start in range(len(words) - 1, -1, -1):
         for count in range(_LONGEST, 0, -1):
-            said = "/".join(words[start : start + count])
-            found = _WHY.get(said) or next((why for name, why in _WHY.items() if name.startswith(f"{said}/")), None)
+            part = "/".join(words[start : start + count])
+            found = _WHY.get(part) or next((why for name, why in _WHY.items() if name.startswith(f"{part}/")), None)
             if found is not None:
                 return found
     return "programs on the host obey it"

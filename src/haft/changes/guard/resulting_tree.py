@@ -120,16 +120,16 @@ class ResultingTree:
             if os.access(f"{place}.git", os.F_OK) or os.access(f"{place}HEAD", os.F_OK):
                 yield directory
 
-    def resolve_inside(self, named: str, directory: str) -> str | None:
+    def resolve_inside(self, target: str, directory: str) -> str | None:
         """The path in the workspace that a text in a directory names. None if it leaves the workspace or crosses a
         link, even one that leads back: a link can be changed."""
         words = [word for word in directory.split("/") if word]
-        if os.path.isabs(named):
-            inside = next((each for each in self._tops() if named.startswith(f"{each}/")), None)
+        if os.path.isabs(target):
+            inside = next((each for each in self._tops() if target.startswith(f"{each}/")), None)
             if inside is None:
                 return None
-            words, named = [], named[len(inside) :]
-        rest = [word for word in named.split("/") if word not in ("", ".")]
+            words, target = [], target[len(inside) :]
+        rest = [word for word in target.split("/") if word not in ("", ".")]
         if len(rest) > _LONGEST_WALK:
             return None
         for word in rest:

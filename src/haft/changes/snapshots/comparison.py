@@ -92,10 +92,10 @@ def changed_paths(before: Snapshot, after: Snapshot, paths: Collection[str]) -> 
         is_other = was is not None and now is not None and was.inode != now.inode and path in joined
         if now is None or not now.is_like(was) or is_other:
             found.append(PathChange(path, was, now))
-    told = {each.path for each in found}
+    changed = {each.path for each in found}
     linked: Linked = {
-        "before": [group for group in were if not told.isdisjoint(group)],
-        "after": [group for group in are if not told.isdisjoint(group)],
+        "before": [group for group in were if not changed.isdisjoint(group)],
+        "after": [group for group in are if not changed.isdisjoint(group)],
     }
     return found, linked if linked["before"] or linked["after"] else {}
 

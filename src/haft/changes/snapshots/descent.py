@@ -30,7 +30,7 @@ _SWAPPED: Final = (errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EISDIR)
 
 Note = Callable[[str, int, int], None]
 """Receives a path, its mode and its inode before the mode is widened."""
-Tell = Callable[[os.stat_result], None]
+NoteMode = Callable[[os.stat_result], None]
 
 
 class Swapped(Exception):
@@ -95,7 +95,7 @@ class Descent:
         mode = stat.S_IMODE(status.st_mode)
         if step.mode is not None or mode & 0o500 == 0o500 or not _may_widen(status):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        self._tell(self._names, status)
+        self._note_mode(self._names, status)
         os.fchmod(step.descriptor, mode | 0o500)
         step.mode = mode
 
@@ -116,16 +116,16 @@ class Descent:
         return descriptor, attributes
 
     def _open_here(self, name: str, flags: int, bits: int) -> tuple[int, int | None]:
-        def tell(status: os.stat_result) -> None:
-            self._tell([*self._names, name], status)
+        def note_mode(status: os.stat_result) -> None:
+            self._note_mode([*self._names, name], status)
 
         try:
-            return _open(name, self.descriptor, flags, bits, tell)
+            return _open(name, self.descriptor, flags, bits, note_mode)
         except PermissionError:
             self.widen()
-            return _open(name, self.descriptor, flags, bits, tell)
+            return _open(name, self.descriptor, flags, bits, note_mode)
 
-    def _tell(self, names: list[str], status: os.stat_result) -> None:
+    def _note_mode(self, names: list[str], status: os.stat_result) -> None:
         if self._note is not None and names:
             self._note("/".join(names), stat.S_IMODE(status.st_mode), status.st_ino)
 
@@ -174,26 +174,30 @@ def _identity(descriptor: int) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _open(name: str, directory: int | None, flags: int, bits: int, tell: Tell | None = None) -> tuple[int, int | None]:
+def _open(
+    name: str, directory: int | None, flags: int, bits: int, note_mode: NoteMode | None = None
+) -> tuple[int, int | None]:
     """Open a path. Returns the descriptor, and the original mode if `bits` had to be added to it."""
     try:
         try:
             return os.open(name, flags, dir_fd=directory), None
         except PermissionError:
-            return _open_widened(name, directory, flags, bits, tell)
+            return _open_widened(name, directory, flags, bits, note_mode)
     except OSError as error:
         if error.errno in _SWAPPED and directory is not None:
             raise Swapped from error
         raise
 
 
-def _open_widened(name: str, directory: int | None, flags: int, bits: int, tell: Tell | None) -> tuple[int, int]:
+def _open_widened(
+    name: str, directory: int | None, flags: int, bits: int, note_mode: NoteMode | None
+) -> tuple[int, int]:
     status = os.stat(name, dir_fd=directory, follow_symlinks=False)
     if not _may_widen(status):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
     mode = stat.S_IMODE(status.st_mode)
-    if tell is not None:
-        tell(status)
+    if note_mode is not None:
+        note_mode(status)
     if _PIN is None:
         os.chmod(name, mode | bits, dir_fd=directory, follow_symlinks=False)
         descriptor = os.open(name, flags, dir_fd=directory)

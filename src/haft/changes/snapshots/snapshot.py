@@ -68,13 +68,13 @@ class Snapshots:
         root: str,
         budget: int,
         stopped: Callable[[], bool],
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
         skip: Collection[tuple[int, int]] = (),
     ) -> Snapshot:
         """Take a snapshot of `root` and store the content of every file. Raises `OverBudget` if that needs more than
         `budget` bytes. Directories in `skip`, by device and inode, are left out."""
         with self._recording_modes():
-            return _retry_if_swapped(lambda: self._take(root, budget, stopped, tell, frozenset(skip)))
+            return _retry_if_swapped(lambda: self._take(root, budget, stopped, report, frozenset(skip)))
 
     def compare(self, before: Snapshot, root: str, budget: int, stopped: Callable[[], bool]) -> list[PathChange]:
         """The changes since a snapshot, without the limits of that knowledge: see `examine`."""
@@ -106,7 +106,7 @@ class Snapshots:
         root: str,
         budget: int,
         stopped: Callable[[], bool],
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
         skip: frozenset[tuple[int, int]],
     ) -> Snapshot:
         index = Index.read(self._place)
@@ -123,7 +123,7 @@ class Snapshots:
             largest = heapq.nlargest(5, ((path, found.stamps[path][_SIZE]) for path in fresh), key=lambda pair: pair[1])
             raise OverBudget(needed, budget, largest)
         if len(fresh) > _MANY_FILES or needed > _MANY_BYTES:
-            tell(f"storing {len(fresh):,} files of the workspace, {needed / 1e6:,.0f} MB")
+            report(f"storing {len(fresh):,} files of the workspace, {needed / 1e6:,.0f} MB")
         racy = set(found.racy)
         for path, read in read_files(root, fresh, found.stamps, self._keeping(stopped), stopped, self._note(root)):
             _store_read(after, racy, path, read)
