@@ -64,7 +64,7 @@ SETS = (
 
 
 @pytest.mark.parametrize("engine", ["auto", "snapshot"])
-def test_a_change_of_attributes_alone_is_told_committed_undone_and_redone(workspace, engine):
+def test_a_change_of_attributes_alone_is_reported_committed_undone_and_redone(workspace, engine):
     before = {name: seen(workspace / name) for name in ("a", "d")}
     after = {"a": {"user.kept": b"1", "user.new": b"3"}, "d": {"user.of": b"4"}}
 
@@ -148,7 +148,7 @@ def test_a_file_that_would_run_with_capabilities_is_held(workspace):
     assert "security.capability" not in os.listxattr(workspace / "a")
 
 
-def test_values_that_are_too_large_to_be_kept_are_told_apart_and_not_set(tmp_path, monkeypatch):
+def test_values_that_are_too_large_to_be_kept_are_distinguished_and_not_set(tmp_path, monkeypatch):
     monkeypatch.setattr("haft.changes.commit.attributes._MOST_BYTES", 100)
     path = tmp_path / "x"
     path.touch()

@@ -569,7 +569,7 @@ def test_two_processes_that_undo_or_apply_the_same_run_at_once(place, others):
     assert (place / "workspace" / "a").read_text() == "a\n1\nheld\n"
 
 
-def test_others_list_undo_and_settle_at_every_step_of_a_commit(place, others):
+def test_others_list_undo_and_apply_at_every_step_of_a_commit(place, others):
     """The first stops at every single step of its commit; what a second does meanwhile waits, and then works."""
     other = others()
     ahead = others()
@@ -608,7 +608,7 @@ def test_others_list_undo_and_settle_at_every_step_of_a_commit(place, others):
     with_service(place, go)
 
 
-def test_a_commit_that_a_dead_host_left_is_seen_to_before_anyone_else_changes_the_workspace(place, others):
+def test_a_commit_that_a_dead_host_left_is_recovered_before_anyone_else_changes_the_workspace(place, others):
     """Who was open already when the other died does not work above half of a commit."""
     survivor = others()
     survivor.ask("list")

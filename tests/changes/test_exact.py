@@ -53,7 +53,7 @@ def engine(request, has_overlay):
 
 
 @pytest.mark.parametrize("seed", CHAINS)
-def test_what_a_run_did_is_told_and_taken_back_and_brought_back_exactly(seed, engine, tmp_path):
+def test_the_changes_of_a_run_are_reported_undone_and_redone_exactly(seed, engine, tmp_path):
     proven = asyncio.run(prove_chain(seed, tmp_path / "chain", ENGINES[engine], links=True))
     assert proven.wrong is None, proven.wrong
     assert proven.runs == LENGTH and proven.changed > LENGTH
@@ -162,7 +162,7 @@ SAME = {
 
 
 @pytest.mark.parametrize("name", SAME)
-def test_nothing_is_told_where_all_is_as_it_was(name, engine, tmp_path):
+def test_no_change_is_reported_if_nothing_changed(name, engine, tmp_path):
     async def proven():
         async with proving(tmp_path / "one", ENGINES[engine]) as prover:
             some_files(prover.tree)
@@ -270,7 +270,7 @@ def chain(engine, base, commands, then):
     asyncio.run(told())
 
 
-def test_what_a_later_run_has_done_already_stands_in_the_way_until_that_is_undone(engine, tmp_path):
+def test_a_later_run_that_made_the_same_change_conflicts_until_it_is_undone(engine, tmp_path):
     """Or the later one, undone afterwards, would bring back what the first one made."""
 
     async def then(prover, runs, states):
@@ -312,7 +312,7 @@ def test_the_mode_that_a_later_run_gave_a_directory_is_not_overwritten(engine, t
     chain(engine, tmp_path, ["chmod 700 d", "chmod 750 d"], then)
 
 
-def test_what_others_put_into_a_directory_that_was_a_file_stands_in_the_way(engine, tmp_path):
+def test_files_of_others_in_a_directory_that_was_a_file_conflict(engine, tmp_path):
     async def then(prover, runs, states):
         refused = await prover.service.undo(runs[0])
         assert refused.error.code == "conflict" and runs[1] in refused.error.message

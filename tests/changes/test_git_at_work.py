@@ -201,7 +201,7 @@ NAMED = {"a script": "clean.sh", "a hook of husky": ".husky/pre-commit", "a hook
     "how", [{}, {"changes.engine": "snapshot"}, {"sandbox.mode": "off"}], ids=["layer", "snapshot", "open"]
 )
 @pytest.mark.parametrize("what", NAMED)
-def test_what_configuration_names_is_not_changed_unasked(workspace, what, how, monkeypatch):
+def test_files_that_configuration_names_do_not_change_without_approval(workspace, what, how, monkeypatch):
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(workspace.parent / "everyone"))
     git(workspace.parent, "config", "--file", "everyone", "core.hooksPath", ".everyone")
     git(workspace, "config", "filter.f.clean", "sh clean.sh")
@@ -218,7 +218,7 @@ def test_what_configuration_names_is_not_changed_unasked(workspace, what, how, m
 
 @pytest.mark.parametrize("engine", ["auto", "snapshot"])
 @pytest.mark.parametrize("what", PLANTED)
-def test_what_git_would_run_later_is_not_planted_unasked(workspace, what, engine):
+def test_files_that_git_would_run_later_are_not_written_without_approval(workspace, what, engine):
     async def go(service):
         before = fingerprint(workspace)
         outcome = await call(service, f"mkdir -p .git/hooks; {PLANTED[what]}; echo more > more")

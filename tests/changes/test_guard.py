@@ -902,7 +902,7 @@ def test_taking_away_anything_else_is_let_pass(path):
     assert judged(file(), None, path) == []
 
 
-def test_the_repository_of_the_workspace_is_not_taken_away_unasked(ws):
+def test_the_repository_of_the_workspace_is_not_removed_without_approval(ws):
     between = Between(ws)
     shutil.rmtree(ws / ".git")
     assert between.paths() == [".git/config"]

@@ -347,7 +347,7 @@ def wanted_after_apply(lives, case):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_killed_at_every_step_it_is_finished_or_taken_back(name, lives, caplog):
+def test_killed_at_every_step_it_is_finished_or_reverted(name, lives, caplog):
     case = CASES[name]
     before, after, ops = both(lives, case)
     assert not same(before, after)
@@ -505,7 +505,7 @@ def test_what_is_dropped_stays_dropped_and_is_held_until_then(how, lives):
     assert seen == {"held", "discarded"}
 
 
-def test_what_the_power_took_before_it_was_written_out_is_taken_back(lives, caplog):
+def test_a_commit_that_a_power_failure_interrupted_is_reverted(lives, caplog):
     case = CASES["a call above the workspace"]
     before, _after, ops = both(lives, case)
     seen = set()
@@ -540,7 +540,7 @@ def test_what_the_power_took_before_it_was_written_out_is_taken_back(lives, capl
         ("redo", "a.txt"),
     ],
 )
-def test_what_was_over_and_not_on_the_disk_when_the_power_went_is_taken_back(name, lost, lives, caplog):
+def test_a_commit_that_was_not_on_the_disk_when_the_power_failed_is_reverted(name, lost, lives, caplog):
     case = CASES[name]
     before, after, _ops = both(lives, case)
     life = lives(case, MANY, unsynced=True)

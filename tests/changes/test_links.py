@@ -87,7 +87,7 @@ def test_names_that_were_one_file_are_one_again_after_an_undo(what, copies, work
     use(workspace, go)
 
 
-def test_what_may_not_stay_is_taken_back_with_its_links(workspace):
+def test_changes_that_may_not_stay_are_reverted_with_their_links(workspace):
     async def go(service):
         before = tree(workspace)
         outcome = await service.call("shell", {"command": "rm b; echo x > .envrc"})

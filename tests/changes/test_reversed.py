@@ -27,7 +27,7 @@ async def opened(place):
         yield service
 
 
-def test_a_forced_undo_is_taken_back_by_undoing_it(tmp_path):
+def test_a_forced_undo_can_be_undone_itself(tmp_path):
     file = tmp_path / "ws" / "f"
 
     async def scenario():

@@ -139,7 +139,7 @@ def assert_kept(blobs, altered) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40 * MORE if IS_WHOLE else 6 if IS_AGAIN else 8))
-def test_whatever_is_done_to_a_tree_is_told_exactly(workspace, seed, monkeypatch):
+def test_every_change_of_a_tree_is_reported_exactly(workspace, seed, monkeypatch):
     if seed % 2:  # The index is written only where that pays: here always, so that it is put to the test.
         monkeypatch.setattr("haft.changes.snapshots.snapshot._FEW_FILES", 0)
     script = nasty.sequence(seed, 25, without=("make_ten_thousand_files", *LACKING))
@@ -156,7 +156,7 @@ def test_whatever_is_done_to_a_tree_is_told_exactly(workspace, seed, monkeypatch
         assert_kept(workspace.blobs, altered)
 
 
-def test_an_access_list_is_told_as_it_is_although_its_owner_is_let_in_to_read_it(tmp_path):
+def test_an_access_list_is_reported_as_it_is_although_its_mode_is_widened_to_read_it(tmp_path):
     owner, group, mask, others, nobody = 1, 4, 16, 32, 0xFFFFFFFF
     rows = [(owner, 0, nobody), (2, 7, 1234), (group, 4, nobody), (mask, 6, nobody), (others, 4, nobody)]
     path = tmp_path / "closed"
@@ -314,7 +314,7 @@ def test_names_of_one_file_are_read_once_and_counted_once(workspace, reads):
     assert paths(workspace.compare(before)) == ["a", "b", "c"]
 
 
-def test_any_name_is_told_as_it_is(workspace):
+def test_any_name_is_reported_as_it_is(workspace):
     names = [b"new\nline", b"\xff\xfe", b"-rf", "🪤".encode(), b" ", b"a\\b", b".hidden", b"x" * 255]
     for name in names:
         with open(os.path.join(os.fsencode(workspace.root), name), "wb") as file:
@@ -408,12 +408,12 @@ def test_over_budget_nothing_is_stored(workspace):
     assert len(workspace.take(budget=8028).entries) == 8
 
 
-def test_what_changed_beyond_the_budget_is_still_told(workspace):
+def test_changes_beyond_the_budget_are_still_reported(workspace):
     before = workspace.take()
     for name, size in (("a", 600), ("b", 600), ("c", 300)):
         (workspace.root / name).write_bytes(os.urandom(size))
     compared = workspace.snapshots.examine(before, str(workspace.root), 1000, go_on)
-    altered = compared.altered
+    altered = compared.changes
     kept = [workspace.blobs.has(each.after.content) for each in altered]
     assert sorted(kept[:2]) == [False, True]  # Whichever came first.
     assert kept[2]
@@ -435,7 +435,7 @@ def test_what_is_not_kept_is_not_in_the_index(workspace, monkeypatch):
     assert workspace.blobs.read(kept) == b"x" * 1000
 
 
-def test_much_to_take_in_is_told_and_little_is_not(workspace):
+def test_storing_much_is_reported_and_storing_little_is_not(workspace):
     (workspace.root / "few").write_bytes(b"x")
     workspace.take()
     assert workspace.told == []
@@ -498,7 +498,7 @@ def test_an_index_comes_back_as_it_was_written(tmp_path):
     assert Index.read(place) == Index(stamps, contents, "1-2-3")
 
 
-def test_what_was_removed_from_the_store_is_taken_in_again(workspace, reads):
+def test_content_that_was_removed_from_the_store_is_stored_again(workspace, reads):
     for number in range(150):
         (workspace.root / f"f{number}").write_bytes(b"%d" % number)
     workspace.settle()
@@ -542,7 +542,7 @@ def test_a_file_that_changes_while_it_is_read_is_looked_at_again(workspace, monk
     assert altered.after.content == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_what_vanishes_or_is_swapped_meanwhile_is_told_as_it_is_then(workspace):
+def test_paths_that_vanish_or_are_swapped_meanwhile_are_reported_as_they_are_then(workspace):
     for name in ("gone", "link", "stays"):
         (workspace.root / name).write_bytes(b"x")
     (workspace.root / "directory").mkdir()
@@ -681,7 +681,7 @@ def test_a_directory_that_became_unreadable_is_not_emptied(workspace, monkeypatc
         compared = workspace.snapshots.examine(before, str(workspace.root), PLENTY, go_on)
     assert closed.unreadable == compared.unreadable == ["d"]
     assert closed.entries["d"].content == UNREADABLE
-    assert compared.altered == []
+    assert compared.changes == []
     assert workspace.compare(closed) == []
 
 

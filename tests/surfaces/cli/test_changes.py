@@ -67,7 +67,7 @@ def test_apply_commits_and_can_be_undone(haft):
     assert haft("undo", "--json").json["runs"] == [run]
 
 
-def test_drop_throws_away(haft):
+def test_drop_discards(haft):
     run = tried(haft)
     assert haft("changes", "drop", run).out == f"{short(run)}: 1 path thrown away\n"
     assert not (haft.workspace / "n.txt").exists()

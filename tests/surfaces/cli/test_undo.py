@@ -70,7 +70,7 @@ def test_a_dry_run_says_what_it_would_do_and_does_nothing(haft):
     assert haft("show", done["undo"], "--json").json["tool"] == "undo"
 
 
-def test_who_stands_in_the_way_is_named_and_nothing_is_touched(haft):
+def test_a_conflict_names_the_other_run_and_nothing_is_touched(haft):
     first, later = shell(haft, "echo 1 > x"), shell(haft, "echo 2 > x")
     refused = haft("undo", first, "--json")
     assert refused.code == 5
