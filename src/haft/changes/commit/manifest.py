@@ -67,7 +67,9 @@ class Manifest:
     notes: dict[str, Any] = field(default_factory=dict)
     """Further facts that callers keep with the change set."""
 
-    def changes(self, state: ChangesState, conflicts: Sequence[ConflictingPath] = (), reason: str | None = None) -> Changes:
+    def changes(
+        self, state: ChangesState, conflicts: Sequence[ConflictingPath] = (), reason: str | None = None
+    ) -> Changes:
         """The changes as an outcome shows them."""
         sources = renames(self.entries)
         return Changes(
