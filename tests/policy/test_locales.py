@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 from haft.builtin import builtin_tools
-from haft.policy.analysis import Ground, analyse
+from haft.policy.analysis import AnalysisContext, analyse
 from haft.policy.enablement import Enablement
 from haft.policy.policy_engine import PolicyEngine
 from haft.policy.query import PolicyQuery
@@ -150,7 +150,7 @@ def test_a_caller_that_sets_another_encoding_is_asked_about_what_a_rule_allows(w
 
 @pytest.mark.parametrize("setting", FOREIGN)
 def test_a_line_that_may_set_another_encoding_is_not_understood(workspace, setting):
-    found = analyse(f"{setting}\n{HIDDEN}", Ground(str(workspace.resolve())))
+    found = analyse(f"{setting}\n{HIDDEN}", AnalysisContext(str(workspace.resolve())))
     assert not found.understood
     assert not found.safe
     assert found.parts[0].dangers == ("not-understood",)
@@ -158,7 +158,7 @@ def test_a_line_that_may_set_another_encoding_is_not_understood(workspace, setti
 
 @pytest.mark.parametrize("line", PLAIN)
 def test_a_line_that_stays_with_utf8_or_bytes_passes_as_before(workspace, line):
-    assert analyse(line, Ground(str(workspace.resolve()))).safe
+    assert analyse(line, AnalysisContext(str(workspace.resolve()))).safe
 
 
 def test_a_script_in_a_line_may_not_set_another_encoding_either(engine):
@@ -190,5 +190,5 @@ def test_rules_that_reject_are_held_against_the_text_in_another_encoding(engine)
 def test_names_that_cannot_be_looked_up_as_bash_spells_them_are_not_trusted(workspace, monkeypatch):
     (workspace / "链").symlink_to("/etc/passwd")
     monkeypatch.setattr("sys.getfilesystemencoding", lambda: "gbk")
-    assert not analyse("cat 链", Ground(str(workspace.resolve()))).understood
-    assert analyse("cat a.txt", Ground(str(workspace.resolve()))).safe
+    assert not analyse("cat 链", AnalysisContext(str(workspace.resolve()))).understood
+    assert analyse("cat a.txt", AnalysisContext(str(workspace.resolve()))).safe

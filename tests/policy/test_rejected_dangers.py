@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from haft.builtin import builtin_tools
 from haft.contracts import BadConfig
-from haft.policy.analysis import DANGERS, Ground, analyse
+from haft.policy.analysis import DANGERS, AnalysisContext, analyse
 from haft.policy.enablement import Enablement
 from haft.policy.policy_engine import PolicyEngine
 from haft.policy.query import PolicyQuery
@@ -672,7 +672,7 @@ def test_harmless_lines_are_decided_as_without_the_rule_whatever_class_it_reject
     for line in lines.load(corpus):
         question = PolicyQuery(SPECS["shell"], {"command": line.command})
         action = free.decide(question).action
-        is_read = analyse(line.command, Ground(place, home="/home/ann")).understood
+        is_read = analyse(line.command, AnalysisContext(place, home="/home/ann")).understood
         assert one.decide(question).action == (action if is_read else "reject"), line
         if action == "allow":
             assert strict.decide(question).action == "allow", line
@@ -735,7 +735,7 @@ def test_what_is_rejected_is_explained(decided):
 
 def test_examples_of_such_a_rule_are_checked(place):
     def check(**examples):
-        check_examples(rules({**NO_TREES, **examples}), lambda line: analyse(line, Ground(str(place))))
+        check_examples(rules({**NO_TREES, **examples}), lambda line: analyse(line, AnalysisContext(str(place))))
 
     check(match=["find . | xargs rm -r", "eval x"], not_match=["rm a.txt", "make", "ls"])
     with pytest.raises(BadConfig, match="does not match"):

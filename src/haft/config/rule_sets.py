@@ -45,7 +45,7 @@ class RuleSet:
         rules = [rule for rule in rules if rule.match or rule.not_match]
         if not rules:
             return
-        from haft.policy import Ground, analyse, check_examples
+        from haft.policy import AnalysisContext, analyse, check_examples
 
-        ground = Ground(self.workspace, home=os.path.expanduser("~"))
-        check_examples(rules, lambda line: analyse(line, ground))
+        context = AnalysisContext(self.workspace, home=os.path.expanduser("~"))
+        check_examples(rules, lambda line: analyse(line, context))

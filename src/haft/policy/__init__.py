@@ -11,7 +11,7 @@ from haft.lazy import face
 if TYPE_CHECKING:
     from haft.policy.allowable import with_variables
     from haft.policy.analysis import analyse, prepare_analysis
-    from haft.policy.analysis.verdict import Ground
+    from haft.policy.analysis.verdict import AnalysisContext
     from haft.policy.approval.environments import ENVIRONMENT, Environments, may_use_environment
     from haft.policy.approval.inbox import Answered, Inbox, Waiting, digest_of, fingerprint_of, new_request_id
     from haft.policy.approval.memory import Memory
@@ -37,7 +37,7 @@ __getattr__ = face(
     {
         "allowable": "with_variables",
         "analysis": "analyse prepare_analysis",
-        "analysis.verdict": "Ground",
+        "analysis.verdict": "AnalysisContext",
         "approval.environments": "ENVIRONMENT Environments may_use_environment",
         "approval.inbox": "Answered Inbox Waiting digest_of fingerprint_of new_request_id",
         "approval.memory": "Memory",

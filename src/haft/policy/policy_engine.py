@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from haft.contracts import NO_GRANTS, Action, DecidedPart, Decision, Delegation, Grants, HaftError, non_utf8_variable
 from haft.policy.allowable import allowable
-from haft.policy.analysis.verdict import DANGERS, EVALUATED_VARIABLES, Analysis, Danger, Ground, Part, unread
+from haft.policy.analysis.verdict import DANGERS, EVALUATED_VARIABLES, Analysis, AnalysisContext, Danger, Part, unread
 from haft.policy.approval.environments import ENVIRONMENT, Environments, may_use_environment
 from haft.policy.approval.pins import Pin, difference, pin_of
 from haft.policy.baseline import BUILT_IN_SOURCE, decide
@@ -141,10 +141,10 @@ class PolicyEngine:
         from haft.policy.analysis import analyse
 
         cwd = arguments.get("cwd")
-        ground = Ground(
+        context = AnalysisContext(
             self._workspace, cwd if isinstance(cwd, str) else query.cwd, confined=query.confined, home=self._home
         )
-        found = [analyse(line, ground) for line in lines]
+        found = [analyse(line, context) for line in lines]
         parts = [part for each in found for part in each.parts]
         env = arguments.get("env")
         variables = {**query.env, **(env if isinstance(env, Mapping) else {})}

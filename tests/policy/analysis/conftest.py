@@ -2,7 +2,7 @@
 
 import pytest
 
-from haft.policy.analysis import Ground, analyse
+from haft.policy.analysis import AnalysisContext, analyse
 from haft.policy.analysis.program import Program
 
 
@@ -45,7 +45,7 @@ def ground(tmp_path):
     (tmp_path / "secret").write_text("secret\n")
     (workspace / "inward").symlink_to("src/deep")
     (workspace / "outward").symlink_to(tmp_path)
-    return Ground(str(workspace.resolve()), home=str(tmp_path / "home"))
+    return AnalysisContext(str(workspace.resolve()), home=str(tmp_path / "home"))
 
 
 @pytest.fixture

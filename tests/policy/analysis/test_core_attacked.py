@@ -2,7 +2,7 @@
 
 import pytest
 
-from haft.policy.analysis import Ground, analyse
+from haft.policy.analysis import AnalysisContext, analyse
 from haft.policy.analysis.command.texts import prints_no_pattern
 from haft.policy.analysis.deadline import Deadline, NotUnderstood
 from haft.policy.analysis.program import Argument
@@ -158,7 +158,7 @@ def workspace(tmp_path):
 
 @pytest.fixture
 def asks(workspace):
-    return lambda line: not analyse(line, Ground(str(workspace.resolve()))).safe
+    return lambda line: not analyse(line, AnalysisContext(str(workspace.resolve()))).safe
 
 
 @pytest.mark.parametrize("line", LEFT_OUT)
@@ -188,7 +188,7 @@ def test_text_that_is_not_quoted_may_be_a_pattern_of_names_anywhere(asks, line):
 
 @pytest.mark.parametrize("line", HARMLESS)
 def test_harmless_neighbours_still_pass(workspace, line):
-    parts = analyse(line, Ground(str(workspace.resolve()))).parts
+    parts = analyse(line, AnalysisContext(str(workspace.resolve()))).parts
     assert [part for part in parts if not part.safe] == []
 
 
@@ -255,7 +255,7 @@ def test_names_are_matched_whole(pattern, name, is_match):
 )
 def test_a_line_that_is_hard_to_look_into_is_answered(workspace, line):
     (workspace / ("a" * 250)).write_text("")
-    assert analyse(line, Ground(str(workspace.resolve()))).parts
+    assert analyse(line, AnalysisContext(str(workspace.resolve()))).parts
 
 
 def test_the_time_that_a_line_takes_is_bounded_for_all_its_parts_together(workspace, monkeypatch):
@@ -263,7 +263,7 @@ def test_the_time_that_a_line_takes_is_bounded_for_all_its_parts_together(worksp
     monkeypatch.setattr(Deadline.__init__, "__defaults__", (0.06,))
     clock = iter(range(10_000_000))
     monkeypatch.setattr("haft.policy.analysis.deadline.time.thread_time", lambda: next(clock) / 10_000)
-    analysis = analyse(line, Ground(str(workspace.resolve())))
+    analysis = analyse(line, AnalysisContext(str(workspace.resolve())))
     assert not analysis.understood
     assert "too long" in analysis.parts[0].reason
 

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from haft.policy.analysis import Ground, analyse
+from haft.policy.analysis import AnalysisContext, analyse
 from haft.policy.analysis.program import Program
 
 SAFE = [
@@ -291,7 +291,7 @@ def test_a_line_that_is_not_known_to_only_read_asks(judged, line):
 
 
 def test_an_unknown_option_is_named_with_its_program(judged):
-    assert judged("ls --unknown").parts[0].reason == "`--unknown` of `ls` is not known to be harmless"
+    assert judged("ls --unknown").parts[0].reason == "haft does not know `--unknown` of `ls` to be harmless"
     assert judged("sort -ro x").parts[0].reason == "`-o` of `sort`: it writes a file"
 
 
@@ -348,4 +348,4 @@ def test_a_link_that_leads_out_is_found_behind_a_pattern(judged):
 
 
 def test_a_ground_that_does_not_exist_is_no_error():
-    assert analyse("ls", Ground("/nowhere/at/all"), {"ls": Program()}).understood
+    assert analyse("ls", AnalysisContext("/nowhere/at/all"), {"ls": Program()}).understood

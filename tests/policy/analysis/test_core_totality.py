@@ -7,13 +7,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from haft.policy.analysis import Ground, analyse
+from haft.policy.analysis import AnalysisContext, analyse
 from haft.policy.analysis.analysing import _parts
 from haft.policy.analysis.program import Program
 from haft.policy.analysis.text.source import NotUnderstood
 
 TABLE = {"ls": Program(tame=True), "echo": Program(operands="words", tame=True)}
-GROUND = Ground("/nowhere/at/all")
+GROUND = AnalysisContext("/nowhere/at/all")
 HOSTILE = [
     "x" * 1_000_000,
     "\0" * 1_000_000,

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from haft.policy.analysis import Ground, analyse
+from haft.policy.analysis import AnalysisContext, analyse
 from haft.policy.analysis.program import Program
 
 BASH = shutil.which("bash")
@@ -23,7 +23,7 @@ PIECES = [
 @pytest.mark.skipif(BASH is None, reason="needs bash")
 def test_words_that_are_called_literal_are_what_bash_makes_of_them(tmp_path):
     chance = random.Random(5)
-    ground = Ground(str(tmp_path.resolve()))
+    ground = AnalysisContext(str(tmp_path.resolve()))
     lines = ["printf " + "".join(chance.choices(PIECES, k=chance.randint(1, 7))) for _ in range(4_000)]
     seen = []
     for line in dict.fromkeys(lines):
@@ -55,14 +55,14 @@ def test_words_that_are_called_literal_are_what_bash_makes_of_them(tmp_path):
     ],
 )
 def test_quotes_are_taken_off(tmp_path, line, words):
-    (part,) = analyse(line, Ground(str(tmp_path)), TABLE).parts
+    (part,) = analyse(line, AnalysisContext(str(tmp_path)), TABLE).parts
     assert part.words == words
     assert part.literal
 
 
 @pytest.mark.parametrize("word", ["$x", '"$x"', "*.py", "~", "$(printf a)", "a=~", "[ab]", "<(printf a)"])
 def test_a_word_that_bash_expands_stands_as_it_was_written(tmp_path, word):
-    part = analyse(f"printf {word}", Ground(str(tmp_path)), TABLE).parts[0]
+    part = analyse(f"printf {word}", AnalysisContext(str(tmp_path)), TABLE).parts[0]
     assert part.words == ("printf", word)
     assert not part.literal
 
@@ -84,4 +84,4 @@ def test_a_word_that_bash_expands_stands_as_it_was_written(tmp_path, word):
     ],
 )
 def test_what_the_parser_reads_otherwise_than_bash_is_not_understood(tmp_path, line):
-    assert not analyse(line, Ground(str(tmp_path)), TABLE).understood
+    assert not analyse(line, AnalysisContext(str(tmp_path)), TABLE).understood

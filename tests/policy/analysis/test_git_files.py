@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from haft.policy.analysis import Ground, analyse
+from haft.policy.analysis import AnalysisContext, analyse
 
 SECRET = "my secret&line here"
 
@@ -51,7 +51,7 @@ def git(place, *words):
 
 
 def judged(place, line):
-    return analyse(line, Ground(str(place)))
+    return analyse(line, AnalysisContext(str(place)))
 
 
 @pytest.mark.parametrize(("setting", "line"), SETTINGS)

@@ -12,7 +12,7 @@ from haft.policy.analysis.program import Argument
 from haft.policy.analysis.programs import PROGRAMS
 from haft.policy.analysis.tree.places import Places
 from haft.policy.analysis.tree.survey import Surveyor
-from haft.policy.analysis.verdict import Ground
+from haft.policy.analysis.verdict import AnalysisContext
 
 TESTS = [
     "-name '*.py'", "-name 'a*'", "-iname '*.PY'", "-name '?.py'", "-type f", "-type d", "-path './src/*'", "-empty",
@@ -35,7 +35,7 @@ def tree(tmp_path):
 
 def _said(line, tree, directory=None):
     stages = [[Argument(word) for word in shlex.split(stage)] for stage in line.split(" | ")]
-    lister = Lister(PROGRAMS, Surveyor(Places(Ground(str(tree)))))
+    lister = Lister(PROGRAMS, Surveyor(Places(AnalysisContext(str(tree)))))
     return lister.listed(stages, str(directory or tree))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from haft.policy.analysis import Ground, analyse
+from haft.policy.analysis import AnalysisContext, analyse
 from haft.policy.analysis.command.options import taken_apart
 from haft.policy.analysis.program import Argument, ByLinks
 from haft.policy.analysis.programs import PROGRAMS, awkscript, delimited, sedscript
@@ -30,7 +30,7 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def passes(place: Path) -> Callable[[str], bool]:
-    return lambda line: analyse(line, Ground(str(place))).safe
+    return lambda line: analyse(line, AnalysisContext(str(place))).safe
 
 
 @pytest.mark.parametrize("line", [

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from haft.policy.analysis import Ground, analyse
+from haft.policy.analysis import AnalysisContext, analyse
 from haft.policy.analysis.command.options import taken_apart
 from haft.policy.analysis.program import Argument, ByLinks
 from haft.policy.analysis.programs import PROGRAMS
@@ -157,23 +157,23 @@ ASKS = {
 
 
 @pytest.fixture(scope="module")
-def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
+def ground(tmp_path_factory: pytest.TempPathFactory) -> AnalysisContext:
     place = tmp_path_factory.mktemp("work")
     for name in ("a.txt", "b.txt", "a.json", "a.yml", "a.tgz", "a.tar", "a.zip", "a.gz"):
         (place / name).write_text("1\n")
     (place / "src").mkdir()
     (place / "src/x.py").write_text("x\n")
-    return Ground(os.path.realpath(place))
+    return AnalysisContext(os.path.realpath(place))
 
 
 @pytest.mark.parametrize("line", [line for lines in PASSES.values() for line in lines])
-def test_a_line_that_only_reads_passes(line: str, ground: Ground) -> None:
+def test_a_line_that_only_reads_passes(line: str, ground: AnalysisContext) -> None:
     found = analyse(line, ground)
     assert found.safe, [part.reason for part in found.parts]
 
 
 @pytest.mark.parametrize("line", [line for lines in ASKS.values() for line in lines])
-def test_a_line_that_may_do_more_asks(line: str, ground: Ground) -> None:
+def test_a_line_that_may_do_more_asks(line: str, ground: AnalysisContext) -> None:
     found = analyse(line, ground)
     assert not found.safe
     assert all(part.reason for part in found.parts)
@@ -183,7 +183,7 @@ def test_a_line_that_may_do_more_asks(line: str, ground: Ground) -> None:
     "grep -R x src", "grep -nR x .", "diff -r src src", "rg -L x", "rg --follow x", "find -L . -name x",
     "find . -follow", "du -L src", "ls -LR", "ls -R --dereference src", "tree -l", "fd -L x",
 ])  # fmt: skip
-def test_options_that_follow_links_are_refused_for_the_links_alone(line: str, ground: Ground) -> None:
+def test_options_that_follow_links_are_refused_for_the_links_alone(line: str, ground: AnalysisContext) -> None:
     words = [Argument(word) for word in shlex.split(line)]
     found = taken_apart(words[0].text, words[1:], PROGRAMS[words[0].text])
     assert found.entry.check is not None
@@ -202,28 +202,28 @@ def test_what_does_more_than_follow_links_is_not_refused_for_the_links_alone() -
     ("line", "reason"),
     [
         ("sort -o f a.txt", "writes a file"),
-        ("find . -delete", "deletes what it finds"),
+        ("find . -delete", "deletes the files that it finds"),
         ("sed -i s/a/b/ a.txt", "writes the files that it reads"),
-        ("tail -f a.txt", "waits without end"),
+        ("tail -f a.txt", "waits endlessly"),
         ("uniq a.txt b.txt", "a file that it writes"),
         ("git branch new", "makes a branch"),
         ("rg --pre id x", "runs a program"),
         ("yarn", "installs packages"),
     ],
 )
-def test_the_reason_says_what_would_happen(line: str, reason: str, ground: Ground) -> None:
+def test_the_reason_says_what_would_happen(line: str, reason: str, ground: AnalysisContext) -> None:
     assert reason in " ".join(part.reason for part in analyse(line, ground).parts)
 
 
-def test_git_needs_approval_where_there_is_no_sandbox(ground: Ground) -> None:
-    assert not analyse("git status", Ground(ground.workspace, confined=False)).safe
-    assert analyse("ls -la", Ground(ground.workspace, confined=False)).safe
+def test_git_needs_approval_where_there_is_no_sandbox(ground: AnalysisContext) -> None:
+    assert not analyse("git status", AnalysisContext(ground.workspace, confined=False)).safe
+    assert analyse("ls -la", AnalysisContext(ground.workspace, confined=False)).safe
 
 
 @pytest.mark.parametrize("line", ["ps aux", "pgrep -a sh", "who", "w", "users", "df -h", "df . | tail -1"])
 def test_without_a_sandbox_what_tells_of_the_whole_machine_asks(line, ground):
     assert analyse(line, ground).safe
-    assert not analyse(line, Ground(ground.workspace, confined=False)).safe
+    assert not analyse(line, AnalysisContext(ground.workspace, confined=False)).safe
 
 
 @pytest.mark.parametrize(
@@ -232,11 +232,11 @@ def test_without_a_sandbox_what_tells_of_the_whole_machine_asks(line, ground):
 )
 def test_reading_elsewhere_asks_with_a_sandbox_and_without(line, ground):
     assert not analyse(line, ground).safe
-    assert not analyse(line, Ground(ground.workspace, confined=False)).safe
+    assert not analyse(line, AnalysisContext(ground.workspace, confined=False)).safe
 
 
 @pytest.mark.parametrize("line", ["xxd *", "uniq *", "sort *", "find * -name x", "git log *"])
 def test_names_of_files_that_may_become_options_ask(line: str, tmp_path: Path) -> None:
     for name in ("-o", "a", "b"):
         (tmp_path / name).write_text("")
-    assert not analyse(line, Ground(os.path.realpath(tmp_path))).safe
+    assert not analyse(line, AnalysisContext(os.path.realpath(tmp_path))).safe

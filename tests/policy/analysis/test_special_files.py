@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from haft.builtin.ripgrep import find_ripgrep
-from haft.policy.analysis import Ground, analyse
+from haft.policy.analysis import AnalysisContext, analyse
 
 OPENED = [
     "cat pipe",
@@ -70,19 +70,19 @@ def workspace(tmp_path):
 
 @pytest.mark.parametrize("line", OPENED)
 def test_a_fifo_among_what_a_command_is_given_is_a_reason_to_ask(workspace, line):
-    found = analyse(line, Ground(str(workspace)))
+    found = analyse(line, AnalysisContext(str(workspace)))
     assert not found.safe
     assert any("is a FIFO" in part.reason for part in found.parts), found
     os.remove(workspace / "pipe")
     os.remove(workspace / "src" / "inner")
     for name in ("pipe", "src/inner"):
         (workspace / name).write_text("x\n")
-    assert analyse(line, Ground(str(workspace))).safe
+    assert analyse(line, AnalysisContext(str(workspace))).safe
 
 
 @pytest.mark.parametrize("line", NOT_OPENED)
 def test_a_fifo_that_no_command_opens_is_none(workspace, line):
-    assert analyse(line, Ground(str(workspace))).safe
+    assert analyse(line, AnalysisContext(str(workspace))).safe
 
 
 @pytest.mark.parametrize("line", [*NOT_OPENED, "git status", "diff -r src around", "git grep -n --no-index x"])
@@ -97,7 +97,7 @@ def test_a_socket_is_a_reason_to_ask_too(workspace, monkeypatch):
     monkeypatch.chdir(workspace)  # The names of sockets may not be long.
     with socket.socket(socket.AF_UNIX) as end:
         end.bind("door")
-    assert "`door` is a socket" in analyse("cat door", Ground(str(workspace))).parts[0].reason
+    assert "`door` is a socket" in analyse("cat door", AnalysisContext(str(workspace))).parts[0].reason
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a device")
@@ -106,10 +106,10 @@ def test_a_device_is_a_reason_to_ask_too(workspace):
         os.mknod(workspace / "endless", 0o20644, os.makedev(1, 5))
     except PermissionError:
         pytest.skip("this machine lets nobody make a device")
-    assert "`endless` is a device" in analyse("cat endless", Ground(str(workspace))).parts[0].reason
+    assert "`endless` is a device" in analyse("cat endless", AnalysisContext(str(workspace))).parts[0].reason
 
 
 @pytest.mark.parametrize("line", ["grep -rD read x src", "grep --devices=read -r x .", "grep -D read x a.txt"])
 def test_grep_is_not_told_to_read_the_fifos_that_it_finds(workspace, line):
-    assert not analyse(line, Ground(str(workspace))).safe
-    assert analyse(line.replace("read", "skip"), Ground(str(workspace))).safe
+    assert not analyse(line, AnalysisContext(str(workspace))).safe
+    assert analyse(line.replace("read", "skip"), AnalysisContext(str(workspace))).safe

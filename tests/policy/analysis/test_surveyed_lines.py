@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from haft.policy.analysis import Ground, analyse
+from haft.policy.analysis import AnalysisContext, analyse
 from haft.policy.analysis.tree.places import Places
 from haft.policy.analysis.tree.survey import Surveyor
 
@@ -85,7 +85,7 @@ def large(tmp_path_factory):
 
 
 def _asks(line, workspace):
-    return [part.reason for part in analyse(line, Ground(str(workspace))).parts if not part.safe]
+    return [part.reason for part in analyse(line, AnalysisContext(str(workspace))).parts if not part.safe]
 
 
 @pytest.mark.parametrize("line", FOLLOWING + HANDING + TRACKED)
@@ -183,20 +183,20 @@ def test_any_words_may_be_handed_to_what_only_prints_them(clean, line):
 
 
 def test_a_sandbox_is_asked_for_by_what_is_started(clean):
-    line, ground = "git ls-files | xargs git log --oneline --", Ground(str(clean))
+    line, ground = "git ls-files | xargs git log --oneline --", AnalysisContext(str(clean))
     assert analyse(line, ground).safe
     assert not analyse(line, dataclasses.replace(ground, confined=False)).parts[-1].safe
 
 
 def test_all_surveys_of_a_line_share_one_bound(clean):
-    surveyor = Surveyor(Places(Ground(str(clean))))
+    surveyor = Surveyor(Places(AnalysisContext(str(clean))))
     answers = [surveyor.below(str(clean), "src") for _ in range(3_000)]
     assert answers[0] is not None
     assert answers[-1] is None
 
 
 def test_a_survey_says_nothing_of_what_lies_outside(clean):
-    surveyor = Surveyor(Places(Ground(str(clean))))
+    surveyor = Surveyor(Places(AnalysisContext(str(clean))))
     assert surveyor.below(str(clean), "..") is None
     assert surveyor.below(str(clean), "missing") == ()
     assert set(surveyor.below(str(clean), "src", 1)) == {"a.py", "two words.md", "deep", "inward"}

@@ -11,7 +11,7 @@ from corpora.watching import Effect, effects
 
 from haft.policy.analysis import analyse
 from haft.policy.analysis.programs import PROGRAMS
-from haft.policy.analysis.verdict import Ground
+from haft.policy.analysis.verdict import AnalysisContext
 
 BATCH = 500
 MOST_SHOWN = 5
@@ -37,7 +37,7 @@ class Trial:
 
 def passes(command: str, workspace: str) -> bool:
     """Whether nobody would be asked."""
-    return analyse(command, Ground(workspace)).safe
+    return analyse(command, AnalysisContext(workspace)).safe
 
 
 def violations(watched: Watched) -> list[Effect]:

@@ -1,6 +1,7 @@
-"""What a command line would do, before it does it: parsed, taken apart, each part judged.
+"""Analyses what a command line would do, before it runs: the line is parsed and split, and each part is classified.
 
-The parser and the tables are fetched when the first line is looked at: most programs that know of parts see none.
+The parser and the tables are loaded when the first line is analysed, because most programs that import this see no
+line.
 """
 
 from __future__ import annotations
@@ -8,23 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from haft.policy.analysis.verdict import DANGERS, Analysis, Danger, Ground, Part
+from haft.policy.analysis.verdict import DANGERS, Analysis, AnalysisContext, Danger, Part
 
 if TYPE_CHECKING:
     from haft.policy.analysis.program import Program
 
-__all__ = ["DANGERS", "Analysis", "Danger", "Ground", "Part", "analyse", "prepare_analysis"]
+__all__ = ["DANGERS", "Analysis", "AnalysisContext", "Danger", "Part", "analyse", "prepare_analysis"]
 
 
 def prepare_analysis() -> None:
-    """Fetch the parser and the tables ahead: there may be something to wait for meanwhile."""
+    """Load the parser and the tables in advance, while the program may be waiting for something else."""
     from haft.policy.analysis import analysing, programs
 
     _ = analysing, programs
 
 
-def analyse(command: str, ground: Ground, programs: Mapping[str, Program] | None = None) -> Analysis:
-    """Every part of a line, and whether it only reads. Answers for any text, and never raises."""
+def analyse(command: str, context: AnalysisContext, programs: Mapping[str, Program] | None = None) -> Analysis:
+    """Every part of a line, and whether it only reads. It accepts any text and never raises."""
     from haft.policy.analysis.analysing import analyse as analysed
 
-    return analysed(command, ground, programs)
+    return analysed(command, context, programs)

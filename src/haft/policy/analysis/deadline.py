@@ -1,4 +1,4 @@
-"""A bound on the time that one line takes, counted in the processor's time of its own thread."""
+"""A limit for the time that one line takes, measured as processor time of its own thread."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _MOST_SECONDS: Final = 0.06
 
 
 class NotUnderstood(Exception):
-    """The line cannot be told apart with certainty; the argument is the reason."""
+    """The line cannot be split with certainty; the argument is the reason."""
 
 
 class Deadline:
-    """Begins when it is made; what is looked into behind it is not understood."""
+    """Begins when it is made. After its end, nothing more is analysed."""
 
     __slots__ = ("_end",)
 
@@ -21,6 +21,6 @@ class Deadline:
         self._end = time.thread_time() + seconds
 
     def check(self) -> None:
-        """Nothing, or an error where the time is over."""
+        """Raise `NotUnderstood` if the time is over."""
         if time.thread_time() > self._end:
-            raise NotUnderstood("it takes too long to look into")
+            raise NotUnderstood("its analysis takes too long")

@@ -1,6 +1,6 @@
 """The form of a program's entry in the tables: which of its options and operands only read.
 
-An entry says what is known to be harmless. Everything else asks: there is no list of what is harmful, except to give a
+An entry lists what is known to be harmless; everything else needs approval. Harmful options are listed only to give a
 better reason. Options are written as one text:
 
     -a              takes no value; may stand in a cluster (`-la`)
@@ -11,7 +11,8 @@ better reason. Options are written as one text:
     --color[=word]  may have a value, after `=` only
 
 A value is a `word` (anything; the program reads no file of that name), a `number`, or a `path` (a file that is read: it
-must lie inside the workspace, links resolved). Abbreviated long options are not resolved: they ask.
+must lie inside the workspace, links resolved). Abbreviated long options are not resolved: they need
+approval.
 """
 
 from __future__ import annotations
@@ -26,52 +27,53 @@ Operands = Literal["paths", "words", "none", "pattern-paths"]
 
 
 class ByLinks(str):
-    """A reason that holds only where a link below what is read leads out of the workspace.
+    """A reason that holds only if a link below the files that are read leads out of the workspace.
 
-    Checks cannot see the disk. Whoever can may look for such a link, and let the command pass where there is none.
+    Checks cannot see the disk. A caller that can may look for such a link, and treat the command as safe if there is
+    none.
     """
 
     __slots__ = ()
 
 
 class ByLinksHere(ByLinks):
-    """The same for a program that may open files beside those that it is given."""
+    """The same for a program that may also open files that are not among its arguments."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One word of a command as far as it is known."""
+    """One word of a command, as far as it is known."""
 
     text: str
-    """Without quotes, where `literal`; else as it was written."""
+    """The word without quotes if it is `literal`; otherwise as it was written."""
     literal: bool = True
     paths: tuple[str, ...] | None = None
-    """What a pattern of file names stands for, where it is one and was looked up; relative to the directory of the
-    command, or absolute."""
+    """The file names that a pattern expands to, if the word is a pattern and was expanded; relative to the directory of
+    the command, or absolute."""
     may_be_option: bool = False
-    """Whether something that is not known yet could begin with a dash."""
+    """Whether an unknown part of it could begin with a dash."""
     splits: bool = False
     """Whether it could become several words, or none."""
     is_unclear: bool = False
-    """Whether it holds an expansion that may itself do something."""
+    """Whether it contains an expansion that may itself do something."""
     is_listed: bool = False
-    """Whether its paths are names that a program printed: the shell looks nothing up for them."""
+    """Whether its paths are names that a program printed: the shell does not expand them."""
     is_number: bool = False
-    """Whether it is a whole number, though it is not known which."""
+    """Whether it is an unknown whole number."""
     is_text: bool = False
-    """Whether there is no pattern of file names in what it stands for, which is not known otherwise."""
+    """Whether its value is unknown but contains no pattern of file names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """A command taken apart by its program's entry."""
+    """A command, split by its program's entry."""
 
     name: str
     """`git log` for a subcommand."""
     options: tuple[tuple[str, str | None], ...]
-    """As the entry spells them, in order, with values."""
+    """The options as the entry spells them, in order, with values."""
     operands: tuple[Argument, ...]
 
     def has(self, *names: str) -> bool:
@@ -85,30 +87,31 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One program's entry."""
+    """The entry of one program."""
 
     options: str = ""
     operands: Operands = "paths"
     patterns: tuple[str, ...] = ()
     """Options that give the pattern, for `pattern-paths`."""
     tame: bool = False
-    """Whether no option whatever makes it write, run or reach anything: names that look like options do no harm."""
+    """Whether no option can make it write, run or reach anything, so that names that look like options do no harm."""
     starts_others: bool = False
-    """Whether it may run other programs by its configuration (git, npm, pip): safe only in the sandbox."""
+    """Whether its configuration may make it run other programs (git, npm, pip): it is safe only in the sandbox."""
     tells_of_host: bool = False
-    """Whether it tells of everyone's processes, sessions or filesystems: safe only in a sandbox, which has its own."""
+    """Whether it shows processes, sessions or filesystems of everyone: it is safe only in a sandbox, which has its
+    own."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Options that are known to do harm, and what they do: only for the reason."""
     check: Callable[[Invocation], str | None] | None = None
-    """Looks at what the table cannot say; answers why not, or None where it only reads."""
+    """Checks what the table cannot express; returns why not, or None if the command only reads."""
     subcommands: Mapping[str, Program] = field(default_factory=dict)
-    """Entries by the first operand; `options` are then those that may stand before it. Others ask."""
+    """Entries by the first operand; `options` are then those that may stand before it. Other operands need approval."""
     clusters: bool = True
-    """Whether short options may be run together; `find` and its like have long options with one dash."""
+    """Whether short options may be combined; programs like `find` have long options with one dash."""
     single_dash: bool = False
-    """Whether options of more than one letter begin with one dash (`find -name`): they are written so in `options`,
-    and operands and options are all handed to `check`, in order, as operands."""
+    """Whether options of more than one letter begin with one dash (`find -name`). They are written so in `options`, and
+    operands and options are all passed to `check`, in order, as operands."""
     options_first: bool = False
-    """Whether options end at the first operand, as for `printf`: what comes later is never one."""
+    """Whether options end at the first operand, as for `printf`: no later word is an option."""
     number_option: bool = False
     """Whether a dash and digits are an option (`head -5`)."""

@@ -1,4 +1,4 @@
-"""What analysis says of a command line: its parts, and of each whether it only reads."""
+"""The result of analysing a command line: its parts, and whether each of them only reads."""
 
 from __future__ import annotations
 
@@ -25,58 +25,59 @@ Danger = Literal[
 
 DANGERS: Final[dict[Danger, str]] = {
     "recursive-delete": "deletes whole directories",
-    "raw-device": "reads or writes a device past its filesystem",
-    "format": "makes a filesystem or a partition anew",
-    "fork-bomb": "starts copies of itself without end",
-    "system-write": "writes to a place of the system",
+    "raw-device": "reads or writes a device directly, not through its filesystem",
+    "format": "creates a filesystem or a partition",
+    "fork-bomb": "starts copies of itself endlessly",
+    "system-write": "writes to a system directory",
     "home-dotfile": "writes to a start-up or settings file in the home directory",
     "outside-workspace": "leaves the workspace",
-    "privilege": "takes on another user's rights",
-    "shutdown": "stops the machine, or what runs on it",
-    "fetch-and-run": "runs what it fetches, or text that was put together",
-    "not-understood": "cannot be told apart into commands",
+    "privilege": "uses the rights of another user",
+    "shutdown": "stops the machine or its programs",
+    "fetch-and-run": "runs downloaded code, or text that is composed when it runs",
+    "not-understood": "cannot be split into commands",
 }
-"""The classes that ask even under a rule that allows, unless the rule names them; and what each does, in words."""
+"""The classes of danger, and what each does, in words. A command of such a class needs approval even if a rule allows
+it, unless the rule names the class."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One thing that a line would do: a simple command, a redirection, or syntax that stays in the dark."""
+    """One thing that a line would do: a simple command, a redirection, or syntax that haft does not analyse."""
 
     kind: PartKind
     text: str
-    """As it stands in the line."""
+    """Its text in the line."""
     words: tuple[str, ...]
-    """Of a command: assignments before it, its program, its arguments, without quotes; of a redirection: its sign and
-    its target. A word that holds an expansion stands here as it was written."""
+    """Of a command: its assignments, program and arguments, without quotes; of a redirection: its operator and target.
+    A word with an expansion appears here as it was written."""
     safe: bool
-    """Whether it only reads, inside the workspace, and starts nothing that was not looked at."""
+    """Whether it only reads, inside the workspace, and starts nothing that was not analysed."""
     reason: str
-    """Why it is safe, or why not: a sentence without a capital and without a stop."""
+    """Why it is safe, or why not: a sentence without a capital letter and a full stop."""
     dangers: tuple[Danger, ...] = ()
     literal: bool = True
-    """Whether every word is what it will be when it runs. Where the program itself is not, no pattern can match it."""
+    """Whether every word is known before it runs. If the program itself is not known, no pattern can match it."""
     program: str | None = None
-    """The program as it is named, where that is certain."""
+    """The name of the program; None if it is not certain."""
     starts_others: bool = False
-    """Whether its program can run other programs on its own account, as git does: safe only in the sandbox."""
+    """Whether its program can run other programs on its own, as git does: it is safe only in the sandbox."""
     possible: tuple[Danger, ...] = ()
-    """The classes that it may fall into although its words do not say so, since something of it is put together when it
-    runs, or is not understood: a rule that rejects one of them rejects it."""
+    """The dangers that it may have although its words do not show them, because a word is composed when it runs, or is
+    not understood. A rule that rejects one of these dangers rejects the part."""
 
 
 def unread(text: str, reason: str) -> Part:
-    """A line of which nothing is known."""
+    """The part for a line about which nothing is known."""
     return Part("syntax", text, (), False, reason, ("not-understood",), literal=False, possible=tuple(DANGERS))
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """Of a whole line."""
+    """The analysis of a whole line."""
 
     parts: tuple[Part, ...]
     understood: bool
-    """Whether all of it was parsed. Where not, there is one part, of kind `syntax`, that says why."""
+    """Whether all of it was parsed. If not, there is one part, of kind `syntax`, that says why."""
 
     @property
     def safe(self) -> bool:
@@ -85,15 +86,16 @@ class Analysis:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class AnalysisContext:
     """Where the line would run."""
 
     workspace: str
-    """Absolute, links resolved."""
+    """An absolute path, with links resolved."""
     cwd: str = "."
     """Relative to the workspace."""
     confined: bool = True
-    """Whether a read-only sandbox will hold what passes. Without one, programs that start others ask, and so do those
-    that tell of the whole machine: only lines pass whose words name files of the workspace and nothing else."""
+    """Whether a read-only sandbox will confine the commands that need no approval. Without one, programs that start
+    others need approval, and so do programs that show facts about the whole machine: only lines whose words name
+    nothing but files of the workspace are safe."""
     home: str = "/nonexistent"
-    """The person's own home directory: writes to its dot files are named as such."""
+    """The person's home directory: writes to its dot files are named as such."""

@@ -1,1 +1,1 @@
-"""One simple command judged: its program, its options, what it hands on, the dangers in it."""
+"""Classifies one simple command: its program, its options, the names that it passes on, its dangers."""

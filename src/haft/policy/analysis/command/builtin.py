@@ -1,6 +1,6 @@
-"""What the shell itself does: changing directory, testing, reading a line, leaving a loop.
+"""The built-in commands of the shell: change of directory, tests, reading a line, leaving a loop.
 
-These have no entry in the tables, because what they do depends on, or changes, what is known of the line.
+They have no entry in the tables, because they depend on, or change, the facts known about the line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NUMBER_COMPARISONS: Final = frozenset(("-eq", "-ne", "-lt", "-le", "-gt", "-ge"
 _FILE_COMPARISONS: Final = frozenset(("-nt", "-ot", "-ef"))
 _NUMBER: Final = regex(r"-?[0-9]{1,18}")
 _STRICT: Final = regex(r"[-+](?:[eu]+|[eu]*(o))")
-_UNSURE: Final = "where the line then is cannot be told"
+_UNSURE: Final = "haft cannot tell the directory of the rest of the line"
 
 
 def why_not_inside(argument: Argument, scope: Scope, places: Places) -> str | None:
@@ -33,10 +33,10 @@ def why_not_inside(argument: Argument, scope: Scope, places: Places) -> str | No
         return None
     texts = (argument.text,) if argument.literal else argument.paths
     if texts is None:
-        return f"which file `{argument.text}` names is not known before it runs"
+        return f"haft cannot tell which file `{argument.text}` names before it runs"
     for text in texts:
         if scope.here is None and not text.startswith("/"):
-            return f"where `{text}` lies is not known: the line changes its directory"
+            return f"haft cannot tell where `{text}` lies, because the line changes its directory"
         if not all(places.leads_inside(directory, text) for directory in scope.here or ("/",)):
             return f"`{text}` lies outside of the workspace"
     return None
@@ -51,7 +51,7 @@ def why_not_read(argument: Argument, scope: Scope, places: Places) -> str | None
         kinds = (places.special(directory, text) for directory in scope.here or ("/",))
         kind = next(filter(None, kinds), None)
         if kind is not None:
-            return f"`{text}` is {kind}: whoever opens it waits for another program, and reads what that one writes"
+            return f"`{text}` is {kind}: reading it waits for another program and returns its output"
     return None
 
 
@@ -85,7 +85,7 @@ def change_directory(arguments: list[Argument], scope: Scope, places: Places) ->
 
 def _why_not_go(arguments: list[Argument], scope: Scope) -> str | None:
     if len(arguments) != 1 or not arguments[0].literal or arguments[0].text[:1] in ("", "-"):
-        return f"`cd` goes to a place that is not known: {_UNSURE}"
+        return f"haft does not know where `cd` goes, and so {_UNSURE}"
     path = arguments[0].text
     if scope.here is None or (".." in path.split("/") and not scope.is_plain):
         return _UNSURE
@@ -118,20 +118,20 @@ def read_line(arguments: list[Argument], scope: Scope, _places: Places) -> str |
     while names and names[0].literal and names[0].text in ("-r", "-s"):
         del names[0]
     if not names or not all(each.literal and is_harmless_name(each.text) for each in names):
-        return "what `read` sets is not known to be harmless"
+        return "`read` sets a variable that haft does not know to be harmless"
     scope.forget(each.text for each in names)
     return None
 
 
 def nothing(_arguments: list[Argument], _scope: Scope, _places: Places) -> str | None:
     """`true`, `false`, `:`."""
-    return "what it is given may do something" if any(each.is_unclear for each in _arguments) else None
+    return "its arguments may do something" if any(each.is_unclear for each in _arguments) else None
 
 
 def leave(arguments: list[Argument], _scope: Scope, _places: Places) -> str | None:
     """`exit`, `break`, `continue`, with a number or without."""
     is_fine = all((each.literal and each.text.isdigit()) or each.text in ("$?", '"$?"') for each in arguments)
-    return None if is_fine and len(arguments) < 2 else "what it is given is not a number"
+    return None if is_fine and len(arguments) < 2 else "its argument is not a number"
 
 
 def bracket(arguments: list[Argument], scope: Scope, places: Places) -> str | None:
@@ -144,7 +144,7 @@ def bracket(arguments: list[Argument], scope: Scope, places: Places) -> str | No
 def test(arguments: list[Argument], scope: Scope, places: Places) -> str | None:
     """`test`, which evaluates the names of variables that it is given with `-v`, and commands in them."""
     if any(each.splits or each.is_unclear for each in arguments):
-        return "a test that may be given other words than are seen"
+        return "the words of this test may change when it runs"
     while len(arguments) > 1 and arguments[0].literal and arguments[0].text == "!":
         arguments = arguments[1:]
     if len(arguments) <= 1:
@@ -157,7 +157,7 @@ def simple_test(arguments: list[Argument], scope: Scope, places: Places, *, are_
     if len(arguments) == 2:
         return _unary(arguments[0], arguments[1], scope, places)
     if len(arguments) != 3 or not arguments[1].literal:
-        return "a test that is not simple"
+        return "haft does not analyse tests of this form"
     left, operator, right = arguments
     if operator.text in _TEXT_COMPARISONS:
         return None
@@ -165,28 +165,28 @@ def simple_test(arguments: list[Argument], scope: Scope, places: Places, *, are_
         is_fine = not are_numbers_evaluated or all(
             each.is_number or (each.literal and _NUMBER.fullmatch(each.text)) for each in (left, right)
         )
-        return None if is_fine else f"`{operator.text}` evaluates what it compares"
+        return None if is_fine else f"`{operator.text}` evaluates the values that it compares"
     if operator.text in _FILE_COMPARISONS:
         return why_not_inside(left, scope, places) or why_not_inside(right, scope, places)
-    return f"`{operator.text}` is not a test that is known to be harmless"
+    return f"`{operator.text}` is a test that haft does not know to be harmless"
 
 
 def _unary(operator: Argument, operand: Argument, scope: Scope, places: Places) -> str | None:
     if not operator.literal:
-        return "a test whose operator is not known"
+        return "haft does not know the operator of this test"
     if operator.text in _TEXT_TESTS:
         return None
     if operator.text == "-t" and operand.literal and operand.text.isdigit():
         return None
     if operator.text in _FILE_TESTS:
         return why_not_inside(operand, scope, places)
-    return f"`{operator.text}` is not a test that is known to be harmless"
+    return f"`{operator.text}` is a test that haft does not know to be harmless"
 
 
 def look_up(arguments: list[Argument], _scope: Scope, _places: Places) -> str | None:
     """`command -v NAME …`."""
     is_fine = all(each.literal and (at == 0 or not each.text.startswith("-")) for at, each in enumerate(arguments))
-    return None if is_fine else "what `command` is given is not known"
+    return None if is_fine else "haft does not know the arguments of `command`"
 
 
 def set_strict(arguments: list[Argument], _scope: Scope, _places: Places) -> str | None:
@@ -198,19 +198,19 @@ def set_strict(arguments: list[Argument], _scope: Scope, _places: Places) -> str
         if found is None or (found[1] and words[at + 1 : at + 2] != ["pipefail"]):
             break
         at += 2 if found[1] else 1
-    return None if words and at == len(words) else "what `set` changes is not known to be harmless"
+    return None if words and at == len(words) else "`set` changes an option that haft does not know to be harmless"
 
 
 def only_pwd(arguments: list[Argument], _scope: Scope, _places: Places) -> str | None:
     """`builtin pwd`."""
     is_fine = [each.text for each in arguments if each.literal] in (["pwd"], ["pwd", "-P"], ["pwd", "-L"])
-    return None if is_fine and all(each.literal for each in arguments) else "what `builtin` runs is not looked at"
+    return None if is_fine and all(each.literal for each in arguments) else "haft does not analyse what `builtin` runs"
 
 
 def throw_away(arguments: list[Argument], _scope: Scope, _places: Places) -> str | None:
     """`tee` to nowhere."""
     is_fine = all(each.literal and each.text in ("-a", "/dev/null", "/dev/stderr", "/dev/stdout") for each in arguments)
-    return None if is_fine else "`tee` writes the files that it is given"
+    return None if is_fine else "`tee` writes its files"
 
 
 BUILTINS: Final[dict[str, Builtin]] = {

@@ -1,7 +1,7 @@
-"""The classes of danger that a command falls into, whatever the tables know of its program.
+"""Finds the dangers of a command, independent of the table of programs.
 
-They are for the reason that a person reads, and for rules that would allow: a missing name costs an explanation, never
-the question, since nothing that is named here is safe to begin with. So this errs on the side of naming.
+They are for the reason that a person reads, and for rules that would allow the command. A missed danger only costs an
+explanation, never the prompt, because no command named here is safe anyway. So in doubt a danger is named.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Dangers:
 
 @dataclass(frozen=True, slots=True)
 class DangerFinder:
-    """Names what a command endangers, on one ground."""
+    """Finds the dangers of commands in one context."""
 
     places: Places
     inner: Callable[[str, int, bool], Dangers]
@@ -181,7 +181,7 @@ class DangerFinder:
         if argument.paths is not None:
             return argument.paths
         text = argument.text.strip("\"'").replace('"', "").replace("'", "")
-        return (_HOME.sub(lambda _: self.places.ground.home, text, count=1),)
+        return (_HOME.sub(lambda _: self.places.context.home, text, count=1),)
 
     def texts(self, argument: Argument) -> tuple[str, ...]:
         """What an argument may name, with the home directory put in."""

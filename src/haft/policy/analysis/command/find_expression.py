@@ -1,7 +1,6 @@
-"""Which names a `find` may hand on: its places, and a bound on the names that its tests let through.
+"""Finds the names that a `find` may pass on: its start directories, and a bound on the names that pass its tests.
 
-The bound errs to the side of more names: every test but one of a plain name lets all names through, and so does
-everything that is negated.
+In doubt the bound includes more names: every test passes all names, except a test of a plain name that is not negated.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What a pipe prints, where that is names of files: found by looking where its first program would look.
+"""Finds the output of a pipe, if it consists of file names, by listing the directories that its first program would
+list.
 
-A listing holds every name that may be printed, and perhaps more. Whoever hands the names on to a program has them
-judged one by one, each seen from the directory of the line, links resolved.
+A listing contains every name that may be printed, and perhaps more. If the names are passed on to a program, each is
+checked from the directory of the line, with links resolved.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Lister:
-    """Tells what a pipe lists, on one ground, by a table of programs."""
+    """Finds the names that a pipe lists, in one context, by a table of programs."""
 
     programs: Mapping[str, Program]
     surveyor: Surveyor

@@ -1,4 +1,4 @@
-"""Programs that print names, and read nothing of what lies there: a link that leads out does no harm among them."""
+"""Programs that print names without reading the files: for them, a link out of the workspace does no harm."""
 
 from __future__ import annotations
 

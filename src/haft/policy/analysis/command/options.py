@@ -1,7 +1,6 @@
-"""A command held against its program's entry: options, their values, operands.
+"""Matches a command with its program's entry in the table: options, their values, operands.
 
-What the entry does not list is answered with a reason. Paths are only gathered here; where they lead is judged by
-whoever asked.
+Anything that the entry does not list gives a reason. Paths are only collected here; the caller checks where they lead.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ class _Reader:
             argument = self.waiting.pop()
             text = argument.text
             if argument.is_unclear:
-                raise Unlisted(f"what `{text}` does is not known before it runs")
+                raise Unlisted(f"haft cannot tell what `{text}` does before it runs")
             if self._is_over or not self._may_be_option(argument):
                 self._operand(argument)
                 if self.subcommand is not None:
@@ -136,11 +135,11 @@ class _Reader:
         entry = self.entry
         if entry.subcommands:
             if not argument.literal or argument.text not in entry.subcommands:
-                raise Unlisted(f"`{self.name} {argument.text}` is not known to only read")
+                raise Unlisted(f"haft does not know `{self.name} {argument.text}` to be read-only")
             self.subcommand = argument.text
             return
         if entry.operands == "none":
-            raise Unlisted(f"`{self.name}` is not known to only read when given `{argument.text}`")
+            raise Unlisted(f"haft does not know `{self.name}` to be read-only with `{argument.text}`")
         self.operands.append(argument)
         self._is_over = self._is_over or (entry.options_first and not argument.splits)
         if entry.operands == "paths":
@@ -151,7 +150,7 @@ class _Reader:
         if not any(option in self.entry.patterns for option, _ in self.options) and rest:
             first, rest = rest[0], rest[1:]
             if first.is_listed:
-                raise Unlisted(f"what `{self.name}` does is told by the name of a file")
+                raise Unlisted(f"the name of a file decides what `{self.name}` does")
             if first.splits and not (first.paths is not None and not first.literal):
                 raise Unlisted(f"`{first.text}` may become several words")
             if first.splits:
@@ -226,7 +225,7 @@ class _Reader:
 
     def _next(self, option: Option) -> Argument:
         if not self.waiting:
-            raise Unlisted(f"`{option.name}` of `{self.name}` lacks its value")
+            raise Unlisted(f"`{option.name}` of `{self.name}` has no value")
         return self.waiting.pop()
 
     def _given(self, option: Option, value: Argument) -> None:
@@ -235,19 +234,19 @@ class _Reader:
 
     def _value(self, option: Option, value: Argument) -> None:
         if value.splits or value.is_unclear:
-            raise Unlisted(f"what `{value.text}` stands for is not known, as the value of `{option.name}`")
+            raise Unlisted(f"haft cannot tell the value of `{option.name}`: `{value.text}`")
         if option.value == "word" and not value.literal and self.entry.check is not None and not self.entry.tame:
-            raise Unlisted(f"what `{value.text}` stands for is not known, as the value of `{option.name}`")
+            raise Unlisted(f"haft cannot tell the value of `{option.name}`: `{value.text}`")
         if option.value == "path":
             self.paths.append(value)
         elif option.value == "number" and not (value.literal and _NUMBER.fullmatch(value.text)):
-            raise Unlisted(f"`{value.text}` is no number, as the value of `{option.name}`")
+            raise Unlisted(f"the value of `{option.name}` is not a number: `{value.text}`")
 
     def _unknown(self, name: str) -> Unlisted:
         known = self.entry.refused.get(name)
         if known is not None:
             return Unlisted(f"`{name}` of `{self.name}`: {known}")
-        return Unlisted(f"`{name}` of `{self.name}` is not known to be harmless")
+        return Unlisted(f"haft does not know `{name}` of `{self.name}` to be harmless")
 
 
 def _is_one_word(argument: Argument) -> bool:

@@ -1,10 +1,10 @@
-"""The classes of danger that a command may fall into although its words do not say so, for rules that reject a class.
+"""Finds the dangers that a command may have although its words do not show them, for rules that reject a danger.
 
-Two things hide a danger from whoever reads a line: a command that is put together when it runs (`$x`, `eval`, names
-that `xargs` hands on), and text that another program takes for a command (`watch 'rm -r x'`). A program that is merely
-not known, like `make` or `./x.sh`, hides none: what it does on its own account is not in the line.
+Two things hide a danger from a reader of the line: a command that is composed when it runs (`$x`, `eval`, names that
+`xargs` passes on), and text that another program runs as a command (`watch 'rm -r x'`). A program that is merely
+unknown, like `make` or `./x.sh`, hides none: what it does on its own is not in the line.
 
-This errs on the side of naming, and is only asked of commands that are not known to be harmless.
+In doubt a danger is named. This is only used for commands that are not known to be harmless.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def holds_subscript(value: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PossibleFinder:
-    """Names them, on the ground of a `DangerFinder`."""
+    """Finds these dangers, in the context of a `DangerFinder`."""
 
     finder: DangerFinder
     is_within: bool = False
@@ -230,7 +230,7 @@ class PossibleFinder:
             return set()
         end = next((at for at, each in enumerate(rest) if each.literal and each.text == "--"), len(rest))
         options = _OPTIONS if unknown[0] < end else ()
-        home = self.finder.places.ground.home
+        home = self.finder.places.context.home
         named: set[Danger] = set()
         for target in (*_TARGETS, f"{home}/.x"):
             words = [*options, *rest, Argument(f"of={target}"), Argument(target)]

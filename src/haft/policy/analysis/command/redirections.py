@@ -1,4 +1,4 @@
-"""Redirections judged: what is read must lie inside the workspace, and nothing is written but to nowhere."""
+"""Classifies redirections: a file that is read must lie inside the workspace, and only /dev/null may be written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOWHERE: Final = frozenset(("/dev/null", "/dev/stdout", "/dev/stderr"))
 def redirected(text: str, sign: str, arguments: list[Argument], scope: Scope, finder: DangerFinder) -> Part | None:
     """A redirection as a part; None where it only joins streams or throws away."""
     if len(arguments) != 1:
-        return Part("redirection", text, (sign,), False, "where it leads is not known before it runs", literal=False)
+        return Part("redirection", text, (sign,), False, "haft cannot tell its target before it runs", literal=False)
     target = arguments[0]
     words = (sign, target.text)
     if sign in (">&", "<&") and target.literal and target.text.isdigit():
@@ -24,7 +24,7 @@ def redirected(text: str, sign: str, arguments: list[Argument], scope: Scope, fi
     if sign == "<":
         why = why_not_read(target, scope, finder.places)
         if target.splits:
-            why = f"which file `{target.text}` names is not known before it runs"
+            why = f"haft cannot tell which file `{target.text}` names before it runs"
         return Part("redirection", text, words, why is None, why or "it only reads", literal=target.literal)
     if sign in (">", ">>", ">|", "&>", "&>>", ">&") and target.literal and target.text in _NOWHERE:
         return None

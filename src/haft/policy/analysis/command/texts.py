@@ -1,4 +1,4 @@
-"""Text that holds no pattern of file names: others bash looks up, anywhere on the disk, where they are not quoted."""
+"""Finds text without patterns of file names. Bash expands unquoted patterns anywhere on the disk."""
 
 from __future__ import annotations
 

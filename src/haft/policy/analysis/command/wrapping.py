@@ -1,7 +1,7 @@
-"""Programs that start the program they are given: what is behind them is judged as if it stood alone.
+"""Programs that start another program from their arguments: that program is classified as if it stood alone.
 
-Two questions are asked of them. For safety, only the simplest forms are looked through. For dangers, every form is, as
-well as it goes: a name too many does no harm there.
+Safety and dangers are handled differently. For safety, only the simplest forms are resolved. For dangers, every form is
+resolved as well as possible, because an extra danger does no harm there.
 """
 
 from __future__ import annotations
@@ -80,11 +80,11 @@ def unwrapped(name: str, arguments: list[Argument]) -> list[Argument] | str | No
     if name == "command" and texts[:1] in (["-v"], ["-V"]):
         return None
     if name == "env" and not texts:
-        return "`env` shows what the environment holds, secrets among it"
+        return "`env` shows the environment, which may contain secrets"
     at = _command_at(name, texts)
     is_known = at is not None and all(each.literal and not each.splits for each in arguments[:at])
     if at is None or not is_known or at >= len(arguments) or texts[at].startswith("-"):
-        return f"what `{name}` starts is not known to only read"
+        return f"haft does not know that `{name}` starts only read-only commands"
     return arguments[at:]
 
 

@@ -1,6 +1,6 @@
-"""Programs that hand names on to another: `xargs`, and `find -exec`. What they start is judged with those names.
+"""Programs that pass names on to another program: `xargs` and `find -exec`. The other program is classified with them.
 
-Where the names are not known, it is judged with words that may be anything: few programs pass then.
+If the names are not known, it is classified with words that may be anything; few programs are safe then.
 """
 
 from __future__ import annotations

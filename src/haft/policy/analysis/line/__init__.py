@@ -1,1 +1,1 @@
-"""The way through a line: each simple command, redirection and dark spot a part."""
+"""Splits a line into parts: each simple command, redirection and unknown syntax is a part."""

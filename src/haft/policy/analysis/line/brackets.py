@@ -1,4 +1,4 @@
-"""`[[ … ]]`, which is syntax and no command: its tests are told apart here, and each is judged."""
+"""`[[ … ]]`, which is syntax and not a command: its tests are split here, and each is classified."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from haft.lazy import regex
 from haft.policy.analysis.command.builtin import simple_test
-from haft.policy.analysis.command.judging import Judgement
+from haft.policy.analysis.command.classifier import Classification
 from haft.policy.analysis.line.commands import Commands, tests_unknown_name
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.scope import Scope
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _JOIN: Final = regex(r"&&|\|\|")
-_UNCLEAR: Final = "a test that is not looked into"
+_UNCLEAR: Final = "haft does not analyse tests of this form"
 
 
 def double_bracket(source: Source, node: Node, scope: Scope, commands: Commands) -> Iterable[Node]:
@@ -33,7 +33,7 @@ def double_bracket(source: Source, node: Node, scope: Scope, commands: Commands)
         why = why or _why_not(group, scope, commands)
     words = [word for group in groups for word in group]
     if why is None:
-        commands.tested(node, words, Judgement(True, "`[[` only compares"), scope)
+        commands.tested(node, words, Classification(True, "`[[` only compares"), scope)
     else:
         commands.syntax(
             source.shown(node), why, is_hidden="evaluates" in why or why == _UNCLEAR or tests_unknown_name(words)

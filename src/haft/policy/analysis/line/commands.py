@@ -1,4 +1,4 @@
-"""The parts of a line, made one by one: what each simple command, assignment and redirection is, and its judgement."""
+"""Makes the parts of a line, one by one: each simple command, assignment and redirection, with its classification."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from haft.lazy import regex
+from haft.policy.analysis.command.classifier import Classification, CommandClassifier, only
 from haft.policy.analysis.command.dangers import DangerFinder, Dangers, ordered
-from haft.policy.analysis.command.judging import CommandClassifier, Judgement, only
 from haft.policy.analysis.command.listings import Listing
 from haft.policy.analysis.command.possible import (
     PossibleFinder,
@@ -60,7 +60,7 @@ class Commands:
     def add(self, part: Part) -> None:
         """One part more, up to a bound."""
         if len(self.parts) >= _MOST_PARTS:
-            raise NotUnderstood("it holds too many commands")
+            raise NotUnderstood("it has too many commands")
         if len(part.reason) > _LONGEST_REASON:
             part = replace(part, reason=part.reason[:_LONGEST_REASON] + "…")
         if "fetch-and-run" in part.dangers or "not-understood" in part.dangers:
@@ -117,14 +117,14 @@ class Commands:
         assigned, words = self._words(node)
         words += more
         if not words:
-            raise NotUnderstood("a command without a program")
+            raise NotUnderstood("a command has no program")
         self._check_reserved(words)
         arguments, written, is_literal = self._expanded(words, scope)
         before_it = [self.source.shown(each) for each in assigned]
         inner = [each for word in words for each in word.inner]
-        judgement = self._judged(node, arguments, scope, before, fed is not False)
+        classification = self._judged(node, arguments, scope, before, fed is not False)
         if arguments[0].text == "time" and (assigned or before is not None or words[0].raw != "time"):
-            judgement = Judgement(False, "`time` is a program here, and no word of the shell")
+            classification = Classification(False, "`time` is a program here, not a keyword of the shell")
         possible: set[Danger] = set()
         for each in assigned:
             name, value, problem = self._assignment(each)
@@ -132,12 +132,12 @@ class Commands:
             is_harmless = is_harmless_before(name, value.literal) or (is_for_read and value.literal is not None)
             if problem or not is_harmless:
                 reason = f"`{name}` may change what `{arguments[0].text}` does"
-                judgement = Judgement(False, reason, starts_others=judgement.starts_others)
+                classification = Classification(False, reason, starts_others=classification.starts_others)
             inner += self._inside(each, value)
             possible |= self._possible(scope).of_variable(name, value.literal)
         program = arguments[0]
-        dangers = Dangers() if judgement.is_safe else self._dangers(arguments, judgement, scope, fed, words)
-        if program.text in _CHANGES_THE_SHELL and not judgement.is_safe:
+        dangers = Dangers() if classification.is_safe else self._dangers(arguments, classification, scope, fed, words)
+        if program.text in _CHANGES_THE_SHELL and not classification.is_safe:
             scope.forget()
             scope.here = None
         self.add(
@@ -145,12 +145,12 @@ class Commands:
                 "command",
                 self.source.shown(node),
                 (*before_it, *written),
-                judgement.is_safe,
-                judgement.reason,
+                classification.is_safe,
+                classification.reason,
                 dangers.named,
                 is_literal and all(self._assignment(each)[1].literal is not None for each in assigned),
                 program.text if program.literal and written[0] == program.text else None,
-                judgement.starts_others,
+                classification.starts_others,
                 ordered((*possible, *dangers.possible)),
             )
         )
@@ -176,7 +176,7 @@ class Commands:
         while names and names[0] in ("time", "-p"):
             del names[0]
         if names and names[0] in RESERVED:
-            raise NotUnderstood(f"`{names[0]}` is a word of the shell, and stands where it has no meaning")
+            raise NotUnderstood(f"`{names[0]}` is a keyword of the shell in a place where it has no meaning")
 
     def _expanded(self, words: list[Word], scope: Scope) -> tuple[list[Argument], list[str], bool]:
         """Arguments; the words to show; and whether those are what will run."""
@@ -197,21 +197,26 @@ class Commands:
 
     def _judged(
         self, node: Node, arguments: list[Argument], scope: Scope, before: Node | None, is_fed: bool
-    ) -> Judgement:
+    ) -> Classification:
         """`before` is what a pipe leads in from, where nothing else is redirected there."""
         found = xargs(arguments[1:]) if arguments[0].literal and arguments[0].text == "xargs" else None
         if found is not None:
             stages = None if before is None else stages_before(self.source, node)
-            judgement = self.judge.handed(found, None if stages is None else self._listed(stages, scope), scope)
+            classification = self.judge.handed(found, None if stages is None else self._listed(stages, scope), scope)
         else:
-            judgement = self.judge.judged(arguments, scope)
-        if judgement.is_safe and scope.is_fed_names and not is_fed and not self.judge.leaves_input(arguments):
+            classification = self.judge.judged(arguments, scope)
+        if classification.is_safe and scope.is_fed_names and not is_fed and not self.judge.leaves_input(arguments):
             name = arguments[0].text
-            return Judgement(False, f"`{name}` may read on in the names that the loop reads")
-        return judgement
+            return Classification(False, f"`{name}` may read input that belongs to the loop")
+        return classification
 
     def _dangers(
-        self, arguments: list[Argument], judgement: Judgement, scope: Scope, fed: bool | str, words: list[Word]
+        self,
+        arguments: list[Argument],
+        classification: Classification,
+        scope: Scope,
+        fed: bool | str,
+        words: list[Word],
     ) -> Dangers:
         named: list[Danger] = []
         fed = shown(fed) if isinstance(fed, str) else fed
@@ -219,7 +224,7 @@ class Commands:
         for directory in directories:
             is_within = scope.is_fed and fed is False
             named += self.finder.found(arguments, directory, is_fed=fed is True, is_within=is_within).named
-            if not judgement.is_safe and arguments[0].text not in ("[", "test"):
+            if not classification.is_safe and arguments[0].text not in ("[", "test"):
                 named += self.finder.outside(arguments, directory)
         if any(piece.kind == "substitution" for piece in words[0].pieces):
             named.append("fetch-and-run")
@@ -238,16 +243,16 @@ class Commands:
         name, value, problem = self._assignment(node)
         value = self.expander(scope).settled(value)
         if problem is None and value.trouble is not None:
-            problem = f"what `{shown(value.trouble)}` does is not known before it runs"
+            problem = f"haft cannot tell what `{shown(value.trouble)}` does before it runs"
         if problem is None and not is_harmless_name(name):
-            problem = f"setting `{name}` may change what programs do"
+            problem = f"setting `{name}` may change the behaviour of programs"
         known = self.expander(scope).assigned(value) if problem is None else None
         if known is None:
             scope.forget((name,))
         else:
             scope.known[name] = known
         text = self.source.shown(node)
-        reason = problem or "it only sets a variable of the line"
+        reason = problem or "it only sets a variable for the line"
         is_evaluated = value.trouble is not None and evaluates(value.trouble)
         is_hidden = (problem is not None and is_evaluated) or holds_subscript(value.literal or "")
         is_hidden = is_hidden or (has_open_subscript(name) and not self._is_counter(name, scope))
@@ -267,11 +272,11 @@ class Commands:
         name, operator = node.children[0], node.children[1]
         written = self.source.of(name)
         if name.type != "variable_name" or not is_name(written) or operator.type != "=":
-            return written, Word("", ()), f"`{shown(written)}` is set in a way that is not looked into"
+            return written, Word("", ()), f"haft does not analyse this way to set `{shown(written)}`"
         if name.end_byte != operator.start_byte:
-            raise NotUnderstood("an assignment is torn apart")
+            raise NotUnderstood("an assignment is split")
         if any(child.type == "array" for child in node.children):
-            return written, Word("", ()), f"`{written}` is set in a way that is not looked into"
+            return written, Word("", ()), f"haft does not analyse this way to set `{written}`"
         return written, value_of(self.source, node, operator.end_byte), None
 
     def loop(
@@ -286,9 +291,9 @@ class Commands:
         outside = self.judge.why_not_look_up((each for each in arguments if not each.is_listed), scope)
         is_known = bool(words) and self.judge.why_not_look_up(arguments, scope) is None
         if not is_harmless_name(name):
-            self.syntax(self.source.shown(node), f"setting `{name}` may change what programs do")
+            self.syntax(self.source.shown(node), f"setting `{name}` may change the behaviour of programs")
         elif trouble is not None:
-            reason = f"what `{shown(trouble)}` does is not known before it runs"
+            reason = f"haft cannot tell what `{shown(trouble)}` does before it runs"
             self.syntax(self.source.shown(node), reason, is_hidden=evaluates(trouble))
         elif outside is not None:
             self.syntax(self.source.shown(node), outside)
@@ -302,7 +307,7 @@ class Commands:
     def compared(self, node: Node, word: Word) -> None:
         """A word that is only compared, or only fed to a command."""
         if word.trouble is not None:
-            reason = f"what `{shown(word.trouble)}` does is not known before it runs"
+            reason = f"haft cannot tell what `{shown(word.trouble)}` does before it runs"
             self.syntax(self.source.shown(node), reason, is_hidden=evaluates(word.trouble))
 
     fed = compared
@@ -313,17 +318,17 @@ class Commands:
         self.tested(node, words, self.judge.judged(self._expanded(words, scope)[0], scope), scope)
         return [each for word in words for each in word.inner]
 
-    def tested(self, node: Node, words: list[Word], judgement: Judgement, scope: Scope) -> None:
+    def tested(self, node: Node, words: list[Word], classification: Classification, scope: Scope) -> None:
         """A test as a part."""
         _, written, is_literal = self._expanded(words, scope)
-        text, reason = self.source.shown(node), judgement.reason
+        text, reason = self.source.shown(node), classification.reason
         if written[0] != "[":
             written = ["[[", *written, "]]"]
-        is_hidden = not judgement.is_safe and (
+        is_hidden = not classification.is_safe and (
             names_commands(word.literal or "" for word in words) or tests_unknown_name(words)
         )
         possible = tuple(DANGERS) if is_hidden else ()
-        part = Part("command", text, tuple(written), judgement.is_safe, reason, (), is_literal, written[0])
+        part = Part("command", text, tuple(written), classification.is_safe, reason, (), is_literal, written[0])
         self.add(replace(part, possible=possible))
 
     def words_between(self, node: Node, at: int, end: int) -> list[Word]:
@@ -336,7 +341,7 @@ class Commands:
                 continue
             word = reader.read(at)
             if word is None:
-                raise NotUnderstood(f"bash may read `{self.source.shown(node)[:60]}` otherwise")
+                raise NotUnderstood(f"bash may read `{self.source.shown(node)[:60]}` differently")
             words.append(word)
             at = reader.at
         return words
@@ -349,7 +354,16 @@ class Commands:
         found = self._possible(scope).of_declaration(
             words[0], [(_QUOTES.sub("", each), _LEFT_ALONE.search(each) is not None) for each in raw]
         )
-        part = Part("command", text, words, False, f"`{words[0]}` changes what the rest does", (), False, words[0])
+        part = Part(
+            "command",
+            text,
+            words,
+            False,
+            f"`{words[0]}` may change what the rest of the line does",
+            (),
+            False,
+            words[0],
+        )
         self.add(replace(part, possible=ordered(found)))
 
     def redirection(self, node: Node, target: Word | None, scope: Scope) -> Iterable[Node]:

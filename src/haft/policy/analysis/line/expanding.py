@@ -1,6 +1,6 @@
-"""From words to arguments: braces, variables that the line set itself, and patterns of file names.
+"""Turns words into arguments: braces, variables that the line itself set, and patterns of file names.
 
-What is not known stays so, and says how it may turn out: as several words, as an option.
+An unknown word stays unknown, but is marked with what it may become: several words, or an option.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The way through a line, from left to right, without recursion: each simple command, redirection and dark spot a part.
+"""Reads a line from left to right, without recursion: each simple command, redirection and unknown syntax is a part.
 
-What is still to be done is held on a stack of steps. Each step has the scope it runs in; steps at one level of the
-shell share theirs, so that a change of directory is seen by what follows and by nothing else.
+A stack holds the remaining steps. Each step has the scope in which it runs. Steps at one level of the shell share their
+scope, so that a change of directory affects only the steps after it.
 """
 
 from __future__ import annotations
@@ -87,11 +87,11 @@ class Walk:
         while self._steps:
             count += 1
             if count > _MOST_STEPS:
-                raise NotUnderstood("it holds too many commands")
+                raise NotUnderstood("it has too many commands")
             self._source.deadline.check()
             self._steps.pop()()
         if any(self._redirects.values()) or self._more_words:
-            raise NotUnderstood("a redirection stays unread")
+            raise NotUnderstood("haft cannot parse a redirection")
 
     def _then(self, steps: Iterable[Step]) -> None:
         self._steps += reversed(list(steps))
@@ -103,7 +103,7 @@ class Walk:
             self._then([lambda start=scope.here: self._may_be_left_out(node, scope, start)])  # type: ignore[misc]  # bound early
         self._feed(node, scope, before)
         if visit is None:
-            self._dark(node, scope, f"`{self._source.shown(node)[:60]}` is syntax that is not looked into")
+            self._not_understood(node, scope, f"haft does not analyse this syntax: `{self._source.shown(node)[:60]}`")
         else:
             visit(node, scope, before)
 
@@ -154,7 +154,7 @@ class Walk:
             if node.is_named and node.type not in _SKIPPED:
                 steps += [lambda node=node: self._visit(node, scope), scope.widen]  # type: ignore[misc]  # bound early
             elif node.type == "&":
-                steps.append(lambda: self._commands.syntax("&", "what runs in the background is not waited for"))
+                steps.append(lambda: self._commands.syntax("&", "nothing waits for a command in the background"))
         self._then(steps)
 
     def _inside(self, node: Node, scope: Scope, _before: Node | None) -> None:
@@ -165,7 +165,7 @@ class Walk:
         left, right = (child for child in node.children if child.is_named and child.type != "comment")
         operators = [child.type for child in node.children if not child.is_named and child.type.strip()]
         if operators not in (["&&"], ["||"]):
-            raise NotUnderstood("a list is not joined in a way that is known")
+            raise NotUnderstood("haft does not know an operator between its commands")
         is_either = operators == ["||"]
 
         def go_on() -> None:
@@ -189,7 +189,7 @@ class Walk:
         for child in node.children:
             if not child.is_named:
                 if child.type not in ("|", "|&", "\n"):
-                    raise NotUnderstood("a pipe is not joined in a way that is known")
+                    raise NotUnderstood("haft does not know an operator in a pipe")
                 continue
             if child.type == "comment":
                 continue
@@ -226,7 +226,7 @@ class Walk:
         self._with_redirects(node, scope)
 
     def _with_redirects(self, node: Node, scope: Scope) -> bool | str:
-        """Judge what is redirected for a statement; whether text that is put together, or which text, is fed to it."""
+        """Classify the redirections of a statement; whether composed text, or which text, is its input."""
         fed: bool | str = False
         waiting = self._redirects.pop(node.id, [])
         for redirect in waiting:
@@ -236,7 +236,7 @@ class Walk:
                 self._then_inner(inner, scope)
                 if len(words) > 1:
                     if node.type != "command":
-                        raise NotUnderstood("words follow a redirection where none are expected")
+                        raise NotUnderstood("unexpected words follow a redirection")
                     self._more_words.setdefault(node.id, []).extend(words[1:])
             elif redirect.type == "heredoc_redirect":
                 fed = self._heredoc(redirect, scope, waiting)
@@ -246,7 +246,7 @@ class Walk:
                 self._commands.fed(redirect, word)
                 self._then_inner(word.inner, scope)
             else:
-                raise NotUnderstood("a redirection is of no known kind")
+                raise NotUnderstood("haft does not know this kind of redirection")
         return fed
 
     def _targets(self, redirect: Node) -> list[Word]:
@@ -263,14 +263,14 @@ class Walk:
                 rest.append(child)
         if not heredoc.is_clear:
             # The parser does not see all that bash would run there.
-            reason = "what a `<<` expands in its text may do something"
+            reason = "an expansion in the text of a `<<` may do something"
             self._commands.syntax(self._source.shown(redirect), reason, "not-understood")
             for child in redirect.children:
                 if child.type == "heredoc_body":
                     self._then_inner(outermost(child, _SUBSTITUTIONS).values(), scope)
         for child in rest:
             if child.type not in self._visits:
-                raise NotUnderstood("the line of a `<<` goes on in a way that is not followed")
+                raise NotUnderstood("haft cannot parse the rest of the line after a `<<`")
             copy = scope.copy()
             self._then([lambda child=child, copy=copy: self._visit(child, copy, redirect)])  # type: ignore[misc]  # bound early
             scope.forget()
@@ -307,7 +307,7 @@ class Walk:
 
     def _compound(self, node: Node, scope: Scope, _before: Node | None) -> None:
         if node.children[0].type != "{":
-            self._dark(node, scope, "arithmetic evaluates names, and commands in them")
+            self._not_understood(node, scope, "arithmetic evaluates names and may run commands in them")
             return
         self._inside(node, scope, None)
 
@@ -328,7 +328,7 @@ class Walk:
             if child.is_named and child.type not in _SKIPPED:
                 steps += [lambda child=child: self._visit(child, scope), scope.widen]  # type: ignore[misc]  # bound early
             elif child.type == "&":
-                steps.append(lambda: self._commands.syntax("&", "what runs in the background is not waited for"))
+                steps.append(lambda: self._commands.syntax("&", "nothing waits for a command in the background"))
         self._then([*steps, join])
 
     def _loop(self, node: Node, scope: Scope, before: Node | None) -> None:
@@ -337,7 +337,7 @@ class Walk:
         self._with_redirects(node, scope)
         self._before_loop(node, scope)
         if self._is_endless_bomb(node):
-            self._commands.syntax(self._source.shown(node), "it starts programs without end", "fork-bomb")
+            self._commands.syntax(self._source.shown(node), "it starts programs endlessly", "fork-bomb")
         names = self._notes.assigned(node)
         condition = node.child_by_field_name("condition")
         variable = None if condition is None else line_variable(self._source, condition)
@@ -370,7 +370,7 @@ class Walk:
         variable = node.child_by_field_name("variable")
         body = node.child_by_field_name("body")
         if variable is None or body is None or body.type != "do_group" or node.children[0].type != "for":
-            self._dark(node, scope, "a loop of this kind is not looked into")
+            self._not_understood(node, scope, "haft does not analyse loops of this kind")
             return
         words = [word_at(self._source, child) for child in node.children_by_field_name("value")]
         self._before_loop(node, scope)
@@ -382,7 +382,7 @@ class Walk:
     def _case(self, node: Node, scope: Scope, before: Node | None) -> None:
         value = node.child_by_field_name("value")
         if value is None:
-            raise NotUnderstood("a `case` of nothing")
+            raise NotUnderstood("a `case` has no word")
         word = word_at(self._source, value)
         self._commands.compared(node, word)
         names = self._notes.assigned(node)
@@ -413,13 +413,13 @@ class Walk:
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
         shown = self._source.shown(node)
         if name is None or body is None:
-            raise NotUnderstood("a function without a name")
+            raise NotUnderstood("a function has no name")
         called = {self._source.of(each) for each in descendants(body) if each.type == "command_name"}
         multiplies = any(each.type in ("&", "|", "|&", "pipeline") for each in descendants(body))
         if self._source.of(name) in called and multiplies:
-            self._commands.syntax(shown, "the function starts itself again and again", "fork-bomb")
+            self._commands.syntax(shown, "the function starts itself endlessly", "fork-bomb")
         else:
-            self._commands.syntax(shown, f"`{self._source.shown(name)}` then means something else than the program")
+            self._commands.syntax(shown, f"`{self._source.shown(name)}` is then no longer the program of this name")
         # What leads into it is known only where it is called.
         self._visit(body, Scope(scope.here, patterns=scope.patterns, is_fed=True))
         scope.is_fed = scope.is_fed or "exec" in called
@@ -432,7 +432,7 @@ class Walk:
         elif node.children[0].type == "[[":
             inner = double_bracket(self._source, node, scope, self._commands)
         else:
-            self._dark(node, scope, "arithmetic evaluates names, and commands in them")
+            self._not_understood(node, scope, "arithmetic evaluates names and may run commands in them")
             return
         self._then_inner(inner, scope)
 
@@ -442,7 +442,7 @@ class Walk:
         scope.forget()
         self._then_inner(outermost(node, _SUBSTITUTIONS).values(), scope)
 
-    def _dark(self, node: Node, scope: Scope, reason: str) -> None:
+    def _not_understood(self, node: Node, scope: Scope, reason: str) -> None:
         """What is not looked into is not safe; the commands in it are judged all the same, to name their dangers."""
         is_hidden = _COUNTS.match(self._source.of(node)) is None
         self._commands.syntax(self._source.shown(node), reason, is_hidden=is_hidden)

@@ -1,6 +1,7 @@
-"""What is known of programs: one table a family, gathered here by the program's name.
+"""The table of programs: one module for each family, combined here by the name of the program.
 
-An entry lists what only reads. Programs that are missing, and options that are missing of those that are here, ask.
+An entry lists what only reads. Calls of programs without an entry, and with options that the entry does not list, need
+approval.
 """
 
 from __future__ import annotations

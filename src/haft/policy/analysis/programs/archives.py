@@ -1,4 +1,4 @@
-"""Programs of archives, as far as they list what is in one or unpack to their output."""
+"""Programs for archives, if they list an archive or unpack to their output."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from haft.lazy import regex
 from haft.policy.analysis.program import ByLinksHere, Invocation, Program
-from haft.policy.analysis.programs.judging import UNKNOWN, every, leads_out, needs, texts
+from haft.policy.analysis.programs.shared_checks import UNKNOWN, every, leads_out, needs, texts
 
 _OLD_STYLE: Final = regex(r"[tvzjJaf]+")
 _NO_LETTERS: Final = regex(r"[^-]*[./_].*", re.DOTALL)
@@ -37,10 +37,10 @@ def _tar(invocation: Invocation) -> str | None:
         archives = [value or "" for name, value in invocation.options if name in ("-f", "--file")]
         return next((f"`{each}` is on another machine for `tar`" for each in archives if ":" in each), None)
     if not words:
-        return None if invocation.has("--help", "--version") else "`tar` is not told to list"
+        return None if invocation.has("--help", "--version") else "`tar` has no option to list files"
     letters = words[0]
     if invocation.options or not _OLD_STYLE.fullmatch(letters) or "t" not in letters or letters.count("f") > 1:
-        return f"`tar {letters}` is not known to only list"
+        return f"haft does not know `tar {letters}` to only list files"
     return f"`{words[1]}` is on another machine for `tar`" if len(words) > 1 and ":" in words[1] else None
 
 
@@ -51,7 +51,7 @@ def _gzip(invocation: Invocation) -> str | None:
     if words is None:
         return UNKNOWN
     others = () if packs else (word for word in words if not _GZIPPED.fullmatch(word))
-    return next((f"`{invocation.name}` may open another file than `{word}`, with an ending" for word in others), None)
+    return next((f"`{invocation.name}` may add a suffix to `{word}` and open another file" for word in others), None)
 
 
 def _zip(invocation: Invocation) -> str | None:
@@ -60,10 +60,10 @@ def _zip(invocation: Invocation) -> str | None:
     if words is None:
         return UNKNOWN
     if any(word.startswith("-") or leads_out(word) for word in words):
-        return f"`{invocation.name}` is given an option behind the archive, or a place elsewhere"
+        return f"`{invocation.name}` has an option after the archive, or a path elsewhere"
     if words and not _ZIPPED.fullmatch(words[0]):
-        return f"`{invocation.name}` looks by itself for what `{words[0]}` matches"
-    return ByLinksHere(f"`{invocation.name}` may open another file than it is given, with an ending") if words else None
+        return f"`{invocation.name}` itself expands `{words[0]}`"
+    return ByLinksHere(f"`{invocation.name}` may add a suffix to a name and open another file") if words else None
 
 
 _TO_OUTPUT: Final = (

@@ -1,7 +1,8 @@
-"""Whether a program of `awk` only prints: its words are read, and every one that could write, run or read is refused.
+"""Checks that an `awk` program only prints: every word that could write a file, run a program or read a file is
+refused.
 
-The one sign with two meanings is `>`: behind `print` and outside of round brackets it writes a file, elsewhere it
-compares. A slash begins an expression or divides, by what stands before it; where that does not decide, it is refused.
+Only `>` has two meanings: after `print` and outside of round brackets it writes a file, elsewhere it compares. A slash
+begins a regular expression or divides, depending on the word before it; if that does not decide, it is refused.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Final
 
 from haft.lazy import regex
 from haft.policy.analysis.programs.delimited import end_of_regex
-from haft.policy.analysis.programs.judging import named
+from haft.policy.analysis.programs.shared_checks import named
 from haft.values import dataclass, field
 
 _TOKEN: Final = regex(
@@ -34,7 +35,7 @@ _ENDLESS: Final = regex(r"\bwhile\s*\(\s*(?:[1-9][0-9.]*|\"[^\"]*\"|!0)\s*\)|\bf
 _WORDS_BEFORE_REGEX: Final = named("print printf return in else do case BEGIN END if while for switch delete exit")
 _CONTROL: Final = frozenset(("if", "while", "for", "switch"))
 _GOES_ON: Final = frozenset((",", "{", "&&", "||", "do", "else", "?", ":"))
-_NOT_UNDERSTOOD: Final = "the `awk` program is not understood"
+_NOT_UNDERSTOOD: Final = "haft cannot parse the `awk` program"
 
 
 @dataclass(slots=True)
@@ -56,7 +57,7 @@ def why_not(program: str) -> str | None:
     if _ANYWHERE.search(program):
         return "the `awk` program can run a program or read another file"
     if _ENDLESS.search(program):
-        return "the `awk` program may run without end"
+        return "the `awk` program may run endlessly"
     reading = _Reading()
     at = 0
     while at < len(program):
@@ -121,7 +122,7 @@ def _sign(text: str, reading: _Reading) -> str | None:
     if text == ">" and reading.before in ("\n", ";", "{", "}"):
         return _NOT_UNDERSTOOD
     if text == ">>" or (text == ">" and reading.in_print and not reading.opened):
-        return "`>` behind `print` in an `awk` program writes a file"
+        return "`>` after `print` in an `awk` program writes a file"
     if text == "(":
         reading.opened.append(reading.before)
     elif text == ")":

@@ -1,4 +1,4 @@
-"""Programs that show files byte by byte, sum them up, or put them into letters; and those that look into binaries."""
+"""Programs that show files byte by byte, compute checksums or encode files; and programs that inspect binaries."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Final
 
 from haft.lazy import regex
 from haft.policy.analysis.program import Invocation, Program
-from haft.policy.analysis.programs.judging import UNKNOWN, named, no_response_files, texts
+from haft.policy.analysis.programs.shared_checks import UNKNOWN, named, no_response_files, texts
 
 _NAMES: Final = "reads the files that a list names"
 _SOURCES: Final = "reads the files that the binary names"
-_LOADS: Final = "loads a library that it is given"
+_LOADS: Final = "loads a library"
 
 _DIGEST: Final = Program(
     options="-b --binary --tag -t --text -z --zero --help --version",
@@ -47,7 +47,7 @@ def _xxd(invocation: Invocation) -> str | None:
         elif word in ("-r", "-revert"):
             return "`xxd -r` writes bytes back"
         elif word not in _XXD_BARE and not _XXD_ATTACHED.fullmatch(word):
-            return f"`xxd {words[at]}` is not known to only read"
+            return f"haft does not know `xxd {words[at]}` to be read-only"
         at += 1
     return "the second operand of `xxd` is a file that it writes" if len(words) > at + 1 else None
 

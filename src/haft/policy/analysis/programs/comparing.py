@@ -6,7 +6,7 @@ from typing import Final
 
 from haft.lazy import regex
 from haft.policy.analysis.program import ByLinks, Invocation, Program
-from haft.policy.analysis.programs.judging import texts
+from haft.policy.analysis.programs.shared_checks import texts
 
 _BY_LINKS: Final = ByLinks("`diff` follows links inside of directories; with `--no-dereference` it does not")
 _NO_DIRECTORY: Final = regex(r"-|/dev/(?:null|stdin|fd/[0-9]+)")

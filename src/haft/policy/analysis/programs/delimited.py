@@ -1,7 +1,7 @@
-"""Where a regular expression ends, in the languages that write it between two signs.
+"""Finds the end of a regular expression, in languages that write it between two delimiters.
 
-Programs disagree on whether the closing sign counts inside of brackets (`[/]`), and on what a backslash means there.
-Text that would end elsewhere for the one than for the other has no known end, unless the other could only call it an
+Programs disagree on whether the closing delimiter counts inside of brackets (`[/]`), and on the meaning of a backslash
+there. If two programs would end the text in different places, its end is unknown, unless one of them would report an
 error.
 """
 

@@ -8,7 +8,7 @@ from typing import Final
 from haft.lazy import regex
 from haft.policy.analysis.program import Invocation, Program
 from haft.policy.analysis.programs import awkscript, sedscript
-from haft.policy.analysis.programs.judging import UNKNOWN, leads_out, texts
+from haft.policy.analysis.programs.shared_checks import UNKNOWN, leads_out, texts
 
 _IMPORTS: Final = regex(r"(?:^|;)[ \t\r]*(?:import|include|module)\b|\bmodulemeta\b", re.MULTILINE)
 _ENVIRONMENT: Final = regex(r"(?<![.\w\"])(?:env|ENV)\b")
@@ -17,19 +17,19 @@ _ASSIGNMENT: Final = regex(r"[A-Za-z_][A-Za-z0-9_]*=", re.ASCII)
 _FILLED_IN: Final = regex(r"\$[A-Za-z_{(0-9@*#?-]|`")
 _ASKED: Final = ("--help", "--version", "-V", "-h")
 _TWO_VALUED: Final = ("--arg", "--argjson")
-_SCRIPT_IN_FILE: Final = "runs a script that lies in a file"
+_SCRIPT_IN_FILE: Final = "runs a script from a file"
 
 
 def _sed(invocation: Invocation) -> str | None:
     scripts = [value or "" for name, value in invocation.options if name in ("-e", "--expression")]
     if not scripts:
         if not invocation.operands:
-            return None if invocation.has(*_ASKED) else "`sed` lacks its script"
+            return None if invocation.has(*_ASKED) else "`sed` has no script"
         if not invocation.operands[0].literal:
             return UNKNOWN
         scripts = [invocation.operands[0].text]
     elif any(_FILLED_IN.search(script) or ('"' in script and "$" in script) for script in scripts):
-        return "the shell may put something into the `sed` script"
+        return "the shell may change the `sed` script"
     return sedscript.why_not("\n".join(scripts))
 
 
@@ -37,11 +37,11 @@ def _awk(invocation: Invocation) -> str | None:
     """Options end at the program: a value behind it is a file that is read, and must not look like one elsewhere."""
     for name, value in invocation.options:
         if name in ("-v", "--assign") and not _ASSIGNMENT.match(value or ""):
-            return f"`{value}` is no assignment"
+            return f"`{value}` is not an assignment"
         if name in ("-F", "--field-separator") and value and len(value) > 2 and leads_out(value):
             return f"`{value}` could be a file outside the workspace"
     if not invocation.operands:
-        return None if invocation.has(*_ASKED) else "`awk` lacks its program"
+        return None if invocation.has(*_ASKED) else "`awk` has no program"
     if not invocation.operands[0].literal:
         return UNKNOWN
     return awkscript.why_not(invocation.operands[0].text)
@@ -50,7 +50,7 @@ def _awk(invocation: Invocation) -> str | None:
 def _jq(invocation: Invocation) -> str | None:
     """`--arg` takes two words, whatever they look like: next to it, any word may turn out the filter, or a file."""
     if not invocation.operands:
-        return None if invocation.has(*_ASKED, "--build-configuration") else "`jq` lacks its filter"
+        return None if invocation.has(*_ASKED, "--build-configuration") else "`jq` has no filter"
     first = invocation.operands[0]
     filters = [first.text] if first.literal and first.paths is None else None
     if invocation.has(*_TWO_VALUED):
@@ -62,9 +62,9 @@ def _jq(invocation: Invocation) -> str | None:
     if filters is None:
         return UNKNOWN
     if any(each.startswith("./") for each in filters):
-        return "the name of a file may be taken for the `jq` filter"
+        return "the name of a file may become the `jq` filter"
     if any(map(_IMPORTS.search, filters)):
-        return "the `jq` filter takes in another file"
+        return "the `jq` filter includes another file"
     return "the `jq` filter reads the environment" if any(map(_ENVIRONMENT.search, filters)) else None
 
 

@@ -1,7 +1,7 @@
-"""`find`: an expression of tests, which all only look, and of actions, of which few do.
+"""`find`: an expression of tests, which all only read, and of actions, of which few only read.
 
-Its words are read here in their order, as `find` itself reads them: options of links, places to start at, the
-expression. Whether the places lie in the workspace is judged where the table is applied.
+Its words are read here in the same order as `find` reads them: options for links, start directories, the expression.
+Whether the directories lie in the workspace is checked where the table is applied.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 from haft.lazy import regex
 from haft.policy.analysis.program import Argument, Invocation, Program
-from haft.policy.analysis.programs.judging import UNKNOWN, by_links, leads_out, named, names_zone
+from haft.policy.analysis.programs.shared_checks import UNKNOWN, by_links, leads_out, named, names_zone
 
 _BARE: Final = named("""
     -a -and -o -or -not -true -false -empty -readable -writable -executable -nouser -nogroup -print -print0 -ls -prune
@@ -25,12 +25,12 @@ _WITH_PATH: Final = named("-newer -anewer -cnewer -samefile")
 _NEWER: Final = regex(r"-newer[aBcm][aBcm]")
 _SIGNS: Final = frozenset(("(", ")", "!", ","))
 
-_RUNS: Final = "runs a program for what it finds"
+_RUNS: Final = "runs a program on the files that it finds"
 _WRITES: Final = "writes a file"
 _HARMFUL: Final = {
     **dict.fromkeys(("-exec", "-execdir", "-ok", "-okdir"), _RUNS),
     **dict.fromkeys(("-fprint", "-fprint0", "-fprintf", "-fls"), _WRITES),
-    "-delete": "deletes what it finds",
+    "-delete": "deletes the files that it finds",
     "-files0-from": "starts at places that a list names",
 }
 
@@ -68,20 +68,20 @@ def _step(words: list[Argument], at: int) -> tuple[str | None, int]:
     if text in _HARMFUL:
         return f"`find {text}` {_HARMFUL[text]}", 1
     if text not in _WITH_WORD and text not in _WITH_PATH and not _NEWER.fullmatch(text):
-        return f"`find {text}` is not known to only read", 1
+        return f"haft does not know `find {text}` to be read-only", 1
     if at + 1 == len(words):
-        return f"`find {text}` lacks its value", 1
+        return f"`find {text}` has no value", 1
     return _valued(text, words[at + 1]), 2
 
 
 def _valued(name: str, value: Argument) -> str | None:
     """A pattern that the shell fills in with several names moves everything behind it."""
     if value.splits and (value.paths is None or len(value.paths) > 1):
-        return f"the shell makes several words of `{value.text}`"
+        return f"the shell may split `{value.text}` into several words"
     if not value.literal and value.paths is None and value.may_be_option:
         return UNKNOWN
     if name in _DATED and (not value.literal or names_zone(value.text)):
-        return f"`{value.text}` may name a file as the zone of time"
+        return f"`{value.text}` may name a time zone file"
     if name in _WITH_WORD:
         return None
     return f"`{value.text}` may lie outside the workspace" if not value.literal or leads_out(value.text) else None

@@ -1,7 +1,7 @@
-"""git, as far as it only reads. What the repository itself makes it run is kept out by the sandbox, not here.
+"""git, as far as it only reads. Programs that the repository makes git run are stopped by the sandbox, not here.
 
-Commands with commands of their own take no option before these that is not listed, and no `--`: `git stash -- list`
-puts away a file of that name.
+Commands with subcommands accept only listed options before them, and no `--`: `git stash -- list` would stash a file of
+that name.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from haft.policy.analysis.programs.gitchecks import (
     stays_put,
 )
 from haft.policy.analysis.programs.gitoptions import CHOOSING, HARMFUL, HISTORY, SHOWING
-from haft.policy.analysis.programs.judging import Check, every, named, only_among
+from haft.policy.analysis.programs.shared_checks import Check, every, named, only_among
 
-_RUNS_SETTINGS: Final = "may run what it is told by its options"
+_RUNS_SETTINGS: Final = "may run programs that its options name"
 
 
 def _words(
@@ -127,12 +127,12 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
             "list": _HISTORY,
             "show": _words(SHOWING + "--include-untracked --only-untracked --no-include-untracked"),
         },
-        check=refuses("`git stash` puts changes away"),
+        check=refuses("`git stash` removes changes from the workspace"),
     ),
     "worktree": Program(
         single_dash=True,
         subcommands={"list": _words("--porcelain -z -v --verbose --expire=word")},
-        check=refuses("`git worktree` is only known to list"),
+        check=refuses("haft knows only `git worktree list` to be read-only"),
     ),
     "notes": Program(single_dash=True, subcommands={"list": _words(""), "show": _words("")}, check=stays_put),
     "submodule": Program(
@@ -168,7 +168,7 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
     "describe": _words(
         """--tags --all --long --always --abbrev[=word] --match[=word] --exclude[=word]
         --candidates[=word] --exact-match --first-parent --contains --debug""",
-        refused=dict.fromkeys(("--dirty", "--broken"), "writes the index anew"),
+        refused=dict.fromkeys(("--dirty", "--broken"), "rewrites the index"),
     ),
     "name-rev": _words("--tags --name-only --refs[=word] --exclude[=word] --all --undefined --no-undefined --always"),
     "merge-base": _words("-a --all --octopus --independent --is-ancestor --fork-point"),
@@ -243,7 +243,7 @@ GIT: Final[dict[str, Program]] = {
             **dict.fromkeys(("-c", "--config-env", "--exec-path"), _RUNS_SETTINGS),
             **dict.fromkeys(("--git-dir", "--work-tree"), "may obey the settings of another repository"),
             **dict.fromkeys(("-p", "--paginate"), "runs a pager"),
-            **dict.fromkeys(("-h", "--help"), "runs what shows manuals, in front of a command"),
+            **dict.fromkeys(("-h", "--help"), "runs a program to show the manual"),
         },
         subcommands=_SUBCOMMANDS,
     ),

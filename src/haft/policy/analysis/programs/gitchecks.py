@@ -1,6 +1,7 @@
-"""What the options of git's commands do not say: whether its words name things inside, and whether it only lists.
+"""Checks that the options of git's commands cannot express: whether its words name things inside, and whether it only
+lists.
 
-Below the table of git, which puts these checks together; none of them sees the disk.
+The table of git combines these checks; none of them looks at the disk.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from typing import Final
 
 from haft.lazy import regex
 from haft.policy.analysis.program import ByLinks, Invocation
-from haft.policy.analysis.programs.judging import UNKNOWN, Check, leads_out, named, texts
+from haft.policy.analysis.programs.shared_checks import UNKNOWN, Check, leads_out, named, texts
 
 _FORMATS: Final = ("--format", "--pretty", "--sort", "--batch", "--batch-check")
 _SIGNED: Final = regex(r"%[-+ ]*G|signature")
@@ -24,7 +25,7 @@ def leads_inside(invocation: Invocation, skip: int = 0) -> str | None:
         if name in _FORMATS and value and _SIGNED.search(value):
             return f"`{value}` runs the program that checks signatures"
         if name == "--diff-merges" and value not in _MERGES:
-            return f"`--diff-merges={value}` may merge anew, and write objects"
+            return f"`--diff-merges={value}` may repeat a merge and write objects"
     for each in invocation.operands[skip:]:
         for word in each.paths if each.paths is not None else (each.text,):
             if word.startswith("-"):
@@ -68,7 +69,7 @@ def searches(invocation: Invocation) -> str | None:
     for word in texts(paths) or ():
         if word.startswith(":") and not word.startswith((":!", ":^")):
             return f"`{word}` may lie outside of the directory"
-    return ByLinks("`git grep` follows links in the place of directories, out of the workspace too")
+    return ByLinks("`git grep` follows links to directories, even out of the workspace")
 
 
 def only_lists(what: str, *options: str) -> Check:
@@ -77,7 +78,7 @@ def only_lists(what: str, *options: str) -> Check:
     def check(invocation: Invocation) -> str | None:
         lines = invocation.value("-n")
         if lines is not None and not lines.isdecimal():
-            return f"`-n{lines}` is no number of lines"
+            return f"`-n{lines}` is not a number of lines"
         makes = invocation.operands and not invocation.has(*options)
         return f"`{invocation.name}` makes a {what}" if makes else None
 
@@ -94,7 +95,7 @@ def reads_settings(invocation: Invocation) -> str | None:
     if why is not None:
         return why
     is_read = asks or len(words) == 1 or words[:1] in (["get"], ["list"])
-    return None if is_read else "`git config` sets what it is given a value for"
+    return None if is_read else "`git config` with a value changes a setting"
 
 
 def shows_reflog(invocation: Invocation) -> str | None:
@@ -103,20 +104,18 @@ def shows_reflog(invocation: Invocation) -> str | None:
     if words is None:
         return UNKNOWN
     is_shown = not words or words[0] in ("show", "exists", "list", "HEAD") or "@{" in words[0] or "/" in words[0]
-    return None if is_shown else f"`git reflog {words[0]}` is not known to only read"
+    return None if is_shown else f"haft does not know `git reflog {words[0]}` to be read-only"
 
 
 def shows_symbolic(invocation: Invocation) -> str | None:
     """With one word it is shown, with two it is set."""
-    return (
-        None if len(texts(invocation.operands) or ()) == 1 else "`git symbolic-ref` sets what it is given a value for"
-    )
+    return None if len(texts(invocation.operands) or ()) == 1 else "`git symbolic-ref` with a value changes a reference"
 
 
 def shows_remote(invocation: Invocation) -> str | None:
     """Without `-n` the other side is asked."""
     is_local = not invocation.operands or invocation.has("-n")
-    return None if is_local else "`git remote show` asks the network"
+    return None if is_local else "`git remote show` uses the network"
 
 
 def refuses(why: str) -> Check:

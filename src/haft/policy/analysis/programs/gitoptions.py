@@ -1,7 +1,7 @@
 """Options that several commands of git share: which commits, and how changes are shown.
 
-Where git wants a value after `=` alone, it is written as one that may be left out: else the next word would pass for a
-value here, and for an option there (`git log --format --output=x`).
+If git accepts a value only after `=`, the option is written with an optional value. Otherwise the next word would be
+read as a value here, but as an option by git (`git log --format --output=x`).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ HARMFUL: Final = {
     "--show-signature": "runs the program that checks signatures",
     "--no-index": "reads files outside of the repository",
     "-O": "reads another file",
-    "--remerge-diff": "merges anew, and writes objects",
-    "-m": "shows merges as the repository says, which may write objects",
+    "--remerge-diff": "repeats merges and writes objects",
+    "-m": "shows merges as the repository configures, which may write objects",
     "--alternate-refs": "runs the programs that the repository names",
 }

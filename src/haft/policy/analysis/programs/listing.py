@@ -1,11 +1,11 @@
-"""Programs that say which files there are, and of what kind, size and place."""
+"""Programs that show which files exist, and their kind, size and location."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from haft.policy.analysis.program import ByLinks, Invocation, Program
-from haft.policy.analysis.programs.judging import by_links, every, plain_values
+from haft.policy.analysis.programs.shared_checks import by_links, every, plain_values
 
 _NAMES: Final = "reads the files that a list names"
 
@@ -74,7 +74,7 @@ LISTING: Final[dict[str, Program]] = {
             --output[=word] -P --portability --total -t=word --type=word -T --print-type -x=word --exclude-type=word
             -v --help --version""",
         tells_of_host=True,
-        refused={"--sync": "makes the system write what it holds back"},
+        refused={"--sync": "makes the system flush its buffers to disk"},
     ),
     "tree": Program(
         options="""
@@ -85,7 +85,7 @@ LISTING: Final[dict[str, Program]] = {
         """,
         refused={
             "-o": "writes a file",
-            "-R": "writes a page into every directory, where it makes pages",
+            "-R": "writes an HTML page into every directory",
             "--fromfile": _NAMES,
             "--fromtabfile": _NAMES,
         },
@@ -97,15 +97,15 @@ LISTING: Final[dict[str, Program]] = {
             -L --dereference -h --no-dereference -n --no-buffer -N --no-pad -0 --print0 -P=word --parameter=word -r
             --raw --help -v --version""",
         refused={
-            "-C": "writes a file of magic",
-            "--compile": "writes a file of magic",
-            "-m": "obeys rules that it is given",
-            "--magic-file": "obeys rules that it is given",
+            "-C": "writes a magic file",
+            "--compile": "writes a magic file",
+            "-m": "obeys rules from its arguments",
+            "--magic-file": "obeys rules from its arguments",
             **dict.fromkeys(("-f", "--files-from"), _NAMES),
             **dict.fromkeys(("-z", "--uncompress", "-Z", "--uncompress-noreport"), "runs programs that decompress"),
             **dict.fromkeys(("-s", "--special-files"), "reads devices"),
             **dict.fromkeys(("-p", "--preserve-date"), "sets the times of files"),
-            **dict.fromkeys(("-S", "--no-sandbox"), "takes its own sandbox down"),
+            **dict.fromkeys(("-S", "--no-sandbox"), "switches off its own sandbox"),
         },
     ),
 }

@@ -1,14 +1,14 @@
-"""Managers of packages, as far as they list what is installed. All of them obey files of the workspace."""
+"""Package managers, if they list what is installed. All of them obey files of the workspace."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from haft.policy.analysis.program import Invocation, Program
-from haft.policy.analysis.programs.judging import Check, plain_values
+from haft.policy.analysis.programs.shared_checks import Check, plain_values
 
-_NETWORK: Final = "asks the network"
-_ELSEWHERE: Final = "writes to a place that it is given"
+_NETWORK: Final = "uses the network"
+_ELSEWHERE: Final = "writes to a path from its arguments"
 
 
 def _only_after(what: str) -> Check:
@@ -40,14 +40,16 @@ _NPM: Final = Program(
     starts_others=True,
     refused={
         **dict.fromkeys(("--cache", "--logs-dir"), _ELSEWHERE),
-        **dict.fromkeys(("--script-shell", "--node-options", "--userconfig", "--globalconfig"), "obeys what it names"),
+        **dict.fromkeys(
+            ("--script-shell", "--node-options", "--userconfig", "--globalconfig"), "obeys the file that it names"
+        ),
     },
     subcommands={
         **dict.fromkeys(("list", "ls", "ll", "la", "explain", "why"), _NPM_LIST),
         **dict.fromkeys(("root", "prefix"), _NPM_PLACE),
         "pkg": Program(subcommands={"get": Program(options=_NPM_COMMON, operands="words", check=plain_values)}),
     },
-    check=_only_after("only prints how it is used"),
+    check=_only_after("only prints its usage"),
 )
 
 _PNPM_LIST: Final = Program(
@@ -68,7 +70,7 @@ _PIP_COMMON: Final = """
     --require-virtualenv --no-python-version-warning --no-cache-dir
 """
 _PIP_HARMFUL: Final = {
-    "--python": "runs the interpreter that it is given",
+    "--python": "runs an interpreter from its arguments",
     **dict.fromkeys(("--log", "--log-file", "--cache-dir"), _ELSEWHERE),
     **dict.fromkeys(("-o", "--outdated", "-u", "--uptodate", "-i", "--index-url", "--extra-index-url"), _NETWORK),
     **dict.fromkeys(("-f", "--find-links", "--proxy"), _NETWORK),
@@ -109,7 +111,7 @@ PACKAGES: Final[dict[str, Program]] = {
             **dict.fromkeys(("list", "ls", "ll", "la", "why"), _PNPM_LIST),
             "root": Program(options="-g --global", operands="none"),
         },
-        check=_only_after("only prints how it is used"),
+        check=_only_after("only prints its usage"),
     ),
     "yarn": Program(
         options="--silent -s --json --no-progress --offline --non-interactive",

@@ -1,7 +1,7 @@
-"""`ps`, which reads its words anew where they make no sense to it: `-u me` may turn out `u` and `m e`.
+"""`ps`, which reads its words in a second way if the first makes no sense: `-u me` may become `u` and `m e`.
 
-A letter `e` is then no longer "every process", but shows the environment of each. So where an `e` stands anywhere,
-nothing may be given that could fail, and lead to the second reading.
+The letter `e` then no longer means "every process", but shows the environment of each. So if there is an `e` anywhere,
+no word may be present that could fail and cause the second reading.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 from haft.lazy import regex
 from haft.policy.analysis.program import Invocation, Program
-from haft.policy.analysis.programs.judging import UNKNOWN, named, texts
+from haft.policy.analysis.programs.shared_checks import UNKNOWN, named, texts
 
 _BSD: Final = regex(r"[aflrTxjsuvXZHmcnSwhAd]+|[0-9][0-9,]*")
 _NUMBERS: Final = regex(r"[0-9]{1,7}(?:,[0-9]{1,7})*")
@@ -34,10 +34,10 @@ def _check(invocation: Invocation) -> str | None:
         return "`ps` would show the environment of processes"
     other = next((word for word in words if not _BSD.fullmatch(word)), None)
     if other is not None:
-        return f"`ps {other}` is not known to only read"
+        return f"haft does not know `ps {other}` to be read-only"
     has_letter = invocation.has("-e") or any("e" in value for value in values)
     if has_letter and (words or not _makes_sense(invocation)):
-        return "`ps` may take an `e` for the letter that shows the environment of processes"
+        return "`ps` may read an `e` as the option that shows the environment of processes"
     return None
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from haft.policy.analysis.program import Invocation, Program
-from haft.policy.analysis.programs.judging import by_links, every, leads_out, plain_values
+from haft.policy.analysis.programs.shared_checks import by_links, every, leads_out, plain_values
 
-_FOLLOWS: Final = "follows links, out of the workspace too"
+_FOLLOWS: Final = "follows links, even out of the workspace"
 _RUNS: Final = "runs a program"
 
 _GREP: Final = """
@@ -28,7 +28,7 @@ def _devices(invocation: Invocation) -> str | None:
     """By itself it passes by FIFOs and devices that it finds on its way."""
     if all(value == "skip" for name, value in invocation.options if name in ("-D", "--devices")):
         return None
-    return f"`{invocation.name}` is told to read devices and FIFOs that it finds"
+    return f"`{invocation.name}` would read devices and FIFOs that it finds"
 
 
 _GREP_ENTRY: Final = Program(
@@ -108,7 +108,7 @@ _RG_ENTRY: Final = Program(
     operands="pattern-paths",
     patterns=("-e", "--regexp", "-f", "--file", "--files", "--type-list", "-V", "--version", "-h", "--help"),
     refused={
-        **dict.fromkeys(("--ignore-messages", "--no-config"), "prints lines of what `.ignore` may lead to"),
+        **dict.fromkeys(("--ignore-messages", "--no-config"), "prints lines of a file that `.ignore` may link to"),
         "--pre": _RUNS,
         "--pre-glob": _RUNS,
         "--hostname-bin": _RUNS,
@@ -140,7 +140,7 @@ SEARCHING: Final[dict[str, Program]] = {
         refused={
             "--pager": _RUNS,
             **dict.fromkeys(("-f", "--follow"), _FOLLOWS),
-            **dict.fromkeys(("-z", "--search-zip"), "unpacks what it finds"),
+            **dict.fromkeys(("-z", "--search-zip"), "unpacks the files that it finds"),
         },
         check=plain_values,
     ),

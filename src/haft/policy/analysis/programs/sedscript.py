@@ -1,6 +1,6 @@
-"""Whether a script of `sed` only prints: a strict reader of the commands that neither read, write nor run.
+"""Checks that a `sed` script only prints: a strict parser for the commands that neither read, write nor run anything.
 
-What it does not know it refuses, and so it does where two kinds of `sed` would take the text apart differently.
+It refuses everything that it does not know, and every text that two versions of `sed` would parse differently.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _address(script: str, at: int) -> int:
             begin = _past(_BLANKS, script, at + 1)
             at = _one_address(script, begin, _SECOND)
             if at == begin:
-                raise _Refused("an address of the `sed` script is not understood")
+                raise _Refused("haft cannot parse an address of the `sed` script")
     at = _past(_BLANKS, script, at)
     while script[at : at + 1] == "!":
         at = _past(_BLANKS, script, at + 1)
@@ -96,7 +96,7 @@ def _one_address(script: str, at: int, number: re.Pattern[str]) -> int:
         return _past(number, script, at)
     behind = end_of_regex(script, begin, sign)
     if behind is None:
-        raise _Refused("an address of the `sed` script is not understood")
+        raise _Refused("haft cannot parse an address of the `sed` script")
     while script[behind : behind + 1] in ("I", "M"):
         behind += 1
     return behind
@@ -120,17 +120,17 @@ def _command(script: str, at: int) -> int:
         return found.end()
     if letter in _HARM:
         raise _Refused(f"the command `{letter}` of a `sed` script {_HARM[letter]}")
-    raise _Refused("the `sed` script is not understood")
+    raise _Refused("haft cannot parse the `sed` script")
 
 
 def _substitution(script: str, at: int) -> int:
     sign = script[at + 1 : at + 2]
     if not sign or sign not in _SIGNS:
-        raise _Refused("the `sed` script is not understood")
+        raise _Refused("haft cannot parse the `sed` script")
     middle = (end_of_regex if script[at] == "s" else end_of_replacement)(script, at + 2, sign)
     behind = None if middle is None else end_of_replacement(script, middle, sign)
     if behind is None or _is_read_otherwise(script, at + 2, sign, behind):
-        raise _Refused("the `sed` script is not understood")
+        raise _Refused("haft cannot parse the `sed` script")
     if script[at] == "y":
         return behind
     behind = _past(_FLAGS, script, behind)
@@ -151,5 +151,5 @@ def _is_read_otherwise(script: str, at: int, sign: str, behind: int) -> bool:
 def _end(script: str, at: int) -> int:
     at = _past(_BLANKS, script, at)
     if at < len(script) and script[at] not in ";\n}#":
-        raise _Refused("the `sed` script is not understood")
+        raise _Refused("haft cannot parse the `sed` script")
     return at

@@ -1,4 +1,4 @@
-"""Programs that print or reckon with their words alone. What the shell does on its own account is judged elsewhere."""
+"""Programs that only print their words or compute with them. The shell's own commands are classified elsewhere."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from haft.lazy import regex
 from haft.policy.analysis.program import Invocation, Program
-from haft.policy.analysis.programs.judging import UNKNOWN, texts
+from haft.policy.analysis.programs.shared_checks import UNKNOWN, texts
 
 _LONGEST_SLEEP: Final = 60.0
 _SLEEP: Final = regex(r"([0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})([sm]?)")
@@ -27,7 +27,7 @@ def _printf(invocation: Invocation) -> str | None:
     if len(invocation.operands) == 1 and not first.splits:
         return None
     if not first.literal or first.paths is not None:
-        return "what `printf` is told to print by is only known when it runs: `%n` assigns to a variable"
+        return "the format of `printf` is known only when it runs, and `%n` assigns to a variable"
     stores = any(found[1] == "n" for found in _DIRECTIVE.finditer(first.text))
     return "`%n` of `printf` assigns to a variable" if stores else None
 
@@ -40,7 +40,7 @@ def _sleep(invocation: Invocation) -> str | None:
     for word in words:
         found = _SLEEP.fullmatch(word)
         if found is None:
-            return f"`sleep {word}` may wait without end"
+            return f"`sleep {word}` may wait endlessly"
         whole += float(found[1]) * (60 if found[2] == "m" else 1)
     return f"it sleeps for more than {_LONGEST_SLEEP:.0f} seconds" if whole > _LONGEST_SLEEP else None
 
@@ -50,14 +50,14 @@ def _seq(invocation: Invocation) -> str | None:
     if words is None:
         return UNKNOWN
     words += [value or "" for name, value in invocation.options if name == "-number"]
-    return next((f"`seq {word}` may count without end" for word in words if not _NUMBER.fullmatch(word)), None)
+    return next((f"`seq {word}` may count endlessly" for word in words if not _NUMBER.fullmatch(word)), None)
 
 
 def _factor(invocation: Invocation) -> str | None:
     words = texts(invocation.operands)
     if words is None:
         return UNKNOWN
-    return next((f"`factor {word}` may reckon without end" for word in words if not _FACTORED.fullmatch(word)), None)
+    return next((f"`factor {word}` may compute endlessly" for word in words if not _FACTORED.fullmatch(word)), None)
 
 
 _QUIET: Final = Program(operands="words", tame=True)

@@ -1,14 +1,14 @@
-"""Programs that tell of the machine, its time, its users and what runs on it."""
+"""Programs that show facts about the machine, its time, its users and its processes."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from haft.policy.analysis.program import Invocation, Program
-from haft.policy.analysis.programs.judging import named, names_zone, only_among
 from haft.policy.analysis.programs.processes import PROCESSES
+from haft.policy.analysis.programs.shared_checks import named, names_zone, only_among
 
-_ENDLESS: Final = "goes on without end"
+_ENDLESS: Final = "runs endlessly"
 
 
 def _date(invocation: Invocation) -> str | None:
@@ -17,7 +17,7 @@ def _date(invocation: Invocation) -> str | None:
         if each.paths is not None or not each.text.lstrip("'\"").startswith("+"):
             return f"`date {each.text}` sets the clock"
     values = (value or "" for name, value in invocation.options if name in ("-d", "--date"))
-    return next((f"`{value}` may name a file as the zone of time" for value in values if names_zone(value)), None)
+    return next((f"`{value}` may name a time zone file" for value in values if names_zone(value)), None)
 
 
 def _free(invocation: Invocation) -> str | None:
@@ -55,8 +55,8 @@ SYSTEM: Final[dict[str, Program]] = {
         operands="none",
         refused={
             **dict.fromkeys(("-F", "--file", "-b", "--boot"), "sets the name of the machine"),
-            **dict.fromkeys(("-A", "--all-fqdns", "-f", "--fqdn", "--long", "-i", "--ip-address"), "asks the network"),
-            **dict.fromkeys(("-a", "--alias", "-d", "--domain", "-y", "--yp", "--nis"), "asks the network"),
+            **dict.fromkeys(("-A", "--all-fqdns", "-f", "--fqdn", "--long", "-i", "--ip-address"), "uses the network"),
+            **dict.fromkeys(("-a", "--alias", "-d", "--domain", "-y", "--yp", "--nis"), "uses the network"),
         },
     ),
     "whoami": Program(options="--help --version", operands="none", tame=True),
@@ -117,7 +117,7 @@ SYSTEM: Final[dict[str, Program]] = {
         OPEN_MAX CHILD_MAX HOST_NAME_MAX LINE_MAX _PHYS_PAGES _AVPHYS_PAGES GNU_LIBC_VERSION GNU_LIBPTHREAD_VERSION
         INT_MAX UINT_MAX LONG_MAX ULONG_MAX CLK_TCK PATH
             """),
-            "is not known to only read",
+            "is not known to be read-only",
         ),
     ),
     "lscpu": Program(

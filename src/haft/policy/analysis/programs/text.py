@@ -1,4 +1,4 @@
-"""Programs that put lines of text through: from files or a pipe to their output."""
+"""Programs that process lines of text: from files or a pipe to their output."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Final
 
 from haft.lazy import regex
 from haft.policy.analysis.program import Invocation, Program
-from haft.policy.analysis.programs.judging import UNKNOWN, at_most, texts
+from haft.policy.analysis.programs.shared_checks import UNKNOWN, at_most, texts
 
 _NAMES: Final = "reads the files that a list names"
-_ENDLESS: Final = "waits without end"
+_ENDLESS: Final = "waits endlessly"
 _FOLLOWED: Final = regex(r"\+[0-9]*[bcl]?f")
 
 
@@ -65,8 +65,8 @@ TEXT: Final[dict[str, Program]] = {
             "-o": "writes a file",
             "--output": "writes a file",
             "--compress-program": "runs a program",
-            "-T": "writes its files in between to a place that it is given",
-            "--temporary-directory": "writes its files in between to a place that it is given",
+            "-T": "writes its temporary files to a path from its arguments",
+            "--temporary-directory": "writes its temporary files to a path from its arguments",
             "--files0-from": _NAMES,
         },
     ),

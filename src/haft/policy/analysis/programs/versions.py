@@ -1,7 +1,7 @@
-"""Programs that are only asked which version they are. What they run then may be a stand-in of their maker's.
+"""Programs that are only asked for their version. The program that runs may be a launcher from its author.
 
-Those that obey files of the workspace even then are missing: files that name another version of the program to run
-(`cargo`, `go`, `bundle`, `yarn`, `bazel`), settings that load code (`pytest`, `tox`, `hg`, `mvn`), or a copy of the
+Programs that obey files of the workspace even then are not listed: files that name another version of the program to
+run (`cargo`, `go`, `bundle`, `yarn`, `bazel`), settings that load code (`pytest`, `tox`, `hg`, `mvn`), or a copy of the
 program among the project's own packages (`jest`, `webpack`).
 """
 
@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Final
 
 from haft.policy.analysis.program import Invocation, Program
-from haft.policy.analysis.programs.judging import named
+from haft.policy.analysis.programs.shared_checks import named
 
-_RUNS: Final = "does more than tell its version"
+_RUNS: Final = "does more than print its version"
 
 _LONG: Final = named("""
     bash zsh fish make cmake ninja meson gcc g++ cc c++ clang clang++ ld ar node npx deno bun tsc ruby gem rake perl

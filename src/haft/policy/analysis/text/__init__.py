@@ -1,1 +1,1 @@
-"""What bash reads: a line parsed and held against its rules, words, quotes, braces, here-documents."""
+"""The text of a line as bash reads it: parsed and checked against the rules for words, quotes, braces and here-documents."""

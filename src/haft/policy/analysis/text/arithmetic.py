@@ -1,4 +1,4 @@
-"""Arithmetic that cannot fail: where it does, bash drops the rest of its line and goes on with the next."""
+"""Arithmetic that cannot fail. If arithmetic fails, bash skips the rest of its line and continues with the next."""
 
 from __future__ import annotations
 

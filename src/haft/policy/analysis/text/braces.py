@@ -1,4 +1,4 @@
-"""Braces: the several words that `{a,b}` and `{1..3}` stand for."""
+"""Expands braces: the words that `{a,b}` and `{1..3}` stand for."""
 
 from __future__ import annotations
 

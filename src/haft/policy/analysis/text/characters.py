@@ -1,7 +1,7 @@
-"""Characters that make a line look like something else than it is, or that shells and terminals read differently.
+"""Characters that make a line look different from what it is, or that shells and terminals read differently.
 
-A person who is asked must see what will run, and every reader of the line must split it in the same places. So control
-characters, invisible ones, foreign spaces and marks of direction are not analysed at all.
+A person who approves a line must see what will run, and every reader must split the line in the same places. So lines
+with control characters, invisible characters, unusual spaces or marks of direction are not analysed.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def strange_character(command: str) -> str | None:
     found = _CONTROL.search(command)
     if found is not None:
         what = _NAMED.get(found[0], "a control character")
-        return f"it holds {what} (U+{ord(found[0]):04X})"
+        return f"it contains {what} (U+{ord(found[0]):04X})"
     for match in _FOREIGN.finditer(command):
         character = match[0]
         if unicodedata.category(character) in _REFUSED or _INVISIBLE.match(character):
-            return f"it holds a character that cannot be seen or is not what it seems (U+{ord(character):04X})"
+            return f"it contains a character that is invisible or looks like another (U+{ord(character):04X})"
     return None

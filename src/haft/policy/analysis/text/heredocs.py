@@ -1,4 +1,4 @@
-"""Text that stands in the line itself and is fed to a command: where it ends, and what bash expands in it."""
+"""Here-documents: text in the line that is the input of a command, where it ends, and what bash expands in it."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ def heredoc_of(source: Source, node: Node) -> Heredoc:
     end = next((child for child in node.children if child.type == "heredoc_end"), None)
     delimiter = None if start is None else _DELIMITER.fullmatch(source.of(start))
     if start is None or end is None or delimiter is None:
-        raise NotUnderstood("where the text of a `<<` ends is not certain")
+        raise NotUnderstood("haft cannot tell where the text of a `<<` ends")
     line_end = text.find("\n", start.end_byte)
     if line_end < 0 or not _REST.fullmatch(text, start.end_byte, line_end):
-        raise NotUnderstood("the line of a `<<` goes on in a way that is not followed")
+        raise NotUnderstood("haft cannot parse the rest of the line after a `<<`")
     at = node.start_byte
     for child in node.children:
         if child.start_byte >= line_end:
             break
         if text[at : child.start_byte].strip(" \t"):
-            raise NotUnderstood("the line of a `<<` goes on in a way that is not followed")
+            raise NotUnderstood("haft cannot parse the rest of the line after a `<<`")
         at = child.end_byte
     if text[at:line_end].strip(" \t"):
-        raise NotUnderstood("the line of a `<<` goes on in a way that is not followed")
+        raise NotUnderstood("haft cannot parse the rest of the line after a `<<`")
     is_indented = text.startswith("<<-", node.start_byte) or text[node.start_byte : start.start_byte].endswith("<<-")
     at = stop = line_end + 1
     while at < len(text):
@@ -58,7 +58,7 @@ def heredoc_of(source: Source, node: Node) -> Heredoc:
             break
         at = stop + 1
     if at >= len(text) or not at <= end.start_byte <= end.end_byte == stop:
-        raise NotUnderstood("where the text of a `<<` ends is not certain")
+        raise NotUnderstood("haft cannot tell where the text of a `<<` ends")
     body = text[line_end + 1 : at]
     if delimiter[1]:
         return Heredoc(body, is_literal=True, is_clear=True)

@@ -1,7 +1,7 @@
-"""Lines that change how bash, or a program that they start, reads characters: they are not understood.
+"""Lines that change how bash, or a program that they start, reads characters: haft does not analyse them.
 
-Bash takes up a locale as soon as a variable is set, and reads the next line of a text by it. So a line may set such a
-variable only to a value that is written out and reads UTF-8 or bytes.
+Bash uses a locale as soon as its variable is set, and reads the next line of a text with it. So a line may set such a
+variable only to a literal value that means UTF-8 or bytes.
 """
 
 from __future__ import annotations
@@ -59,15 +59,15 @@ def _bare(source: Source, node: Node) -> str:
 def _check_assigned(text: str) -> None:
     found = _ASSIGNED.fullmatch(text)
     if found is not None and is_locale_variable(found[1]) and (found[2] or not reads_utf8(found[1], found[3])):
-        raise NotUnderstood(f"it sets `{found[1]}`, and bash may read what follows in another encoding")
+        raise NotUnderstood(f"it sets `{found[1]}`, and bash may read the rest in another encoding")
 
 
 def _check_named(name: str, *, is_certain: bool = True) -> None:
     """A variable that is set to what nobody knows."""
     if not is_certain:
-        raise NotUnderstood("which variable it sets is not known before it runs")
+        raise NotUnderstood("haft cannot tell which variable it sets before it runs")
     if is_locale_variable(name):
-        raise NotUnderstood(f"it sets `{name}`, and bash may read what follows in another encoding")
+        raise NotUnderstood(f"it sets `{name}`, and bash may read the rest in another encoding")
 
 
 def _check_declared(words: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Where in a line variables are set, directories changed and programs left running: found once, asked often."""
+"""Where a line sets variables, changes directories or leaves programs running: found once, used often."""
 
 from __future__ import annotations
 

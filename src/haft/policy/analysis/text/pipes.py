@@ -1,4 +1,4 @@
-"""The stages of a pipe, where each is one simple command, and nothing but its errors is redirected, to nowhere."""
+"""The stages of a pipe, if each is one simple command and only its errors are redirected, to /dev/null."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""A line, parsed: tree-sitter says how it is built, and every byte of it is then held against bash's own rules.
+"""A parsed line: tree-sitter gives its structure, and every byte is then checked against the rules of bash.
 
-The parser reads some lines otherwise than bash does. So nothing that it says is taken on trust: what lies between two
-nodes must be blank, each operator must be the longest that bash would read there, reserved words must stand where bash
-reserves them, and words are read anew, character by character, by `words`. What does not agree is not understood.
+The parser reads some lines differently from bash. So none of its results is trusted: the text between two nodes must be
+blank, each operator must be the longest that bash would read there, reserved words must stand where bash reserves them,
+and `words` reads each word again, character by character. If the two disagree, the line is not understood.
 
-Text is held one character a byte (Latin-1), so that the parser's offsets are ours; `shown` turns it back.
+Text is stored with one character for each byte (Latin-1), so that the parser's offsets can be used; `shown` converts it
+back.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def parsed(command: str, deadline: Deadline | None = None) -> Source:
     """The tree of a line that holds no strange character; an error where bash might read it otherwise."""
     content = command.encode("utf-8")
     if content.count(b"|") > _MOST_PIPES:
-        raise NotUnderstood("it holds too many commands")
+        raise NotUnderstood("it has too many commands")
     parser = _parser()
     end = time.thread_time() + _MOST_SECONDS
     is_late = False
@@ -108,7 +109,7 @@ def parsed(command: str, deadline: Deadline | None = None) -> Source:
     if is_late or tree is None:
         raise NotUnderstood("it takes too long to parse")
     if tree.root_node.has_error:
-        raise NotUnderstood("it is not a line that bash would take, or it is unfinished")
+        raise NotUnderstood("bash would not accept it, or it is incomplete")
     source = Source(content.decode("latin-1"), tree.root_node, deadline or Deadline())
     _hold_against_bash(source)
     return source
@@ -117,10 +118,10 @@ def parsed(command: str, deadline: Deadline | None = None) -> Source:
 def _hold_against_bash(source: Source) -> None:
     root, text = source.root, source.text
     if not _is_blank(text[: root.start_byte] + text[root.end_byte :]):
-        raise NotUnderstood("part of it stays unread")
+        raise NotUnderstood("haft cannot parse all of it")
     ends: list[int] = []
     if root.descendant_count > _MOST_NODES:
-        raise NotUnderstood("it holds too many words")
+        raise NotUnderstood("it has too many words")
     for node in descendants(root):
         if node.type in _NESTING:
             while ends and ends[-1] <= node.start_byte:
@@ -129,7 +130,7 @@ def _hold_against_bash(source: Source) -> None:
             if len(ends) > _DEEPEST:
                 raise NotUnderstood("it is nested too deeply")
         if not node.is_named and text[node.start_byte : node.end_byte] != node.type:
-            raise NotUnderstood(f"bash may read `{source.shown(node)[:40]}` otherwise")
+            raise NotUnderstood(f"bash may read `{source.shown(node)[:40]}` differently")
         if node.type in _STRUCTURE:
             _check_children(source, node)
         elif node.type == "comment":
@@ -143,16 +144,16 @@ def _check_children(source: Source, node: Node) -> None:
     is_one_line = node.type in _ON_ONE_LINE
     for child in node.children:
         if not _is_blank(text[at : child.start_byte]):
-            raise NotUnderstood(f"`{shown(text[at : child.start_byte].strip()[:40])}` stays unread")
+            raise NotUnderstood(f"`{shown(text[at : child.start_byte].strip()[:40])}` could not be parsed")
         if is_one_line and "\n" in text[at : child.start_byte].replace("\\\n", ""):
-            raise NotUnderstood("a command goes on behind the end of its line")
+            raise NotUnderstood("a command continues after the end of its line")
         if not child.is_named:
             _check_sign(text, child)
             if child.type in (";;", ";&", ";;&") and node.type != "case_item":
-                raise NotUnderstood(f"`{child.type}` stands outside of a `case`")
+                raise NotUnderstood(f"`{child.type}` is outside of a `case`")
         at = child.end_byte
     if not _is_blank(text[at : node.end_byte]):
-        raise NotUnderstood(f"`{shown(text[at : node.end_byte].strip()[:40])}` stays unread")
+        raise NotUnderstood(f"`{shown(text[at : node.end_byte].strip()[:40])}` could not be parsed")
 
 
 def _check_sign(text: str, node: Node) -> None:
@@ -173,7 +174,7 @@ def _check_sign(text: str, node: Node) -> None:
     if is_sound and sign in _CLOSING:
         is_sound = _CLOSED.search(text, max(0, start - 200), start) is not None
     if not is_sound:
-        raise NotUnderstood(f"bash may read `{sign}` otherwise")
+        raise NotUnderstood(f"bash may read `{sign}` differently")
 
 
 def _check_comment(text: str, node: Node) -> None:
@@ -181,13 +182,13 @@ def _check_comment(text: str, node: Node) -> None:
     if text[start : start + 1] != "#" or not starts_word(text, start) or text[end : end + 1] not in ("", "\n"):
         raise NotUnderstood("bash may not read a comment there")
     if "\n" in text[start:end]:
-        raise NotUnderstood("a comment is longer than its line")
+        raise NotUnderstood("a comment continues after its line")
 
 
 def _check_descriptor(text: str, node: Node) -> None:
     start, end = node.start_byte, node.end_byte
     if not text[start:end].isdigit() or not starts_word(text, start) or text[end : end + 1] not in ("<", ">"):
-        raise NotUnderstood(f"bash may read `{shown(text[start:end])}` otherwise")
+        raise NotUnderstood(f"bash may read `{shown(text[start:end])}` differently")
 
 
 def _is_blank(text: str) -> bool:

@@ -1,6 +1,6 @@
 """Words as bash reads them: quotes, escapes and expansions, character by character.
 
-A word is held as pieces. What the parser says is used for one thing only: where an expansion ends.
+A word is stored as pieces. Only one fact is taken from the parser: where an expansion ends.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ def word_at(source: Source, node: Node) -> Word:
     reader = WordReader(source, node)
     word = reader.read(node.start_byte)
     if word is None or reader.at != node.end_byte or not starts_word(source.text, node.start_byte):
-        raise NotUnderstood(f"bash may read `{source.shown(node)[:60]}` otherwise")
+        raise NotUnderstood(f"bash may read `{source.shown(node)[:60]}` differently")
     is_descriptor = word.raw.isdigit() or _NAMED_DESCRIPTOR.fullmatch(word.raw)
     if is_descriptor and source.text[reader.at : reader.at + 1] in ("<", ">"):
-        raise NotUnderstood(f"bash may read `{word.raw}` otherwise")
+        raise NotUnderstood(f"bash may read `{word.raw}` differently")
     return word
 
 
@@ -89,12 +89,12 @@ def value_of(source: Source, node: Node, start: int) -> Word:
     """What is assigned: the rest of the word of an assignment, which may be nothing."""
     if start == node.end_byte:
         if not ends_word(source.text, start):
-            raise NotUnderstood(f"bash may read `{source.shown(node)[:60]}` otherwise")
+            raise NotUnderstood(f"bash may read `{source.shown(node)[:60]}` differently")
         return Word("", ())
     reader = WordReader(source, node, is_assigned=True)
     word = reader.read(start)
     if word is None or reader.at != node.end_byte:
-        raise NotUnderstood(f"bash may read `{source.shown(node)[:60]}` otherwise")
+        raise NotUnderstood(f"bash may read `{source.shown(node)[:60]}` differently")
     return word
 
 
@@ -162,7 +162,7 @@ class WordReader:
 
     def _to(self, close: int, skip: int) -> bool:
         if close < 0 or close >= self._end:
-            raise NotUnderstood("a quote stays open")
+            raise NotUnderstood("a quote is not closed")
         self._add("quoted", self._text[self.at + skip : close])
         self.at = close + 1
         return True
@@ -188,18 +188,18 @@ class WordReader:
                 assert found is not None
                 self._add("quoted", found[0])
                 self.at = found.end()
-        raise NotUnderstood("a quote stays open")
+        raise NotUnderstood("a quote is not closed")
 
     def _expansion(self, *, is_quoted: bool) -> bool:
         if self.at in self._expansions:
             return self._jump(is_quoted=is_quoted)
         following = self._text[self.at + 1 : self.at + 2]
         if self._text[self.at] == "`" or (_DOLLAR.match(following) and self.at + 1 < self._end):
-            raise NotUnderstood("an expansion stays unread")
+            raise NotUnderstood("haft cannot parse an expansion")
         if not is_quoted and following == "'":
             return self._ansi()
         if not is_quoted and following == '"':
-            raise NotUnderstood('what `$"…"` stands for depends on the language')
+            raise NotUnderstood('the text of `$"…"` depends on the language')
         self._add("quoted" if is_quoted else "plain", "$")
         self.at += 1
         return True
@@ -208,7 +208,7 @@ class WordReader:
         found = _ANSI.match(self._text, self.at + 2, self._end)
         assert found is not None
         if self._text[found.end() : found.end() + 1] != "'" or found.end() >= self._end:
-            raise NotUnderstood("an escape in `$'…'` is not one that is decoded")
+            raise NotUnderstood("haft does not know an escape in `$'…'`")
         self._add("quoted", re.sub(r"\\(.)", lambda each: _ANSI_ESCAPES[each[1]], found[0]))
         self.at = found.end() + 1
         return True
@@ -219,7 +219,7 @@ class WordReader:
         self._pieces.append(self._piece_of(node, raw, is_quoted=is_quoted))
         if node.type in ("command_substitution", "process_substitution"):
             if raw.startswith("`") and "\\" in raw:
-                raise NotUnderstood("backslashes inside of backticks are read twice")
+                raise NotUnderstood("bash reads backslashes inside of backticks twice")
             self._inner.append(node)
         else:
             self._inner += outermost(node, _SUBSTITUTIONS).values()
@@ -230,7 +230,7 @@ class WordReader:
         if node.type == "simple_expansion":
             found = _SIMPLE.match(self._text, node.start_byte)
             if found is None or found.end() != node.end_byte:
-                raise NotUnderstood("an expansion ends elsewhere for bash")
+                raise NotUnderstood("bash would end an expansion elsewhere")
             return Piece("variable", raw[1:], is_quoted)
         if node.type == "expansion":
             braced = _BRACED.fullmatch(raw)

@@ -1,1 +1,1 @@
-"""What lies in the workspace: where paths lead, what patterns find, what a directory holds."""
+"""Looks at the workspace on disk: where paths lead, which files patterns match, what a directory contains."""

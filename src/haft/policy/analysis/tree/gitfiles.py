@@ -1,9 +1,10 @@
-"""Files that git reads because a repository says so. Of those that lie outside of the workspace, git may print lines.
+"""Files that git reads because a repository names them. If such a file lies outside of the workspace, git may print its
+lines.
 
-A setting (`blame.ignoreRevsFile`) or a link in `.git` (`.git/rebase-merge/done`) can name any file, and git shows what
-it cannot make sense of. The repository that counts is the one that git would find from a directory. One that lies
-outside of the workspace was not written by it: it is only asked whether it says itself that this is its tree. Links
-among references, reflogs and objects are not looked for: git prints nothing of what is not in their form.
+A setting (`blame.ignoreRevsFile`) or a link in `.git` (`.git/rebase-merge/done`) can name any file, and git prints
+lines that it cannot parse. The repository is the one that git would find from a directory. A repository outside of the
+workspace was not written by the workspace: haft only checks whether that repository names this tree as its own. Links
+among references, reflogs and objects are not searched, because git prints nothing that lacks their form.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ def why_not_git(directory: str, places: Places) -> str | None:
     if not places.leads_inside("/", own):
         is_agreed = places.resolved("/", first_line(f"{own}/gitdir") or "/") == f"{top}/.git"
         return (
-            None if is_agreed else f"the repository of `{top}` lies outside of the workspace, and does not know of it"
+            None
+            if is_agreed
+            else f"the repository of `{top}` lies outside of the workspace and does not name it as its own"
         )
     common = places.resolved(own, first_line(f"{own}/commondir") or ".")
     for each in dict.fromkeys(filter(None, (places.resolved("/", own), common))):

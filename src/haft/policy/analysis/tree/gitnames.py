@@ -1,7 +1,7 @@
 """The names that a repository tracks, read from its index, as `git ls-files` prints them.
 
-Only the plainest repository is read: its directory is `.git`, its tree is where it lies, and its index is whole.
-Nothing is said of names in commits: those may be anything.
+Only the simplest repository is read: its directory is `.git`, its tree is beside it, and its index is complete. Names
+in commits are not considered, because they may be anything.
 """
 
 from __future__ import annotations

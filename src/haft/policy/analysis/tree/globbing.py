@@ -1,8 +1,8 @@
-"""What patterns of file names stand for, looked up in the workspace, with bounds.
+"""Expands patterns of file names in the workspace, within limits.
 
-It answers with more names rather than fewer: a bracket stands for anything, and the pattern itself is among the
-answers wherever nothing may match, since bash then leaves it alone. A part that is a link out of the workspace is
-answered as it is, so that whoever checks the answers finds it.
+The result may have more names than bash would find, never fewer: a bracket matches anything, and the pattern itself is
+a result wherever nothing may match, because bash then leaves it unchanged. A component that is a link out of the
+workspace is returned as it is, so that a later check finds it.
 """
 
 from __future__ import annotations

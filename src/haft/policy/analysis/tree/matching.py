@@ -1,6 +1,6 @@
-"""Patterns of names held against names, in time that grows with their lengths and not faster.
+"""Matches patterns of names with names, in time proportional to their lengths.
 
-Rather more names are let through than fewer.
+In doubt a name matches.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Where paths lead: inside the workspace or out of it, with every link on the way resolved.
+"""Resolves where paths lead: inside the workspace or out of it, with every link resolved.
 
-It looks at the disk as it is now. What is changed between the look and the run is not seen here: the sandbox around the
-run are for that. Hard links cannot be told from files.
+It looks at the disk as it is now. The sandbox protects against changes between this check and the run. Hard links
+cannot be distinguished from files.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import stat
 from typing import Final
 
 from haft.policy.analysis.deadline import Deadline
-from haft.policy.analysis.verdict import Danger, Ground
+from haft.policy.analysis.verdict import AnalysisContext, Danger
 from haft.values import dataclass, field
 
 _MOST_LINKS: Final = 40
@@ -38,9 +38,9 @@ _DEVICES: Final = (
 
 @dataclass(slots=True)
 class Places:
-    """The ground of one line, and what was found on it so far."""
+    """The context of one line, and the paths that were resolved in it so far."""
 
-    ground: Ground
+    context: AnalysisContext
     deadline: Deadline = field(default_factory=Deadline)
     values_left: int = 6_000
     """So many values of variables are still put into words, for the whole line."""
@@ -48,12 +48,12 @@ class Places:
 
     def start(self) -> str | None:
         """The directory that the line starts in, absolute; None where it is not inside the workspace."""
-        place = self.resolved(self.ground.workspace, self.ground.cwd)
+        place = self.resolved(self.context.workspace, self.context.cwd)
         return place if place is not None and self.is_inside(place) else None
 
     def is_inside(self, place: str) -> bool:
         """Whether an absolute path without links is the workspace or lies in it."""
-        top = self.ground.workspace.rstrip("/")
+        top = self.context.workspace.rstrip("/")
         return place == (top or "/") or place.startswith(top + "/")
 
     def leads_inside(self, directory: str, path: str) -> bool:
@@ -94,13 +94,13 @@ class Places:
         """The classes of danger that a write to a path falls into."""
         if is_standard(path) or not path:
             return ()
-        place = self.resolved(directory or self.ground.workspace, path)
+        place = self.resolved(directory or self.context.workspace, path)
         if place is not None and self.is_inside(place) and (directory is not None or path.startswith("/")):
             return ()
         spelt = os.path.normpath(path) if place is None else place
         if spelt.startswith(_DEVICES) or path.startswith(_DEVICES):
             return ("raw-device", "outside-workspace")
-        home = self.ground.home.rstrip("/")
+        home = self.context.home.rstrip("/")
         if home and spelt.startswith(home + "/."):
             return ("home-dotfile", "outside-workspace")
         if home and (spelt == home or spelt.startswith(home + "/")):

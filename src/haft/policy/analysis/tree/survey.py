@@ -1,7 +1,7 @@
-"""A look at a directory tree before a program walks it: what it holds, with bounds, and which links lead out.
+"""Looks at a directory tree before a program walks it: its files, within limits, and the links that lead out.
 
-It looks at the disk as it is now, as `places` does. All surveys of one line share one bound, so that a line costs no
-more for asking often. Links are noted and not followed, unless that is asked for.
+It looks at the disk as it is now, as `places` does. All surveys of one line share one limit, so that many surveys cost
+no more. Links are noted, and followed only on request.
 """
 
 from __future__ import annotations

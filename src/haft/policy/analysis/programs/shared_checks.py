@@ -1,7 +1,7 @@
-"""What the checks of several entries share: counting operands, and rules that are put together from small ones.
+"""Shared parts of the checks of several entries: counting operands, and checks that are combined from small ones.
 
-A check is handed words as far as they are known. A word that is not literal, and no pattern that was looked up, could
-be anything: checks that need to know a word ask for it.
+A check receives the words as far as they are known. A word that is neither literal nor an expanded pattern could be
+anything: a check that must know a word tests for that.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from haft.policy.analysis.program import Argument, ByLinks, Invocation
 
 Check = Callable[[Invocation], str | None]
 
-UNKNOWN: Final = "what it is given is only known when it runs"
+UNKNOWN: Final = "its arguments are known only when it runs"
 
 
 def by_links(*options: str) -> Check:
@@ -21,7 +21,7 @@ def by_links(*options: str) -> Check:
 
     def check(invocation: Invocation) -> str | None:
         given = next((name for name, _ in invocation.options if name in options), None)
-        return ByLinks(f"`{invocation.name} {given}` follows links, out of the workspace too") if given else None
+        return ByLinks(f"`{invocation.name} {given}` follows links, even out of the workspace") if given else None
 
     return check
 

@@ -1,4 +1,4 @@
-"""One simple command judged: whether its entry in the tables says that it only reads, inside the workspace."""
+"""Classifies one simple command: whether its entry in the tables says that it only reads, inside the workspace."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from haft.values import dataclass
 
 _MOST_WRAPPERS: Final = 4
 _NO_PROGRAMS: Final = frozenset(("time", "command", "builtin"))
-"""Words of the shell that it looks through; to another program they mean something else, or nothing."""
+"""Keywords of the shell that start the command after them; other programs do not know them."""
 _NEEDS_NO_INPUT: Final = frozenset(("echo", "printf", "basename", "dirname", "pwd", "true", "false", "[", "test", ":"))
 _KNOWN_PLACES: Final = ("/bin/", "/usr/bin/")
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
-    """Of one simple command."""
+class Classification:
+    """The classification of one simple command."""
 
     is_safe: bool
     reason: str
@@ -39,7 +39,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class CommandClassifier:
-    """Judges commands by a table, on one ground."""
+    """Classifies commands by a table of programs, for one directory and workspace."""
 
     programs: Mapping[str, Program]
     places: Places
@@ -47,15 +47,15 @@ class CommandClassifier:
 
     @property
     def lister(self) -> Lister:
-        """Tells what pipes list here."""
+        """Finds the names that pipes list here."""
         return Lister(self.programs, self.surveyor)
 
-    def judged(self, arguments: list[Argument], scope: Scope) -> Judgement:
-        """A command: its program, then what it is given."""
+    def judged(self, arguments: list[Argument], scope: Scope) -> Classification:
+        """The classification of a command: its program, then its arguments."""
         for _ in range(_MOST_WRAPPERS):
             program = arguments[0]
             if not program.literal or program.splits:
-                return Judgement(False, f"which program `{program.text}` is, is not known before it runs")
+                return Classification(False, f"haft cannot tell which program `{program.text}` is before it runs")
             inner = unwrapped(program.text, arguments[1:])
             if inner is None:
                 found = without_exec(arguments) if program.text == "find" else None
@@ -66,56 +66,56 @@ class CommandClassifier:
                     return self._executing(finding, scope)
                 return self._plain(program.text, arguments[1:], scope)
             if isinstance(inner, str):
-                return Judgement(False, inner)
+                return Classification(False, inner)
             arguments = inner
             if arguments[0].literal and (arguments[0].text in BUILTINS or arguments[0].text == "time"):
-                return Judgement(False, f"`{arguments[0].text}` behind `{program.text}` is not looked at")
-        return Judgement(False, "too many programs start one another")
+                return Classification(False, f"haft does not analyse `{arguments[0].text}` after `{program.text}`")
+        return Classification(False, "too many programs start each other")
 
-    def _with_exec(self, find: list[Argument], started: list[Argument], scope: Scope) -> Judgement:
-        """`find … -type f -exec PROGRAM … {} +`: both must only read."""
+    def _with_exec(self, find: list[Argument], started: list[Argument], scope: Scope) -> Classification:
+        """`find … -type f -exec PROGRAM … {} +`: both programs must only read."""
         name = started[0].text
         if not started[0].literal or name in BUILTINS or name in _NO_PROGRAMS or "/" in name:
-            return Judgement(False, f"what `find` starts is not known to only read: `{name}`")
-        # Several files may stand where one is written.
+            return Classification(False, f"`find` starts `{name}`, which haft does not know to be read-only")
+        # Several files may replace the one that is written.
         several = [each for word in started[1:] for each in ([word] * 3 if word.is_listed else [word])]
-        judgement = self._plain("find", find[1:], scope)
-        return self._plain(name, several, scope) if judgement.is_safe else judgement
+        classification = self._plain("find", find[1:], scope)
+        return self._plain(name, several, scope) if classification.is_safe else classification
 
-    def _executing(self, finding: Finding, scope: Scope) -> Judgement:
-        """`find … -exec PROGRAM … {} +`, judged with the names that are there now."""
-        judgement = self._plain("find", finding.rest, scope)
+    def _executing(self, finding: Finding, scope: Scope) -> Classification:
+        """`find … -exec PROGRAM … {} +`, classified with the names that exist now."""
+        classification = self._plain("find", finding.rest, scope)
         for test, inner in finding.started:
-            if not judgement.is_safe:
+            if not classification.is_safe:
                 break
             directory = only(scope)
             listing = directory and self.lister.names_of_find(finding.roots, finding.depth, test, directory)
             if not listing:
-                return Judgement(False, "which files `find` hands on is not known before it runs")
-            judgement = self.started(handed(inner, listing.names), scope)
-        return judgement
+                return Classification(False, "haft cannot tell which files `find` passes on before it runs")
+            classification = self.started(handed(inner, listing.names), scope)
+        return classification
 
-    def started(self, arguments: list[Argument], scope: Scope) -> Judgement:
-        """A command that another program starts, not the shell."""
+    def started(self, arguments: list[Argument], scope: Scope) -> Classification:
+        """The classification of a command that another program starts, not the shell."""
         name = arguments[0].text
         if name in BUILTINS or name in _NO_PROGRAMS or "/" in name:
-            return Judgement(False, f"what is started is not known to only read: `{name}`")
+            return Classification(False, f"it starts `{name}`, which haft does not know to be read-only")
         return self.judged(arguments, scope.copy())
 
-    def handed(self, xargs: Xargs, listing: Listing | None, scope: Scope) -> Judgement:
-        """What an `xargs` starts."""
+    def handed(self, xargs: Xargs, listing: Listing | None, scope: Scope) -> Classification:
+        """The classification of the commands that an `xargs` starts."""
         why = None if xargs.file is None else why_not_read(xargs.file, scope, self.places)
         if why is not None or (xargs.file is not None and xargs.file.splits):
-            return Judgement(False, why or f"which file `{xargs.file}` names is not known before it runs")
-        judgement = Judgement(False, "`xargs` starts nothing")
+            return Classification(False, why or f"haft cannot tell which file `{xargs.file}` names before it runs")
+        classification = Classification(False, "`xargs` starts nothing")
         for each in xargs.commands(listing):
-            judgement = self.started(each, scope)
-            if not judgement.is_safe:
+            classification = self.started(each, scope)
+            if not classification.is_safe:
                 break
-        return judgement
+        return classification
 
     def leaves_input(self, arguments: list[Argument]) -> bool:
-        """Whether a command that passes reads nothing from its input: it is given files, or needs none."""
+        """Whether a safe command reads nothing from its input, because it has files as arguments or needs none."""
         name = arguments[0].text
         entry = self.programs.get(name)
         if name in _NEEDS_NO_INPUT or name in BUILTINS:
@@ -131,54 +131,56 @@ class CommandClassifier:
         )
 
     def why_not_look_up(self, arguments: Iterable[Argument], scope: Scope, *, are_followed: bool = True) -> str | None:
-        """Why the shell itself, looking for file names, would not stay inside the workspace."""
+        """Why the shell itself, when it expands file names, would leave the workspace; None if it would not."""
         patterns = (each for each in arguments if each.paths is not None and each.splits)
         if not are_followed:
             patterns = (each for each in patterns if not each.is_listed)
         why = why_not_inside if are_followed else why_not_named
         return next(filter(None, (why(each, scope, self.places) for each in patterns)), None)
 
-    def _plain(self, name: str, arguments: list[Argument], scope: Scope) -> Judgement:
+    def _plain(self, name: str, arguments: list[Argument], scope: Scope) -> Classification:
         if name in BUILTINS:
             why = BUILTINS[name](arguments, scope, self.places)
-            return Judgement(why is None, why or f"`{name}` only reads")
+            return Classification(why is None, why or f"`{name}` only reads")
         known = next((name.removeprefix(place) for place in _KNOWN_PLACES if name.startswith(place)), name)
         entry = self.programs.get(known)
         if entry is None or known in RESERVED:
-            return Judgement(False, _unknown(name))
+            return Classification(False, _unknown(name))
         are_followed = not (entry.tame and entry.operands == "words") and not (known == "ls" and lists_names(arguments))
-        # Of names that were listed, those that are paths are looked at below.
+        # Names from a listing that are paths are checked below.
         are_paths = entry.operands in ("paths", "pattern-paths") and not entry.subcommands
         looked_up = [each for each in arguments if not (are_paths and each.is_listed)]
         why = self.why_not_look_up(looked_up, scope, are_followed=are_followed)
         if why is not None:
-            return Judgement(False, why, is_about_place=True, starts_others=entry.starts_others)
+            return Classification(False, why, is_about_place=True, starts_others=entry.starts_others)
         try:
             found = taken_apart(known, arguments, entry)
         except Unlisted as error:
-            return Judgement(False, str(error), starts_others=entry.starts_others)
+            return Classification(False, str(error), starts_others=entry.starts_others)
         name = found.invocation.name
         why = None if found.entry.check is None else found.entry.check(found.invocation)
         if why is not None and not (isinstance(why, ByLinks) and self._stays_inside(found, why, scope)):
-            return Judgement(False, why, starts_others=found.starts_others)
+            return Classification(False, why, starts_others=found.starts_others)
         judge = why_not_read if are_followed else why_not_named
         outside = next(filter(None, (judge(each, scope, self.places) for each in found.paths)), None)
         if outside is not None:
-            return Judgement(False, outside, is_about_place=True, starts_others=found.starts_others)
+            return Classification(False, outside, is_about_place=True, starts_others=found.starts_others)
         if scope.here is None:
-            why = f"where `{name}` would read is not known: the line changes its directory"
-            return Judgement(False, why, is_about_place=True, starts_others=found.starts_others)
+            why = f"haft cannot tell where `{name}` would read, because the line changes its directory"
+            return Classification(False, why, is_about_place=True, starts_others=found.starts_others)
         if not all(map(self.places.is_inside, scope.here)):
             why = f"`{name}` would read outside of the workspace"
-            return Judgement(False, why, is_about_place=True, starts_others=found.starts_others)
+            return Classification(False, why, is_about_place=True, starts_others=found.starts_others)
         why = self._why_not_git(found, scope.here) if known == "git" else None
         if why is not None:
-            return Judgement(False, why, is_about_place=True, starts_others=found.starts_others)
-        if found.starts_others and not self.places.ground.confined:
-            return Judgement(False, f"`{name}` may start other programs, and there is no sandbox", starts_others=True)
-        if found.entry.tells_of_host and not self.places.ground.confined:
-            return Judgement(False, f"`{name}` tells of the whole machine, and there is no sandbox")
-        return Judgement(True, f"`{name}` only reads", starts_others=found.starts_others)
+            return Classification(False, why, is_about_place=True, starts_others=found.starts_others)
+        if found.starts_others and not self.places.context.confined:
+            return Classification(
+                False, f"`{name}` may start other programs, and there is no sandbox", starts_others=True
+            )
+        if found.entry.tells_of_host and not self.places.context.confined:
+            return Classification(False, f"`{name}` shows data of the whole machine, and there is no sandbox")
+        return Classification(True, f"`{name}` only reads", starts_others=found.starts_others)
 
     def _why_not_git(self, found: TakenApart, here: Iterable[str]) -> str | None:
         moved = found.invocation.value("-C") or "."
@@ -186,7 +188,7 @@ class CommandClassifier:
         return next(filter(None, (why_not_git(start, self.places) for start in starts if start is not None)), None)
 
     def _stays_inside(self, found: TakenApart, why: ByLinks, scope: Scope) -> bool:
-        """Whether a program that follows links finds none that leads out."""
+        """Whether a program that follows links finds none that leads out of the workspace."""
         directory = only(scope)
         if directory is None or found.invocation.has("-C", "--base-directory"):
             return False
@@ -201,16 +203,17 @@ class CommandClassifier:
 
 
 def _are_given(found: TakenApart) -> bool:
-    """Whether there is a file among the operands for certain: what a pipe lists may be nothing."""
+    """Whether a file is certainly among the operands: a pipe may list nothing."""
     return any(each is operand for each in found.paths if not each.splits for operand in found.invocation.operands)
 
 
 def only(scope: Scope) -> str | None:
-    """The one directory that the line is in, where that is certain."""
+    """The directory of the line; None if it is not certain."""
+
     return next(iter(scope.here)) if scope.here is not None and len(scope.here) == 1 else None
 
 
 def _unknown(name: str) -> str:
     if "/" in name:
-        return f"`{name}` is not a program that is known"
+        return f"haft does not know the program `{name}`"
     return f"`{name}` may change something"
