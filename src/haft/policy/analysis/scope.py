@@ -1,7 +1,7 @@
-"""What is known while a line is read from left to right: directories it may be in, and variables it set itself.
+"""The facts known while a line is read from left to right: its possible directories, and variables that it set itself.
 
-Both are held as everything that may be, so that what is judged holds for each. None as the directories means that
-nothing is known of them any more.
+Both are stored as all possibilities, so that a result holds for each of them. None as the directories means that they
+are unknown.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _VALUE: Final = regex(r"[A-Za-z0-9_.@+-]*")
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """All that a variable may hold."""
+    """All possible values of a variable."""
 
     items: tuple[str, ...]
     from_files: bool = False
-    """Whether some are names of files, of which there may be others by the time it runs."""
+    """Whether some values are names of files, which may change before the line runs."""
     may_be_option: bool = False
     is_number: bool = False
-    """Whether it is a whole number of which nothing more is known; there are no items then."""
+    """Whether it is an unknown whole number; there are no items then."""
     is_text: bool = False
-    """Whether nothing is known of it but that it holds no pattern of file names; there are no items then."""
+    """Whether it is unknown text without a pattern of file names; there are no items then."""
 
 
 @dataclass(slots=True)
@@ -41,29 +41,30 @@ class Scope:
     """One level of the shell."""
 
     here: frozenset[str] | None
-    """Where it may be."""
+    """The possible directories."""
     failed: frozenset[str] = frozenset()
-    """Where it may have stayed when a change of directory failed."""
+    """The directories in which it may have stayed when a change of directory failed."""
     known: dict[str, Values] = field(default_factory=dict)
     is_plain: bool = True
-    """Whether no link was followed by a change of directory: `cd ..` goes back by name, not by place."""
+    """Whether no change of directory followed a link: `cd ..` goes back by name, not by location."""
     is_fed_names: bool = False
-    """Whether names are read from its input one by one: what reads from there too would leave parts of names."""
+    """Whether it reads names from its input one by one: another reader of the input would leave parts of names."""
 
     is_fed: bool = False
-    """Whether a pipe or a file may lead into what runs here, since it leads into what stands around it."""
+    """Whether a pipe or a file may be the input of commands here, because it is the input of the enclosing
+    statement."""
     is_fed_loop: bool = False
-    """Whether it is in a loop into which something leads: a line at a time, as a rule."""
+    """Whether it is in a loop with such an input, which usually reads one line at a time."""
 
     patterns: frozenset[str] = frozenset()
-    """Variables that may hold a pattern of file names, where nothing is known of them."""
+    """Unknown variables that may contain a pattern of file names."""
 
     def copy(self) -> Scope:
-        """For a level below, whose changes are not seen above."""
+        """A copy for a level below, whose changes do not affect this one."""
         return replace(self, known=dict(self.known))
 
     def widen(self, others: frozenset[str] | None = frozenset()) -> None:
-        """Go on as if what came before had failed or not, or as if others had been the case."""
+        """Continue as if the commands before may have failed, or as if the directory may be one of `others`."""
         if self.here is None or others is None:
             self.here = None
         else:
@@ -73,27 +74,27 @@ class Scope:
         self.failed = frozenset()
 
     def move(self, places: frozenset[str], *, is_certain: bool) -> None:
-        """A change of directory, which may fail unless that is certain."""
+        """Note a change of directory, which may fail unless `is_certain`."""
         if not is_certain:
             self.failed = self.failed | (self.here or frozenset())
         self.here = places
 
     def forget(self, names: Iterable[str] | None = None) -> None:
-        """Nothing is known any more of some variables, or of all."""
+        """Forget the values of some variables, or of all."""
         for name in list(self.known) if names is None else names:
             self.known.pop(name, None)
 
 
 def is_numeric(values: Values) -> bool:
-    """Whether a variable holds a whole number, whichever it is."""
+    """Whether a variable contains a whole number."""
     return values.is_number or (bool(values.items) and all(map(_INTEGER.fullmatch, values.items)))
 
 
 def is_harmless_name(name: str) -> bool:
-    """Whether a variable of that name means nothing to any program that passes."""
+    """Whether a variable of this name affects no program that is safe."""
     return name in _UPPER or (_SIMPLE.fullmatch(name) is not None and _MATTERS.fullmatch(name) is None)
 
 
 def is_harmless_before(name: str, value: str | None) -> bool:
-    """Whether a variable may be set for one command alone."""
+    """Whether a variable may be set for one command only."""
     return name in _BEFORE and value is not None and _VALUE.fullmatch(value) is not None

@@ -15,7 +15,7 @@ from haft.policy.analysis.scope import Scope, is_harmless_name
 from haft.policy.analysis.tree.places import Places
 
 Builtin = Callable[[list[Argument], Scope, Places], str | None]
-"""Answers why not, or None where it is harmless; may change what is known."""
+"""Returns why not, or None if it is harmless; may change the known facts."""
 
 _FILE_TESTS: Final = frozenset(f"-{letter}" for letter in "abcdefghkprstuwxGLNOS")
 _TEXT_TESTS: Final = frozenset(("-z", "-n"))
@@ -28,7 +28,7 @@ _UNSURE: Final = "haft cannot tell the directory of the rest of the line"
 
 
 def why_not_inside(argument: Argument, scope: Scope, places: Places) -> str | None:
-    """Why an argument does not name files inside the workspace alone."""
+    """Why an argument may name files outside of the workspace; None if it does not."""
     if argument.literal and argument.text == "-":
         return None
     texts = (argument.text,) if argument.literal else argument.paths
@@ -43,7 +43,7 @@ def why_not_inside(argument: Argument, scope: Scope, places: Places) -> str | No
 
 
 def why_not_read(argument: Argument, scope: Scope, places: Places) -> str | None:
-    """Why a program that opens what an argument names would not read files inside the workspace alone."""
+    """Why a program that opens an argument would not only read files inside the workspace; None if it would."""
     why = why_not_inside(argument, scope, places)
     if why is not None or (argument.literal and argument.text == "-"):
         return why
@@ -93,7 +93,7 @@ def _why_not_go(arguments: list[Argument], scope: Scope) -> str | None:
 
 
 def _before_steps_up(path: str) -> list[str]:
-    """What must be a directory for `..` to lead out of it."""
+    """The paths that must be directories so that `..` leads out of them."""
     parts = path.split("/")
     return ["/".join(parts[:at]) or "/" for at, part in enumerate(parts) if part == ".." and at]
 
@@ -142,7 +142,7 @@ def bracket(arguments: list[Argument], scope: Scope, places: Places) -> str | No
 
 
 def test(arguments: list[Argument], scope: Scope, places: Places) -> str | None:
-    """`test`, which evaluates the names of variables that it is given with `-v`, and commands in them."""
+    """`test`, which evaluates the names of variables after `-v`, and commands in them."""
     if any(each.splits or each.is_unclear for each in arguments):
         return "the words of this test may change when it runs"
     while len(arguments) > 1 and arguments[0].literal and arguments[0].text == "!":
@@ -153,7 +153,7 @@ def test(arguments: list[Argument], scope: Scope, places: Places) -> str | None:
 
 
 def simple_test(arguments: list[Argument], scope: Scope, places: Places, *, are_numbers_evaluated: bool) -> str | None:
-    """One operator and what it is given."""
+    """One operator and its operands."""
     if len(arguments) == 2:
         return _unary(arguments[0], arguments[1], scope, places)
     if len(arguments) != 3 or not arguments[1].literal:
@@ -190,7 +190,7 @@ def look_up(arguments: list[Argument], _scope: Scope, _places: Places) -> str | 
 
 
 def set_strict(arguments: list[Argument], _scope: Scope, _places: Places) -> str | None:
-    """`set -euo pipefail` and parts of it: what comes after runs as it would, or not at all."""
+    """`set -euo pipefail` and parts of it: later commands run unchanged, or not at all."""
     words = [each.text if each.literal else "" for each in arguments]
     at = 0
     while at < len(words):
@@ -208,7 +208,7 @@ def only_pwd(arguments: list[Argument], _scope: Scope, _places: Places) -> str |
 
 
 def throw_away(arguments: list[Argument], _scope: Scope, _places: Places) -> str | None:
-    """`tee` to nowhere."""
+    """`tee` to /dev/null."""
     is_fine = all(each.literal and each.text in ("-a", "/dev/null", "/dev/stderr", "/dev/stdout") for each in arguments)
     return None if is_fine else "`tee` writes its files"
 

@@ -39,7 +39,7 @@ _ALL_OPERANDS: Final = frozenset((
     "truncate", "fallocate", "mkfifo", "mknod", "sed", "dd", "patch", "vi", "vim", "nano", "ed", "ex",
 ))  # fmt: skip
 DELETING: Final = frozenset(("rm", "rmdir", "unlink", "shred"))
-"""Programs that delete a tree where they are started on all of its files."""
+"""Programs that delete a tree if they are started on all of its files."""
 _LAST_OPERAND: Final = frozenset(("cp", "install", "ln", "rsync", "scp"))
 _HOME: Final = regex(r"\$\{?HOME\}?|~(?=/|$)")
 _DEVICE: Final = regex(
@@ -55,11 +55,11 @@ DELETES_IN_CODE: Final = regex(
 
 @dataclass(frozen=True, slots=True)
 class Dangers:
-    """Of a command, or of a line."""
+    """The dangers of a command, or of a line."""
 
     named: tuple[Danger, ...] = ()
     possible: tuple[Danger, ...] = ()
-    """What it may be besides: see `Part.possible`."""
+    """The dangers that it may have in addition: see `Part.possible`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class DangerFinder:
 
     places: Places
     inner: Callable[[str, int, bool], Dangers]
-    """The dangers of a line that a shell is given as text, at a depth; and whether something leads into that shell."""
+    """Returns the dangers of a line that a shell gets as text, at a depth; with whether the shell has an input."""
     depth: int
 
     def found(
@@ -117,7 +117,7 @@ class DangerFinder:
         return named
 
     def of_program(self, name: str, rest: list[Argument], directory: str | None) -> list[Danger]:
-        """What a program does by its own options and operands."""
+        """The dangers of a program because of its own options and operands."""
         texts = [text for each in rest for text in ((each.text,) if each.literal else (each.text, *(each.paths or ())))]
         named = list(_by_name(name, texts))
         if deletes_trees(name, texts):
@@ -184,12 +184,12 @@ class DangerFinder:
         return (_HOME.sub(lambda _: self.places.context.home, text, count=1),)
 
     def texts(self, argument: Argument) -> tuple[str, ...]:
-        """What an argument may name, with the home directory put in."""
+        """The possible values of an argument, with the home directory inserted."""
         return self._texts(argument)
 
 
 def ordered(named: Iterable[Danger]) -> tuple[Danger, ...]:
-    """Each once, in the order of the classes."""
+    """Each danger once, in the order of the classes."""
     found = set(named)
     return tuple(danger for danger in DANGERS if danger in found)
 
@@ -242,7 +242,7 @@ def _git_deletes_trees(texts: list[str]) -> bool:
 
 
 def _is_short_for(text: str, least: str, more: str) -> bool:
-    """Whether a word is a long option, or so much of it that it is no other."""
+    """Whether a word is a long option, or an abbreviation that means no other option."""
     return text.startswith(least) and (least + more).startswith(text)
 
 
@@ -255,7 +255,7 @@ def _in_place(text: str) -> bool:
 
 
 def _path_in(text: str) -> str:
-    """The path that a word may hold, behind an option too."""
+    """The path that a word may contain, also after an option."""
     if not text.startswith("-"):
         return text
     _, equals, value = text.partition("=")

@@ -67,13 +67,13 @@ _RUNNERS: Final = {
     "pipenv": ("run",),
     "bundle": ("exec",),
 }
-"""Programs that start what follows a word of theirs, read as if its options were those of `npx`."""
+"""Programs that start the command after one of their words; their options are read like those of `npx`."""
 SHELLS: Final = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "csh", "tcsh"))
 INTERPRETERS: Final = regex(r"(?:python|perl|ruby|node|nodejs|php|lua|deno|bun|osascript|tclsh|Rscript)[0-9.]*")
 
 
 def unwrapped(name: str, arguments: list[Argument]) -> list[Argument] | str | None:
-    """The command behind a wrapper; why it is not looked at; or None where the program is no wrapper."""
+    """The command after a wrapper; or why it is not analysed; or None if the program is not a wrapper."""
     if name not in ("timeout", "time", "nice", "command", "env"):
         return None
     texts = [each.text if each.literal else "" for each in arguments]
@@ -89,7 +89,7 @@ def unwrapped(name: str, arguments: list[Argument]) -> list[Argument] | str | No
 
 
 def _command_at(name: str, texts: list[str]) -> int | None:
-    """Where the command begins that is started; None where that cannot be told."""
+    """The position of the command that is started; None if haft cannot tell."""
     if name == "timeout":
         at = 0
         while at < len(texts) and texts[at] in _TIMEOUT:
@@ -114,7 +114,7 @@ def _command_at(name: str, texts: list[str]) -> int | None:
 
 
 def behind(name: str, arguments: list[Argument]) -> list[Argument] | None:
-    """What a program would start, as well as it can be told; None where it starts nothing."""
+    """The command that a program would start, as far as haft can tell; None if it starts nothing."""
     if name in _RUNNERS:
         operand = next((at for at, each in enumerate(arguments) if not each.text.startswith("-")), None)
         if operand is None or arguments[operand].text not in _RUNNERS[name]:
@@ -143,17 +143,17 @@ def behind(name: str, arguments: list[Argument]) -> list[Argument] | None:
 
 
 def starts_commands(name: str) -> bool:
-    """Whether a program starts the command that it is given."""
+    """Whether a program starts the command in its arguments."""
     return name in _WITH_VALUE
 
 
 def is_interpreter(name: str) -> bool:
-    """Whether a program runs text that it is given."""
+    """Whether a program runs text from its arguments."""
     return name in SHELLS or INTERPRETERS.fullmatch(name) is not None
 
 
 def prints_only_files(arguments: list[Argument]) -> bool:
-    """Whether a `find` prints nothing but the names of plain files below relative places, each ended by a NUL."""
+    """Whether a `find` prints only names of plain files below relative directories, each ended by a NUL."""
     texts = [each.text if each.literal else "" for each in arguments]
     if texts[:1] != ["find"] or texts[-1:] != ["-print0"]:
         return False
@@ -167,7 +167,7 @@ def prints_only_files(arguments: list[Argument]) -> bool:
 
 
 def without_exec(arguments: list[Argument]) -> tuple[list[Argument], list[Argument]] | None:
-    """A `find` without its one `-exec`, and the command that it starts on a file; None where it is not so simple."""
+    """A `find` without its one `-exec`, and the command that it starts on a file; None if it is not that simple."""
     texts = [each.text if each.literal else "" for each in arguments]
     if texts.count("-exec") != 1:
         return None
@@ -182,7 +182,8 @@ def without_exec(arguments: list[Argument]) -> tuple[list[Argument], list[Argume
 
 
 _STAND_IN: Final = Argument("{}", literal=False, paths=("./x",), splits=True, is_listed=True)
-"""For the names of files that are found."""
+"""Stands for the names of files that are found."""
+
 _FIND_TESTS: Final = frozenset((
     "-type", "-name", "-iname", "-path", "-ipath", "-wholename", "-size", "-mtime", "-mmin", "-newer", "-maxdepth",
     "-mindepth", "-regex",

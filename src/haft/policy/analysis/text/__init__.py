@@ -1,1 +1,1 @@
-"""The text of a line as bash reads it: parsed and checked against the rules for words, quotes, braces and here-documents."""
+"""The text of a line as bash reads it: parsed, and checked against the rules for words, quotes and here-documents."""
