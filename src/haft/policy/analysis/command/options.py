@@ -21,8 +21,8 @@ _FORM: Final = regex(r"(--?[^\s=\[]+)(?:(\[)?=([a-z]+)\]?)?")
 
 
 class Unlisted(Exception):
-    """The entry does not say that this is harmless; the argument is the reason."""
-"""The entry does not list this as harmless; the argument is the reason."""
+    """The entry does not list this as harmless; the argument is the reason."""
+
 
 @dataclass(frozen=True, slots=True)
 class Option:
@@ -35,13 +35,13 @@ class Option:
 
 @dataclass(slots=True)
 class TakenApart:
-    """A command by its entry."""
-"""A command, split by its entry."""
+    """A command, split by its entry."""
+
     invocation: Invocation
     entry: Program
     paths: list[Argument]
     """Operands and values that name files which are read."""
-    """Operands and values that name files which are read."""
+    starts_others: bool
 
 
 @functools.lru_cache(maxsize=1024)
@@ -58,8 +58,8 @@ def table(text: str) -> dict[str, Option]:
 
 
 def taken_apart(name: str, arguments: list[Argument], entry: Program) -> TakenApart:
-    """A command by its entry; `Unlisted` where the entry does not cover it."""
     """A command, split by its entry; `Unlisted` if the entry does not cover it."""
+    options: list[tuple[str, str | None]] = []
     paths: list[Argument] = []
     starts_others = entry.starts_others
     while True:
@@ -80,8 +80,8 @@ class _Reader:
     name: str
     entry: Program
     waiting: list[Argument]
-    """What is left, last first."""
     """The remaining arguments, the last one first."""
+    options: list[tuple[str, str | None]] = field(default_factory=list)
     operands: list[Argument] = field(default_factory=list)
     paths: list[Argument] = field(default_factory=list)
     subcommand: str | None = None
@@ -118,8 +118,8 @@ class _Reader:
         return argument.text.startswith("-") and argument.text != "-"
 
     def _open(self, argument: Argument, listed: dict[str, Option]) -> None:
-        """Something that may turn out to be an option."""
         """Handle an argument that may become an option."""
+        attached = _ATTACHED.match(argument.text)
         option = listed.get(attached[1]) if attached else None
         if attached and option and option.value == "word" and _is_one_word(argument):
             self._given(option, Argument(argument.text[attached.end() :], literal=argument.paths is not None))
@@ -127,8 +127,8 @@ class _Reader:
         found = argument.paths
         are_names = found is not None and not any(path.startswith("-") for path in found)
         if not self.entry.tame or not (are_names or self.entry.operands == "words"):
-            # Even where no option does harm, one may name another file to read, or follow links.
             # Even if no option is harmful, one may name another file to read, or follow links.
+            raise Unlisted(f"`{argument.text}` may become an option of `{self.name}`")
         self._operand(argument)
 
     def _operand(self, argument: Argument) -> None:
@@ -250,5 +250,5 @@ class _Reader:
 
 
 def _is_one_word(argument: Argument) -> bool:
-    """Whether it stays one word as things are: a pattern of file names that none matches, or a quoted expansion."""
     """Whether it stays one word in the present state: a pattern without a match, or a quoted expansion."""
+    return len(argument.paths) == 1 if argument.paths is not None else not argument.splits
