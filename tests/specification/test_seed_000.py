@@ -531,8 +531,11 @@ def test_no_restart_is_needed_to_rescan_tools(place):
 
 
 BROKEN = {
-    "Validate JSON syntax if using JSON format": ('{"name": "x", "description": "d",}', "begins like JSON and is none"),
-    "Validate JSON syntax: more than JSON on stdout": ('{"name": "x"} ready', "begins like JSON and is none"),
+    "Validate JSON syntax if using JSON format": (
+        '{"name": "x", "description": "d",}',
+        "begins like JSON and is not JSON",
+    ),
+    "Validate JSON syntax: more than JSON on stdout": ('{"name": "x"} ready', "begins like JSON and is not JSON"),
     "Check text format has name: and description: lines": ("description: d\nparam: string\n", "no line `name:`"),
     "Verify all dependencies available": (None, "no-such-interpreter"),
 }

@@ -466,7 +466,7 @@ def test_agents_are_installed_for_each_target(toolbox, tmp_path):
     assert len(files_of(tmp_path)) == len(there) + 1
     before = tree(tmp_path)
     lost = toolbox.start("cdd-agents", {"install": True}, at=tmp_path)
-    assert (lost.returncode, lost.stdout) == (1, b"") and b"for which agent" in lost.stderr
+    assert (lost.returncode, lost.stdout) == (1, b"") and b"needs an agent" in lost.stderr
     assert tree(tmp_path) == before
 
 

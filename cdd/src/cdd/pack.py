@@ -105,17 +105,17 @@ def split(file: str, text: str) -> list[Paragraph]:
 
 def ranked(paragraphs: tuple[Paragraph, ...], focus: str) -> list[Paragraph]:
     """The paragraphs that fit, best first; paragraphs with equal scores in the order of the files."""
-    asked = set(terms(focus))
+    focus_terms = set(terms(focus))
     weights = [_weights(paragraph) for paragraph in paragraphs]
-    if not asked or not weights:
+    if not focus_terms or not weights:
         return []
-    holders = Counter(term for held in weights for term in asked & held.keys())
+    holders = Counter(term for held in weights for term in focus_terms & held.keys())
     mean = sum(sum(held.values()) for held in weights) / len(weights) or 1.0
     scored = []
     for paragraph, held in zip(paragraphs, weights, strict=True):
         size = _SATURATION * (1 - _LENGTH + _LENGTH * sum(held.values()) / mean)
         score = 0.0
-        for term in sorted(asked & held.keys()):
+        for term in sorted(focus_terms & held.keys()):
             rarity = math.log(1 + (len(weights) - holders[term] + 0.5) / (holders[term] + 0.5))
             score += rarity * held[term] * (_SATURATION + 1) / (held[term] + size)
         scored.append((score, paragraph))

@@ -229,7 +229,7 @@ MODULES = {
     "floods": ("while True: print('x' * 100000)", "could not be read: it printed too much"),
     "lies": (
         "print('haft-command-line: [1]', flush=True)\nimport os\nos._exit(0)",
-        "it said what cannot be understood",
+        "its answer is not valid",
     ),
     "forges": (
         'print(\'haft-command-line: {"commands": [{"name": 5}]}\', flush=True)\nimport os\nos._exit(0)',

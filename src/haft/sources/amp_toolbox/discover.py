@@ -138,7 +138,7 @@ def candidate(path: str, place: ToolboxDirectory) -> Candidate:
     except OSError as error:
         if os.path.islink(path):
             there = f"it is a link to {os.readlink(path)}, which cannot be reached ({error.strerror})"
-            return Candidate(path, place, "dangling", f"{there}; mend or remove the link")
+            return Candidate(path, place, "dangling", f"{there}; fix or remove the link")
         return Candidate(path, place, "gone", f"it cannot be read: {error.strerror}")
     return Candidate(path, place, identity_of(found), _problem(path, place, found))
 

@@ -88,18 +88,18 @@ def quoted_list(names: Collection[str]) -> str:
 def check_schema(schema: Mapping[str, Any]) -> Iterator[Finding]:
     """Check whether arguments can be validated by a schema."""
     if (why := excess(schema)) is not None:
-        yield Finding("schema-excess", f"the input schema is too much: {why}", "describe the parameters more simply")
+        yield Finding("schema-excess", f"the input schema is too complex: {why}", "describe the parameters more simply")
         return
     if schema.get("type", "object") != "object":
         shown = shortened(repr(schema["type"]), 60)
         yield Finding("schema-error", f"the input schema has the type {shown}", "make it `object`")
     elif not isinstance(schema.get("properties", {}), Mapping):
-        yield Finding("schema-error", "the `properties` of the input schema are no object", "make them one")
+        yield Finding("schema-error", "the `properties` of the input schema are not an object", "make them one")
     else:
         try:
             validator_for(schema)
         except BadConfig as error:
-            yield Finding("schema-error", error.message, "mend the input schema")
+            yield Finding("schema-error", error.message, "fix the input schema")
 
 
 def check_listing(listing: Listing, reserved: Collection[str]) -> Report:

@@ -52,7 +52,7 @@ def inspect_file(path: str) -> InspectedFile | Finding:
     except OSError as error:
         if os.path.islink(path):
             where = f"it is a link to {shown(os.readlink(path))}, which cannot be reached ({error.strerror})"
-            return Finding("dangling-link", where, "mend or remove the link")
+            return Finding("dangling-link", where, "fix or remove the link")
         return Finding("unreadable", f"it cannot be looked at: {error.strerror}", f"ls -l {shown(path)}")
     if not stat.S_ISREG(mode):
         sort = next((word for is_one, word in _SORTS if is_one(mode)), "a device")

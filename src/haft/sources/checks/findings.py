@@ -64,7 +64,7 @@ class Report:
     def has(self, code: str) -> bool:
         return any(finding.code == code for finding in self.findings)
 
-    def mended(self, codes: Sequence[str]) -> Report:
+    def with_fixed(self, codes: Sequence[str]) -> Report:
         return replace(self, fixed=tuple(dict.fromkeys(codes)))
 
     def to_json(self) -> dict[str, Any]:

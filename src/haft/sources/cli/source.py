@@ -110,8 +110,8 @@ class CommandLines(ToolSource):
 
     def _unknown(self) -> list[CommandLine]:
         """The command lines whose program must be described."""
-        asked = [line for line in self._lines if line.form is not None and line.problem is None]
-        return [line for line in asked if self._kept(line) is None and self._why_not(line) is None]
+        programs = [line for line in self._lines if line.form is not None and line.problem is None]
+        return [line for line in programs if self._kept(line) is None and self._why_not(line) is None]
 
     async def _ask(self, launcher: Launcher) -> None:
         """Describe the programs that are not described yet, and keep the result."""
@@ -120,7 +120,7 @@ class CommandLines(ToolSource):
         wanted = self._unknown()
         for line in wanted:
             try:
-                asked = await introspect_commands(
+                result = await introspect_commands(
                     "argparse" if line.form == "argparse" else "click",
                     line.reference,
                     launcher,
@@ -129,8 +129,8 @@ class CommandLines(ToolSource):
                     prefix=line.prefix,
                     here=line.here,
                 )
-                files = {path: identity_at(path) for path in asked.files}
-                self._keep(line, {"commands": asked.commands, "files": files})
+                files = {path: identity_at(path) for path in result.files}
+                self._keep(line, {"commands": result.commands, "files": files})
             except HaftError as error:
                 # Not saved: the cause may be fixed before the next process tries.
                 self._problems[line.name] = line.identity, error.message

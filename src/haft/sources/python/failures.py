@@ -65,6 +65,6 @@ def _is_stop(error: BaseException) -> bool:
         return False
     try:
         task = asyncio.current_task()
-    except RuntimeError:  # there is no loop that could be told to stop
+    except RuntimeError:  # there is no loop
         return False
     return task is None or task.cancelling() > 0

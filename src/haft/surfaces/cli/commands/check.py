@@ -174,7 +174,7 @@ async def _check_and_mend(
         # All of them: what was mended for one, such as a directory, is mended for others.
         found = await check_targets(sources, targets, launcher, RESERVED)
     for at, codes in changed.items():
-        found[at] = [found[at][0].mended(codes), *found[at][1:]]
+        found[at] = [found[at][0].with_fixed(codes), *found[at][1:]]
     return [report for reports in found for report in reports]
 
 
