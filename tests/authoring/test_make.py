@@ -192,7 +192,7 @@ def test_a_skill_that_is_none_is_refused_with_the_near_miss(command):
 )
 def test_what_does_not_go_together_is_refused(command, words):
     assert command("fresh", *words) == 2
-    assert "do not go together" in command.err and not list(command.workspace.rglob("fresh"))
+    assert "cannot be used together" in command.err and not list(command.workspace.rglob("fresh"))
 
 
 @pytest.mark.parametrize(

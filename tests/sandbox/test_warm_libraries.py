@@ -116,9 +116,9 @@ def test_one_that_starts_threads_all_the_same_is_named_wherever_someone_looks(lo
     monkeypatch.setenv("HAFT_HOME", str(loaded.home))
     at, why = ["-w", str(loaded.workspace)], "`busy` starts threads when it is imported"
     assert haft([*at, "templates", "list", "--in", str(loaded.templates)]) == 0
-    assert f"started anew for each call: {why}" in capsys.readouterr().err
+    assert f"a new process for each call: {why}" in capsys.readouterr().err
     assert haft([*at, "tools", "show", str(loaded.folder("odd"))]) == 0
-    assert f"It is started anew for each call: {why}." in capsys.readouterr().out
+    assert f"haft starts a new process for each call: {why}." in capsys.readouterr().out
     assert haft([*at, "tools", "show", str(loaded.folder("odd")), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["environment"]["cold"] == why
 

@@ -204,7 +204,7 @@ def test_an_executable_that_a_workspace_brings_stands_for_nothing(two):
     listing = bench.tools()["tb__greet"]
     assert listing.spec.provenance == "workspace" and "export" not in listing.spec.meta
     outcome = bench.call("tb__greet", name="you")
-    assert outcome.status == "error" and "haft is not called from inside of one of its own calls" in outcome.output
+    assert outcome.status == "error" and "haft cannot run inside one of its own calls" in outcome.output
     assert not (two.b / "greeting.txt").exists()
 
 

@@ -58,22 +58,22 @@ def test_apply_commits_and_can_be_undone(haft):
     assert not (haft.workspace / "n.txt").exists()
     done = haft("changes", "apply", run[:-1])
     assert (done.code, done.out) == (0, f"{short(run)}: 1 path committed\n")
-    assert done.err == f"`haft undo {short(run)}` takes it back\n"
+    assert done.err == f"`haft undo {short(run)}` takes them back\n"
     assert (haft.workspace / "n.txt").read_text() == "x\n"
     assert state(haft, run) == "committed"
-    assert haft("changes", "list").err == "no run holds changes\n"
+    assert haft("changes", "list").err == "no run has held changes\n"
     again = haft("changes", "apply", run)
-    assert again.code == 2 and f"{short(run)} holds no changes: they are committed" in again.err
+    assert again.code == 2 and f"{short(run)} has no held changes: its changes are committed" in again.err
     assert haft("undo", "--json").json["runs"] == [run]
 
 
 def test_drop_discards(haft):
     run = tried(haft)
-    assert haft("changes", "drop", run).out == f"{short(run)}: 1 path thrown away\n"
+    assert haft("changes", "drop", run).out == f"{short(run)}: 1 path discarded\n"
     assert not (haft.workspace / "n.txt").exists()
     assert state(haft, run) == "discarded"
     assert "were discarded" in haft("undo", run).err
-    assert "they are thrown away" in haft("changes", "apply", run).err
+    assert "its changes are discarded" in haft("changes", "apply", run).err
     gone = haft("diff", run)
     assert gone.code == 1 and "they were discarded" in gone.err
 
@@ -160,7 +160,7 @@ def test_what_a_process_wrote_between_calls_is_settled_by_the_name_that_was_said
     run = held["run"]
     assert "+late" in haft("diff", run).out
     shown = haft("show", run)
-    assert shown.code == 2 and "is no call" in shown.err and f"`haft diff {run}`" in shown.err
+    assert shown.code == 2 and "is not a call" in shown.err and f"`haft diff {run}`" in shown.err
     assert haft("changes", "apply", run[:-1]).code == 0
     assert (haft.workspace / "late.txt").read_text() == "late\n"
     assert haft("undo", run).code == 0

@@ -66,7 +66,7 @@ def made(path, content=GOOD, mode=0o755):
 
 def test_a_good_tool_is_quiet_on_stdout_and_summed_up_on_stderr(haft, here):
     made(here / "run_tests")
-    assert haft("./run_tests") == (0, "", "1 checked: nothing found\n")
+    assert haft("./run_tests") == (0, "", "1 checked: no problems\n")
     assert haft("./run_tests", "-q") == (0, "", "")
 
 
@@ -78,7 +78,7 @@ def test_a_finding_is_a_line_with_its_place_level_and_code_and_a_hint(haft, here
         "./run_tests:1: error bom-shebang: a byte order mark stands before `#!`\n    hint: save it without one\n",
     )
     assert err == (
-        "1 checked: 1 error\nhint: `--fix` mends 1 of them\nhint: `haft tools check --explain CODE` says more\n"
+        "1 checked: 1 error\nhint: `--fix` fixes 1 of them\nhint: `haft tools check --explain CODE` explains a code\n"
     )
 
 
@@ -135,7 +135,7 @@ def test_what_cannot_be_mended_is_said_and_stays_found(haft, here, tmp_path):
     (here / "run_tests").symlink_to(outside)
     code, out, err = haft("./run_tests", "--fix")
     assert code == 1 and "error not-executable" in out and "error leads-out" in out
-    assert "not-executable could not be mended: it is a link out of its directory" in err
+    assert "not-executable could not be fixed: it is a link out of its directory" in err
     assert outside.stat().st_mode & 0o777 == 0o644
 
 
@@ -146,7 +146,7 @@ def test_nothing_is_mended_where_the_toolbox_leads_out_of_the_workspace(haft, he
     (here / ".agents/tools").rmdir()
     (here / ".agents/tools").symlink_to(victim)
     code, out, err = haft("--fix")
-    assert code == 1 and "leads-out" in out and "fixed" not in err
+    assert code == 1 and "leads-out" in out and ": fixed " not in err
     assert tool.stat().st_mode & 0o777 == 0o646 and b"\r\n" in tool.read_bytes()
 
 
@@ -164,8 +164,8 @@ def test_a_folder_is_every_tool_in_it(haft, here):
     for name in ("run_tests", "b"):
         made(tools / name, GOOD.replace("run_tests", name))
     (tools / "README.md").touch()
-    assert haft("more/")[2] == "2 checked: nothing found\n"
-    assert haft("more")[2] == "2 checked: nothing found\n"
+    assert haft("more/")[2] == "2 checked: no problems\n"
+    assert haft("more")[2] == "2 checked: no problems\n"
 
 
 def test_without_words_the_workspaces_own_tools_are_checked(haft, here):
@@ -179,7 +179,7 @@ def test_without_words_the_workspaces_own_tools_are_checked(haft, here):
 
 def test_a_loaded_tool_is_asked_anew_by_its_name_and_only_once(haft, here):
     tool = made(here / ".agents" / "tools" / "run_tests")
-    assert haft("tb__run_tests")[2] == "1 checked: nothing found\n"
+    assert haft("tb__run_tests")[2] == "1 checked: no problems\n"
     tool.write_text(GOOD.replace("which file to test", ""))
     (report,) = json.loads(haft("--json")[1])
     assert (report["target"], report["findings"][0]["code"]) == (str(tool), "parameter-undescribed")
@@ -208,7 +208,7 @@ def test_an_explanation_as_json_and_what_is_no_code(haft):
     code, _out, err = haft("--explain", "not-executible")
     assert code == 2 and "did you mean `not-executable`?" in err
     code, _out, err = haft("--explain", "not-executable", "--fix")
-    assert code == 2 and "stands alone" in err
+    assert code == 2 and "cannot be combined" in err
 
 
 def test_haft_s_own_options_are_the_reserved_names():

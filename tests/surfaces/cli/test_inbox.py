@@ -126,9 +126,9 @@ def test_for_its_thread_is_not_for_others(haft, asks):
     [
         (["--as", "9"], "there is no choice 9"),
         (["--thread", "--always"], "cannot be used together"),
-        (["--args", "{}", "--always"], "approved once"),
+        (["--args", "{}", "--always"], "approves one call"),
         (["--args", "nonsense"], "not JSON"),
-        (["--write", "/no/such/place"], "there is no"),
+        (["--write", "/no/such/place"], "does not exist"),
     ],
 )
 def test_a_wrong_answer_answers_nothing(haft, asks, words, why):
@@ -209,7 +209,7 @@ def test_the_inbox_of_a_workspace_is_not_that_of_another(haft, asks, tmp_path):
 
 def test_looking_leaves_no_trace(haft):
     said = haft("inbox")
-    assert (said.code, said.out) == (0, "") and "nothing waits" in said.err
+    assert (said.code, said.out) == (0, "") and "no call waits" in said.err
     assert haft("approve", "a_1234").code == 2
     assert not haft.home.exists()
 

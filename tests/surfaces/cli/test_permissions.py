@@ -354,7 +354,7 @@ def test_a_rule_of_the_workspace_is_removed_by_the_source_that_list_shows(haft, 
     first = haft("permissions", "list", "--json").json[0]["source"]
     said = haft("permissions", "remove", first)
     assert said.code == 0 and said.out.startswith(f"removed from {theirs}:1: ") and "touch" in said.out
-    assert "what you trusted in it does not count until `haft trust`" in said.err
+    assert "its trusted settings do not count until `haft trust`" in said.err
     assert "touch" not in theirs.read_text() and mine.read_text()
     missing = haft("permissions", "remove", "haft.toml:99")
     assert missing.code == 2 and f"no rule begins at line 99 of {theirs}" in missing.err
@@ -368,7 +368,7 @@ def test_adding_to_a_trusted_file_says_that_what_was_trusted_does_not_count(haft
     assert haft(*words, "allow", "shell", "--match", "command=make *").code == 0
     assert haft("trust", "--yes").code == 0
     said = haft(*words, "reject", "shell", "--match", "command=make x")
-    assert "what you trusted in it does not count until `haft trust`" in said.err
+    assert "its trusted settings do not count until `haft trust`" in said.err
     assert haft("permissions", "test", "shell", "--command", "make y").code == 10
     assert "what you trusted" not in haft(*words, "reject", "shell", "--match", "command=make z").err
 
@@ -405,15 +405,15 @@ def test_what_is_broken_does_not_take_the_place_of_the_file(haft, own, terminal)
     here.until("Edit it again? [Y/n] ")
     assert "`reject`" in here.seen
     here.type("no\n")
-    assert here.end() == 2 and "stays as it was" in here.seen
+    assert here.end() == 2 and "was not changed" in here.seen
     assert 'action = "ask"' in path.read_text()
 
 
 def test_editing_without_a_terminal_is_an_error_that_says_what_works(haft, own):
     path = own('[[permissions]]\ntool = "shell"\naction = "ask"\n')
     said = haft("permissions", "edit", EDITOR=editor(haft, 'sed -i s/ask/reject/ "$1"'))
-    assert said.code == 2 and "there is no terminal for it" in said.err
-    assert f"`haft permissions add` and `remove` work without one; the file is {path}" in said.err
+    assert said.code == 2 and "needs a terminal for the editor" in said.err
+    assert f"`haft permissions add` and `remove` work without a terminal; the file is {path}" in said.err
     assert 'action = "ask"' in path.read_text()
 
 
@@ -467,8 +467,8 @@ def test_past_approvals_suggest_rules_and_the_lines_that_write_them(haft, past):
     ]
     shown = haft("permissions", "suggest")
     assert shown.code == 0 and all(f"   {line}\n" in shown.out for line in lines)
-    assert shown.out.count("would have saved 2 prompts\n   would have let pass nothing else\n") == 2
-    assert "4 of 9 approvals would not have been asked; no narrow rule answers the other 5" in shown.err
+    assert shown.out.count("would have saved 2 prompts\n   would have allowed no other call\n") == 2
+    assert "4 of 9 approvals would not have been needed; no narrow rule would have saved the other 5" in shown.err
     for line in lines:
         assert haft(*shlex.split(line)[1:]).code == 0
     assert haft("permissions", "test", "shell", "--command", "make x; true").code == 0
@@ -476,7 +476,7 @@ def test_past_approvals_suggest_rules_and_the_lines_that_write_them(haft, past):
     assert haft("permissions", "test", "shell", "--command", "git add no").code == 10
     assert haft("permissions", "suggest", "--json").json["suggestions"] == []
     told = haft("permissions", "suggest").err
-    assert "nothing to suggest: no narrow rule answers these 5 approvals" in told
+    assert "nothing to suggest: no narrow rule would have saved these 5 approvals" in told
 
 
 def test_a_rejection_counts_however_old_and_approvals_only_of_the_time_that_is_looked_at(haft, past):
@@ -500,7 +500,7 @@ def test_approvals_that_a_plain_rule_would_not_answer_alike_suggest_nothing(haft
 def test_an_empty_history_suggests_nothing_and_says_so(haft):
     said = haft("permissions", "suggest")
     assert (said.code, said.out) == (0, "")
-    assert "nothing to suggest: of 0 past calls a person approved none that would ask again" in said.err
+    assert "nothing to suggest: of 0 past calls, no approved one would need approval again" in said.err
     assert haft("permissions", "suggest", "--json").json == {
         "lookedAt": 0, "approved": 0, "saved": 0, "suggestions": []
     }  # fmt: skip

@@ -73,8 +73,8 @@ def test_what_was_granted_to_the_process_of_a_plugin_is_shown(haft, tmp_path, mo
     grant = {"network": True, "env": [], "path": [], "read": [], "write": ["data/**", "."], "scratch": False}
     words = 'network = true, write = ["data/**", "."]'
     assert [one["grant"] for one in haft("plugins", "list", "--json").json] == [grant]
-    assert f"plugin: its process was granted {words}" in haft("plugins", "list").err
-    assert f"Granted besides: {words}." in haft("tools", "show", "noted").out
+    assert f"plugin: grants of its process: {words}" in haft("plugins", "list").err
+    assert f"Other grants: {words}." in haft("tools", "show", "noted").out
     assert haft("tools", "show", "noted", "--json").json["meta"]["plugin"]["grant"] == grant
 
 
@@ -134,4 +134,4 @@ def test_plugins_on_this_machine_are_listed_too(haft):
     assert (bad["state"], bad["git"]) == ("broken", None) and "nothing" in bad["reason"]
     done = haft("plugins", "update", "greet")
     assert done.code == 2 and "nothing to fetch" in done.err
-    assert "no plugin is fetched" in haft("plugins", "update").err
+    assert "no git plugins are configured" in haft("plugins", "update").err

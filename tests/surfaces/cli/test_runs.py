@@ -146,7 +146,7 @@ def test_cancel_all_ends_everything(haft, ended):
     answers = haft("cancel", "--all", "--json").json
     assert [answer["status"] for answer in answers] == ["cancelled", "cancelled"]
     assert [process.wait(timeout=30) for process in processes] == [130, 130]
-    assert haft("cancel", "--all").err == "nothing runs\n"
+    assert haft("cancel", "--all").err == "no run is in progress\n"
 
 
 def test_watch_of_an_ended_run_tells_it_all(haft):
@@ -260,7 +260,7 @@ def test_the_log_says_that_it_is_of_every_workspace_and_how_it_would_be_of_one(h
     (tmp_path / "other" / "haft.toml").touch()
     other = ["-w", str(tmp_path / "other")]
     use(haft, "list_directory", *other)
-    assert haft("log").err == "of every workspace; `-w .` shows those of this one\n"
+    assert haft("log").err == "runs of every workspace; `-w .` shows only those of this one\n"
     assert haft("log", "-w", ".").err == haft("log", "-q").err == haft("log", "--json").err == ""
     assert "list_directory" not in haft("log", "-w", ".").out
     assert "`-w ..` shows" in haft("log", cwd=tmp_path / "other" / "below").err

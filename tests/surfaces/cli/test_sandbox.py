@@ -59,7 +59,7 @@ def test_a_run_shows_its_sandbox_with_what_holds_it():
     assert list(sandbox_lines(confinement.to_json(), "/w")) == [
         "sandbox: workspace, no network",
         "  may write: /out",
-        "  held by: namespaces, landlock",
+        "  enforced by: namespaces, landlock",
         "  why: so",
     ]
     assert list(sandbox_lines({"profile": "none", "network": True}, "/w")) == ["sandbox: none, network open"]

@@ -71,7 +71,7 @@ def test_what_cannot_be_used_is_counted_and_explained(haft):
     assert "other" not in listed.out and listed.out.count("same") == 2
     everything = haft("skills", "list", "--all").out
     assert "its name is `other` and its folder is `broken`; give both the same name" in everything
-    assert f"shadowed  {loser} comes after {winner}" in everything
+    assert f"shadowed  {loser} is shadowed by {winner}" in everything
     facts = {(one["name"], one["provenance"]): one for one in haft("skills", "list", "--all", "--json").json}
     assert facts["other", "workspace"]["problem"] and not facts["other", "workspace"]["active"]
     assert [one["name"] for one in haft("skills", "list", "--json").json] == ["same", "haft-tool-creator"]
@@ -144,17 +144,18 @@ def tool(folder, name):
     return path
 
 
-def test_activating_says_what_joins_and_leaves(haft):
+def test_activating_says_which_tools_are_available(haft):
     folder = haft.make(".agents/skills/deploy")
     publish = tool(folder, "publish")
-    assert haft("skills", "activate", "deploy").out == "deploy is now active in the workspace\n  tools/publish joins\n"
+    out = haft("skills", "activate", "deploy").out
+    assert out == "deploy is now active in the workspace\n  tools/publish is now available\n"
     assert "already active" in haft("skills", "activate", "deploy").out
     inside = haft("skills", "deactivate", "deploy", "--thread", "T-1")
     assert inside.out == "deploy was not active in the thread T-1\n"
     assert "it is active in the workspace, so in every thread: `haft skills deactivate deploy`" in inside.err
     haft("skills", "activate", "deploy", "--thread", "T-1")
     left = haft("skills", "deactivate", "deploy")
-    assert left.out == "deploy is no longer active in the workspace\n  tools/publish leaves\n"
+    assert left.out == "deploy is no longer active in the workspace\n  tools/publish is no longer available\n"
     assert "still active in 1 thread: `--thread T-1`" in left.err
     assert haft("skills", "deactivate", "deploy", "--thread", "T-1", "--json").json == {
         "name": "deploy",
@@ -177,12 +178,12 @@ def test_activating_names_what_is_ready_the_rest_with_the_reason_and_servers_tha
     (folder / "tools/package.json").write_text("{}")
     (folder / "mcp.json").write_text('{"db": {}, "search": {}}')
     out = haft("skills", "activate", "deploy").out.splitlines()
-    assert out[1] == "  tools/publish joins"
-    assert "tools/shy does not join, it is broken" in out[2] or "tools/sick" in out[2]
+    assert out[1] == "  tools/publish is now available"
+    assert "tools/shy is not available, it is broken" in out[2] or "tools/sick" in out[2]
     (shy,) = [line for line in out if "tools/shy" in line]
     (sick,) = [line for line in out if "tools/sick" in line]
     assert "chmod +x" in shy and "out of order" in sick
-    assert out[-2:] == [f"  the MCP server {name} is not started by this version" for name in ("db", "search")]
+    assert out[-2:] == [f"  this version does not start the MCP server {name}" for name in ("db", "search")]
     assert not any("package.json" in line for line in out)
     facts = haft("skills", "activate", "deploy", "--json").json
     assert (facts["tools"], sorted(facts["notReady"])) == (["tools/publish"], ["tools/shy", "tools/sick"])
@@ -231,7 +232,7 @@ def test_a_skill_in_front_of_the_built_in_one_says_so(haft):
 def test_names_of_files_and_threads_forge_no_lines_and_no_commands(haft):
     folder = haft.make(".agents/skills/deploy")
     tool(folder, "run joins\n  other")
-    assert haft("skills", "activate", "deploy").out.splitlines()[1:] == ["  tools/run joins\\n  other joins"]
+    assert haft("skills", "activate", "deploy").out.splitlines()[1:] == ["  tools/run joins\\n  other is now available"]
     haft("skills", "activate", "deploy", "--thread", "T $(touch x)")
     assert "`--thread 'T $(touch x)'`" in haft("skills", "deactivate", "deploy").err
 
@@ -282,8 +283,8 @@ def test_install_names_the_executables_it_brought(haft, tmp_path):
         file.writestr(info, "#!/bin/sh\n")
     said = haft("skills", "install", str(archive))
     folder = haft.workspace / ".agents/skills/one"
-    assert said.out == f"installed one in {folder}\n  brought the executable tools/run\n"
-    assert "ask before they run" in said.err
+    assert said.out == f"installed one in {folder}\n  with the executable tools/run\n"
+    assert "their calls need approval" in said.err
     assert haft("skills", "install", str(archive)).code == 2
     assert haft("skills", "install", str(archive), "--force", "--json").json == [
         {"name": "one", "description": "d", "folder": str(folder), "executables": ["tools/run"], "replaced": True}

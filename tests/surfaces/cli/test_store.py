@@ -45,7 +45,7 @@ def test_prune_says_first_and_then_does(haft):
     small = {"HAFT_CHANGES_STORE_BYTES": "1500000"}
     told = haft("store", "prune", "--dry-run", **small)
     assert f"{short(runs[0])} of " in told.out and "could no longer be undone: pruned on " in told.out
-    assert "at most 7" in told.out and "would be given back" in told.out
+    assert "at most 7" in told.out and "would be freed" in told.out
     assert haft("store", "show", "--json").json["undoable"] == 3
     as_json = haft("store", "prune", "--dry-run", "--json", **small).json
     assert as_json["dryRun"] and [each["run"] for each in as_json["runs"]] == runs[:1]

@@ -60,7 +60,7 @@ def test_a_place_that_leads_out_of_the_workspace_is_no_default(haft, made, tmp_p
     (haft.workspace / "templates").symlink_to(outside)
     archive = packed(haft, made)
     said = haft("templates", "install", archive)
-    assert said.code == 2 and "leads out of the workspace: nothing is installed" in said.err
+    assert said.code == 2 and "is outside of the workspace: nothing was installed" in said.err
     assert os.listdir(outside) == []
     assert haft("templates", "list").out == ""
     assert haft("templates", "install", archive, "--to", str(outside)).code == 0
@@ -77,7 +77,7 @@ def test_a_place_outside_that_only_the_workspace_names_is_no_default(haft, made,
     (haft.workspace / "link").symlink_to(tmp_path / "outside")
     (haft.workspace / "haft.toml").write_text('[templates]\npaths = ["./link"]\n')
     said = haft("templates", "install", "pack.zip")
-    assert said.code == 2 and "leads out of the workspace: nothing is installed" in said.err
+    assert said.code == 2 and "is outside of the workspace: nothing was installed" in said.err
     assert os.listdir(tmp_path / "outside") == []
 
 
@@ -107,7 +107,7 @@ def test_checking_for_packing_is_stricter(haft, made):
     assert said.code == 1 and "error studio-pack-docstring" in said.out
     said = haft("templates", "pack", str(made), "--to", "pack.zip")
     assert (said.code, said.out) == (2, "") and "error studio-pack-docstring" in said.err
-    assert "nothing is packed, there are errors" in said.err and not (haft.workspace / "pack.zip").exists()
+    assert "nothing was packed, because there are errors" in said.err and not (haft.workspace / "pack.zip").exists()
     said = haft("templates", "pack", str(made), "--to", "pack.zip", "--json")
     assert said.json["error"]["code"] == "bad-usage"
 
@@ -121,7 +121,7 @@ def test_a_file_is_replaced_only_by_force(haft, made):
 
 def test_a_name_is_for_one_template(haft, made):
     said = haft("templates", "pack", str(made), str(made), "--to", "pack.zip", "--name", "A")
-    assert said.code == 2 and "`--name` is for one template, and there are 2" in said.err
+    assert said.code == 2 and "`--name` is for one template, but 2 are given" in said.err
     said = haft("templates", "pack", str(made), "--to", "pack.zip", "--name", "a_b")
     assert said.code == 2 and "`a_b` is not a valid template name" in said.err
 
@@ -164,7 +164,7 @@ def test_what_is_left_out_is_said(haft, configured, made):
             new.writestr(info, content)
     said = haft("templates", "install", "x.zip")
     assert said.code == 0
-    assert said.err == "warning: left out: 1 of `agent_templates` (An\\x1balyst)\n"
+    assert said.err == "warning: not installed: 1 of `agent_templates` (An\\x1balyst)\n"
 
 
 def test_workflows_keep_names_apart(haft, made, configured):

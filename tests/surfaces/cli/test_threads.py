@@ -99,7 +99,7 @@ def test_without_a_terminal_every_call_is_a_thread_of_its_own(haft):
 
     (one, said), (two, told) = call("seq 3 > /tmp/out.csv"), call("wc -l /tmp/out.csv")
     assert one["thread"] != two["thread"] and not one["thread"].startswith("T-terminal-")
-    note = "without a terminal each call has a /tmp of its own: `--thread NAME` shares one between calls"
+    note = "without a terminal, each call has its own /tmp: `--thread NAME` shares one between calls"
     assert (one["notes"], said) == ([], "") and two["notes"] == [note] and f"note: {note}\n" in told
 
 

@@ -119,7 +119,7 @@ def test_a_program_can_be_pinned(haft):
     assert repr(shutil.which("git")) in (haft.workspace / "box/git-status").read_text()
     (haft.workspace / "spec.toml").write_text(SPEC.replace('"git"', '"no-such-program"'))
     refused = haft("toolbox", "wrap", "--spec", "spec.toml", "--to", "box", "--pin")
-    assert refused.code == 2 and "`no-such-program` is not on PATH: it cannot be pinned" in refused.err
+    assert refused.code == 2 and "`no-such-program` cannot be pinned: it is not on PATH" in refused.err
 
 
 STOCK = """import argparse
@@ -142,7 +142,7 @@ def test_a_module_is_run_by_the_python_on_path_unless_it_is_pinned(haft):
     tool = haft.workspace / ".agents/tools/stock"
     assert "'program': ['python3', '-m', 'stock']" in tool.read_text()
     assert "Optional, 3 by default." in haft("tools", "show", "tb__stock").out
-    assert "found here already, as tb__stock" in done.err and "AMP_TOOLBOX" not in done.err
+    assert "haft finds them here as tb__stock" in done.err and "AMP_TOOLBOX" not in done.err
     assert "other machines" not in done.err
     assert haft("tools", "use", "tb__stock", "--item", "bolt", "--approve", "--only", "output").out == "bolt\n"
     assert haft(*wrap, "--pin", "--force").code == 0
@@ -333,7 +333,7 @@ def test_haft_is_not_called_from_inside_of_its_own_calls(haft):
         assert said.code != 0
         assert "haft cannot run inside one of its own calls" in said.out
     refused = haft("tools", "list", "--json", HAFT_INSIDE="1")
-    assert refused.code == 2 and "from inside" in refused.json["error"]["message"]
+    assert refused.code == 2 and "cannot run inside" in refused.json["error"]["message"]
 
 
 def test_an_exported_tool_without_haft_says_so(haft, use):

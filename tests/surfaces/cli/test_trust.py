@@ -98,7 +98,7 @@ def test_the_file_is_shown_whole_and_escaped_and_is_trusted_only_at_a_yes(haft, 
     assert haft("config", "show", "--json").json["trusted"]
     (haft.workspace / "haft.toml").write_text(hidden + "# more\n")
     asked = terminal("trust", COLUMNS="200")
-    asked.until("it was trusted before, and has changed since")
+    asked.until("it has changed since you trusted it")
 
 
 SHARED = """
@@ -128,12 +128,12 @@ def test_who_trusted_a_file_is_shown_only_the_difference_when_it_changes(haft, t
     own.write_text(SHARED.replace("npm test*", "npm *") + '# \u202eno\n[tools]\ndisable = ["search"]\n')
     asked = terminal("trust", COLUMNS="200", MY_SECRET="hush-hush")
     asked.until("[y/N] ")
-    assert "it was trusted before, and has changed since: this is the difference" in asked.seen
+    assert "it has changed since you trusted it: this is the difference" in asked.seen
     assert '│ -matches = {command = "npm test*"}' in asked.seen and '│ +matches = {command = "npm *"}' in asked.seen
     assert "│ +# \\u202eno" in asked.seen and "\u202e" not in asked.seen
     assert not any(words in asked.seen for words in ("[config]", "tok-literal-123", "a comment that says"))
     assert "would count: `permissions = " in asked.seen and "would count: `sandbox" not in asked.seen
-    assert "and what counted before it changed: 2 more" in asked.seen
+    assert "and 2 more that counted before the file changed" in asked.seen
     asked.type("y\n")
     assert asked.end() == 0
     own.write_text(own.read_text().replace("tok-literal-123", "tok-literal-456"))

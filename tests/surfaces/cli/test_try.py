@@ -98,7 +98,7 @@ def test_without_a_terminal_it_is_held_and_says_how_to_go_on(haft):
     run = said.json["run"]
     assert said.err.splitlines() == [
         f"1 file held, not in the workspace (it is a trial run): `haft diff {short(run)}`, then",
-        f"  `haft changes apply {short(run)}` to commit, `haft changes drop {short(run)}` to throw away",
+        f"  `haft changes apply {short(run)}` to apply them, `haft changes drop {short(run)}` to discard them",
     ]
     assert (haft.workspace / "a.txt").read_text() == "one\ntwo\nthree\n"
     assert haft(*WRITE, "-q").err == ""

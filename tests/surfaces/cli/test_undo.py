@@ -42,7 +42,7 @@ def test_redo_without_a_run_names_the_one_that_was_undone_last(haft):
     haft("undo", second)
     haft("undo", first)
     said = haft("redo")
-    assert said.code == 2 and f"hint: `haft redo {short(first)}` brings back" in said.err
+    assert said.code == 2 and f"hint: `haft redo {short(first)}` redoes the last run" in said.err
     assert not (haft.workspace / "x").exists(), "it is named, not done"
 
 
@@ -52,7 +52,7 @@ def test_what_a_forced_undo_replaced_is_brought_back_by_the_undo_that_it_names(h
     said = haft("undo", run, "--force")
     assert said.code == 0 and not (haft.workspace / "x").exists()
     command, _, words = said.err.strip().removeprefix("`haft ").partition("`")
-    assert words == " brings back what was there"
+    assert words == " brings back the content that `--force` replaced"
     assert haft(*command.split()).code == 0
     assert (haft.workspace / "x").read_text() == "mine\n"
 
@@ -84,7 +84,7 @@ def test_a_conflict_names_the_other_run_and_nothing_is_touched(haft):
         f"to undo {short(first)} means:",
         "  delete  x",
         f"error: {short(first)} cannot be undone: a path was changed again since; nothing was touched",
-        "hint: use `--force`: what it replaces is kept",
+        "hint: use `--force`: haft keeps the content that it replaces",
     ]
     looked = haft("undo", later, "--dry-run", "--json")
     assert looked.code == 5 and looked.json["conflicts"] == [{"path": "x", "by": "outside"}]
@@ -105,7 +105,7 @@ def test_the_one_that_came_later_is_named_in_the_hint(haft):
 def test_what_others_put_into_a_directory_stays(haft):
     run = shell(haft, "mkdir d; echo 1 > d/mine")
     (haft.workspace / "d" / "yours").write_text("y")
-    assert haft("undo").out.splitlines()[1:] == ["  delete  d/mine", "  keep    d: it holds what others put there"]
+    assert haft("undo").out.splitlines()[1:] == ["  delete  d/mine", "  keep    d: it holds files of others"]
     assert [path.name for path in (haft.workspace / "d").iterdir()] == ["yours"]
     assert haft("show", run, "--json").json["outcome"]["changes"]["state"] == "undone"
 
@@ -126,7 +126,7 @@ def test_a_run_is_found_from_any_directory(haft, tmp_path):
     assert haft("undo", "--dry-run", cwd=elsewhere).code == 2
     told = haft("undo", run[:-2], cwd=elsewhere)
     assert told.code == 0 and not (haft.workspace / "x").exists()
-    assert told.err == f"the run is not of the workspace here: it changed {haft.workspace}\n"
+    assert told.err == f"the run is of another workspace: {haft.workspace}\n"
     assert haft("redo", run, "--json", cwd=elsewhere).err == told.err
     assert haft("undo", run).err == "", "here it goes without saying"
 

@@ -146,7 +146,7 @@ def test_both_spellings_work_together(boxed):
 def test_what_describes_a_tool_names_the_spelling_that_works(boxed):
     for words in (["tools", "show", "tb__run_tests"], ["tools", "use", "tb__run_tests", "--help"]):
         said = boxed(*words)
-        assert "Haft has options of the same names: --workspace, --timeout." in said.out
+        assert "haft has options with the same names: --workspace, --timeout." in said.out
         assert "`haft tools use tb__run_tests -- --workspace VALUE`" in said.out
     assert "Haft has options" not in boxed("tools", "show", "read_file").out
 

@@ -33,7 +33,7 @@ def box(haft):
 
 def test_show_names_the_variable_that_is_withheld_and_what_to_type(box):
     shown = box("tools", "show", "tb__notify").out
-    assert "It names TEAM_TOKEN, which is set here and is withheld from it;" in shown
+    assert "It asks for TEAM_TOKEN, which is set here and is withheld from it;" in shown
     assert "`--env TEAM_TOKEN` with the call" in shown and VALUE not in shown
     assert box("tools", "show", "tb__notify", "--json").json["withheld"] == ["TEAM_TOKEN"]
     del box.env["TEAM_TOKEN"]
@@ -76,7 +76,7 @@ def test_a_call_that_fails_names_what_its_source_reads(box):
     [
         ("UNSET_ONE", "hint: set UNSET_ONE"),
         ("TEAM_TOKN", "hint: did you mean TEAM_TOKEN?"),
-        ("A=b", "takes the name of a variable, and no value"),
+        ("A=b", "takes the name of a variable, without a value"),
         ("A-b", "not a valid name of a variable"),
         ("LD_PRELOAD", "other code than their own"),
         ("PATH", "built by haft"),

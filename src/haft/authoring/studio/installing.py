@@ -178,7 +178,7 @@ def _require_sound(folder: str, name: str) -> None:
         more = f"; and {len(errors) - _MOST_TOLD} more" if len(errors) > _MOST_TOLD else ""
         raise BadUsage(
             f"`{name}` fails the check, nothing is installed: {told}{more}",
-            hint="`haft tools check --explain CODE` says more",
+            hint="`haft tools check --explain CODE` explains a code",
         )
 
 

@@ -42,7 +42,7 @@ def main() -> int:
         print("usage: TOOLBOX_ACTION=describe|execute " + sys.argv[0], file=sys.stderr)
         return 2
     if os.environ.get("HAFT_INSIDE"):
-        print("haft is not called from inside of one of its own calls: let the agent call the tool", file=sys.stderr)
+        print("haft cannot run inside one of its own calls: let the agent call the tool directly", file=sys.stderr)
         return 1
     words = ["tools", "use", os.path.abspath(__file__), "--args", "-", "--only", "output", "--wait", "{wait}"]
     env = {{name: value for name, value in os.environ.items() if name != "TOOLBOX_ACTION"}}

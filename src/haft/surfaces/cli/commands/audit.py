@@ -1,6 +1,6 @@
 """`haft audit verify`, `list` and `export`: the audit log.
 
-Reading writes nothing, but for the ends of runs whose hosts were killed.
+These commands only read. The one exception: they first record the end of runs whose hosts were killed.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ def _record() -> RecordFacade:
 @click.option(
     "--since-checkpoint",
     is_flag=True,
-    help="Only what came since the last check that found the audit log intact. Quick; what was changed before that is"
-    " not seen.",
+    help="Check only the records since the last check that found the audit log intact. Quick, but does not see changes"
+    " of older records.",
 )
 @click.pass_context
 def verify_record(context: click.Context, since_checkpoint: bool) -> None:
-    """Check every record and the head. Keep the head it prints elsewhere to prove more than this machine can."""
+    """Check every record and the head. Keep the printed head on another machine: with it you can prove that the log is
+    the same, even if someone rewrites the whole log here."""
     options = context.find_object(Globals) or Globals()
     verdict = _record().verify(since_checkpoint=since_checkpoint)
     if options.json:
@@ -46,16 +47,17 @@ def verify_record(context: click.Context, since_checkpoint: bool) -> None:
     else:
         lines([f"{verdict.records} records {'intact' if verdict.intact else 'good before the first problem'}"])
         if verdict.since:
-            lines([f"checked from record {verdict.since} on, up to which an earlier check found it intact"])
+            lines([f"checked from record {verdict.since} on; an earlier check found the records before it intact"])
         lines([f"head {verdict.head}"])
     if verdict.torn and verdict.intact and not options.quiet:
         numbers = ", ".join(map(str, verdict.torn))
-        say(f"records torn by a crash, vouched for by the next: {numbers}")
+        say(f"records torn by a crash, confirmed by the record after them: {numbers}")
     if verdict.interrupted is not None and not options.quiet:
         say(f"left by a crash: {verdict.interrupted}")
     if not verdict.intact:
         complain(
-            f"the audit log is not intact: {verdict.problem}", "what stands before it can be trusted, the rest cannot"
+            f"the audit log is not intact: {verdict.problem}",
+            "the records before this one can be trusted, the later ones cannot",
         )
     context.exit(0 if verdict.intact else 1)
 
@@ -66,7 +68,7 @@ def verify_record(context: click.Context, since_checkpoint: bool) -> None:
 )
 @click.pass_obj
 def list_record(options: Globals, limit: int) -> None:
-    """The newest records, newest first."""
+    """List the newest records, newest first."""
     entries = _record().last(limit)
     if options.json:
         facts(entries)
@@ -84,7 +86,7 @@ def _row(entry: dict[str, Any]) -> tuple[str, ...]:
 @click.option("--to", "target", metavar="FILE", type=click.Path(dir_okay=False), help="Write there. Default: stdout.")
 @click.pass_obj
 def export_record(options: Globals, target: str | None) -> None:
-    """All records as JSON lines, oldest first, each with its number and hash; with --json as one array."""
+    """Export all records as JSON lines, oldest first, each with its number and hash; with --json as one array."""
     record = _record()
     if target is None:
         _print(record, as_array=options.json)
@@ -97,7 +99,8 @@ def export_record(options: Globals, target: str | None) -> None:
 
 
 def _print(record: RecordFacade, *, as_array: bool) -> None:
-    """A line each; with `--json` the same lines as one array. Never all in memory: the audit log only grows."""
+    """Print one line for each record; with `--json` the same lines as one array. Never all of them are in memory, since
+    the audit log only grows."""
     first = True
     for entry in record.entries():
         lead = "" if not as_array else "[" if first else ","

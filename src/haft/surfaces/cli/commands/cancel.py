@@ -1,4 +1,4 @@
-"""`haft cancel RUN | --all`: ask the host of a run to end it, from any process, and wait until it has."""
+"""`haft cancel RUN | --all`: asks the host of a run to end it, from any process, and waits for the end."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _MOST: Final = 10_000
 
 
 @click.command("cancel", cls=HaftCommand)
-@click.argument("run", required=False, shell_complete=complete_run, help="A run; without one, `--all`.")
-@click.option("--all", "everything", is_flag=True, help="Every run that has not ended; with -w, of that workspace.")
+@click.argument("run", required=False, shell_complete=complete_run, help="A run, by its name or the beginning of it.")
+@click.option("--all", "everything", is_flag=True, help="Every run that has not ended; with -w only of that workspace.")
 @click.pass_context
 def cancel_runs(context: click.Context, run: str | None, everything: bool) -> None:
     """Stop a run of any process, and wait up to ten seconds until it has ended."""
@@ -42,16 +42,16 @@ def cancel_runs(context: click.Context, run: str | None, everything: bool) -> No
     if options.json:
         facts(answers)
     else:
-        lines(_worded(answer) for answer in answers)
+        lines(_result_line(answer) for answer in answers)
         if not answers and not options.quiet:
-            say("nothing runs")
+            say("no run is in progress")
     context.exit(0 if all(answer["ended"] for answer in answers) else 1)
 
 
 def _open_runs(kept: History, workspace: str | None) -> list[RunRecord]:
     from haft.service import Filter
 
-    # In one question: a run may change its status between two.
+    # One query for all statuses: between two queries a run may change its status.
     return kept.runs(Filter(is_open=True, workspace=workspace, limit=_MOST))
 
 
@@ -73,23 +73,23 @@ def _cancel(kept: History, runs: Sequence[RunRecord], options: Globals) -> list[
 
 
 def _wait(kept: History, runs: Sequence[RunId], options: Globals) -> dict[RunId, RunRecord]:
-    """The runs as they stand when all have ended, or when it has taken too long."""
+    """The runs when all have ended, or after `WAIT_SECONDS`."""
     began = time.monotonic()
-    told = options.quiet
+    is_told = options.quiet
     found = {run: kept.find(run) for run in runs}
     while any(run.is_open for run in found.values()) and (passed := time.monotonic() - began) < WAIT_SECONDS:
-        if passed > _WORD_AFTER and not told:
-            say("waiting for the end")
-            told = True
+        if passed > _WORD_AFTER and not is_told:
+            say("waiting for the end of the run")
+            is_told = True
             recover(state_home())
         time.sleep(_PAUSE)
         found = {name: kept.find(name) if run.is_open else run for name, run in found.items()}
     return found
 
 
-def _worded(answer: dict[str, Any]) -> str:
+def _result_line(answer: dict[str, Any]) -> str:
     if answer["alreadyEnded"]:
         return visible(f"{answer['run']} {answer['tool']} had already ended: {answer['status']}")
     if not answer["ended"]:
-        return visible(f"{answer['run']} {answer['tool']} was asked to end and has not yet: {answer['status']}")
+        return visible(f"{answer['run']} {answer['tool']} has not ended yet: {answer['status']}")
     return visible(f"{answer['run']} {answer['tool']} {answer['status']}")

@@ -1,4 +1,4 @@
-"""`haft changes list|apply|drop`: what runs hold back, settled from any process."""
+"""`haft changes list|apply|drop`: the held changes of runs, applied or discarded from any process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Verb = Literal["apply", "drop"]
 @click.command("list", cls=HaftCommand)
 @click.pass_obj
 def list_held(options: Globals) -> None:
-    """The runs that hold changes, newest first, and why. With `-w` only those of that workspace."""
+    """List the runs with held changes, newest first, and why they are held. With `-w` only those of that workspace."""
     tell_what_is_logged(options)
     workspace = None if options.workspace is None else os.path.realpath(options.workspace)
     held: list[tuple[Row, str | None]] = []
@@ -37,7 +37,7 @@ def list_held(options: Globals) -> None:
     elif held:
         table([(row.run, clock(row.at), _count(row.files), tool or "–", row.reason or "") for row, tool in held])
     elif not options.quiet:
-        say("no run holds changes")
+        say("no run has held changes")
 
 
 def _tool(kept: History, run: str) -> str | None:
@@ -67,20 +67,20 @@ def _count(files: int) -> str:
 
 
 @click.command("apply", cls=HaftCommand)
-@click.argument("run", shell_complete=complete_changes("held"), help="A run that holds changes.")
+@click.argument("run", shell_complete=complete_changes("held"), help="A run with held changes.")
 @click.pass_context
 def apply_changes(context: click.Context, run: str) -> None:
-    """Commit what a run holds, as `haft diff RUN` shows it. Where the same files have changed again since, nothing is
-    touched (exit 5), and `haft diff` then shows the changes against what is there now: apply again to take them in all
-    the same."""
+    """Apply the held changes of a run to the workspace, as `haft diff RUN` shows them. If the same files have changed
+    since, nothing is touched (exit 5), and `haft diff RUN` then shows the changes against the files as they are now:
+    apply again to overwrite them."""
     _settle(context, "apply", run)
 
 
 @click.command("drop", cls=HaftCommand)
-@click.argument("run", shell_complete=complete_changes("held"), help="A run that holds changes.")
+@click.argument("run", shell_complete=complete_changes("held"), help="A run with held changes.")
 @click.pass_context
 def drop_changes(context: click.Context, run: str) -> None:
-    """Throw away what a run holds. The workspace stays as it is."""
+    """Discard the held changes of a run. The workspace stays as it is."""
     _settle(context, "drop", run)
 
 
@@ -100,9 +100,9 @@ def _settle(context: click.Context, verb: Verb, run: str) -> None:
         state = outcome.result["state"]
         facts({"run": row.run, "state": state, "files": row.files, "conflicts": conflicts, "settledBy": outcome.run_id})
     elif failure is None:
-        lines([f"{row.run}: {_count(row.files)} {'committed' if verb == 'apply' else 'thrown away'}"])
+        lines([f"{row.run}: {_count(row.files)} {'committed' if verb == 'apply' else 'discarded'}"])
         if verb == "apply" and not options.quiet:
-            say(f"`haft undo {row.run}` takes it back")
+            say(f"`haft undo {row.run}` takes them back")
     if failure is not None:
         if not options.quiet:
             tell_conflicts(conflicts)
@@ -111,7 +111,7 @@ def _settle(context: click.Context, verb: Verb, run: str) -> None:
 
 
 def _held(verb: Verb, name: str) -> Row:
-    """The change set that is meant. Refused here: a run that holds nothing needs no other run to say so."""
+    """The change set of a run. `BadUsage` if it has no held changes, so that no run starts only to say so."""
     from haft.service import nothing_to
 
     with history() as kept, change_sets() as changes:
@@ -122,9 +122,8 @@ def _held(verb: Verb, name: str) -> Row:
     if row is None:
         raise UnknownRun(name) if record is None else nothing_to(verb, record)
     if row.state != "held":
-        words = "thrown away" if row.state == "discarded" else row.state
         hint = f"`haft undo {row.run}` takes them back" if row.state == "committed" else None
-        raise BadUsage(f"{row.run} holds no changes: they are {words}", hint=hint)
+        raise BadUsage(f"{row.run} has no held changes: its changes are {row.state}", hint=hint)
     return row
 
 

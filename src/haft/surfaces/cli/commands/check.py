@@ -1,6 +1,6 @@
-"""`haft tools check`: what is wrong with tools of any format, how to mend it, and mending what is safe to mend.
+"""`haft tools check`: finds problems in tools of any format, says how to fix them, and fixes those that are safe.
 
-Every executable is asked anew, in a read-only sandbox: what is kept of earlier listings is not used.
+haft describes every executable again, in a read-only sandbox, and does not use the results of earlier listings.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from haft.service import Discovery
 
 RESERVED: Final = frozenset(option.removeprefix("--") for option in (*OPTIONS, *LATER))
-"""Parameters that cannot be given on a line as others are."""
+"""Names of parameters that are also options of haft: on the command line they must follow `--`."""
 _STYLES: Final = {"error": "bad", "warning": "warn", "note": "dim"}
 
 
 def complete_what(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[Any]:
-    """For shells: the tools there are, and files."""
+    """Shell completion: tools and files."""
     from click.shell_completion import CompletionItem
 
     return [*complete_names(context, parameter, incomplete), CompletionItem(incomplete, type="file")]
 
 
 def complete_codes(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[Any]:
-    """For shells: the codes there are."""
+    """Shell completion: the codes."""
     from click.shell_completion import CompletionItem
 
     from haft.authoring.check import CODES
@@ -53,22 +53,26 @@ def complete_codes(_context: click.Context, _parameter: click.Parameter, incompl
     metavar="[PATH|NAME]...",
     nargs=-1,
     shell_complete=complete_what,
-    help="Files, folders, skills, or loaded tools. Without any: the workspace's .agents/tools, and what is loaded.",
+    help="Files, folders, skills, or loaded tools. Default: the workspace's .agents/tools and all loaded tools.",
 )
-@click.option("--explain", metavar="CODE", shell_complete=complete_codes, help="What a code means, and what to do.")
-@click.option("--fix", is_flag=True, help="Mend what is safe to mend: run bits, rights of others, line ends.")
+@click.option(
+    "--explain", metavar="CODE", shell_complete=complete_codes, help="Explain a code, and what to do about it."
+)
+@click.option("--fix", is_flag=True, help="Fix what is safe to fix: run bits, rights of others, line ends.")
 @click.pass_context
 def check_tools(context: click.Context, what: tuple[str, ...], explain: str | None, fix: bool) -> None:
-    """What is wrong with tools of any format, and how to mend it. Exits 1 where there are errors."""
+    """Find problems in tools of any format, and say how to fix them. Exit code 1 if there are errors."""
     options = context.find_object(Globals) or Globals()
     if explain is not None:
         if what or fix:
-            raise BadUsage("`--explain` stands alone", hint=f"haft tools check --explain {explain}")
+            raise BadUsage(
+                "`--explain` cannot be combined with tools or `--fix`", hint=f"`haft tools check --explain {explain}`"
+            )
         _explain(explain, options)
         return
     discovery = _discovery(options)
-    targets, loaded = _wanted(what, options, discovery)
-    reports = _checked(targets, loaded, options, discovery, fix=fix)
+    targets, loaded = _targets(what, options, discovery)
+    reports = _check(targets, loaded, options, discovery, fix=fix)
     if options.json:
         facts([report.to_json() for report in reports])
     else:
@@ -78,8 +82,8 @@ def check_tools(context: click.Context, what: tuple[str, ...], explain: str | No
     context.exit(0 if all(report.ok for report in reports) else 1)
 
 
-def _wanted(words: Sequence[str], options: Globals, discovery: Discovery) -> tuple[list[Target], list[Listing]]:
-    """What is to be checked where it lies, and what only as it was loaded."""
+def _targets(words: Sequence[str], options: Globals, discovery: Discovery) -> tuple[list[Target], list[Listing]]:
+    """The files to check, and the loaded tools that have no file to check."""
     from haft.authoring.check import targets_of
     from haft.service import PROJECT
 
@@ -92,7 +96,7 @@ def _wanted(words: Sequence[str], options: Globals, discovery: Discovery) -> tup
             targets += targets_of(sources, os.path.expanduser(word), workspace)
             continue
         known = listings(options) if known is None else known
-        listing = _named(word, known)
+        listing = _loaded_tool(word, known)
         if listing is not None:
             _sort_in(listing, workspace, discovery, targets, loaded)
         else:
@@ -100,7 +104,7 @@ def _wanted(words: Sequence[str], options: Globals, discovery: Discovery) -> tup
     if not words:
         project = os.path.join(workspace, PROJECT)
         targets += targets_of(sources, project, workspace) if os.path.isdir(project) else []
-        for listing in listings(options, asking=False):
+        for listing in listings(options, describe=False):
             if listing.spec.kind != "builtin":
                 _sort_in(listing, workspace, discovery, targets, loaded)
     once: dict[str, Target] = {}
@@ -109,8 +113,8 @@ def _wanted(words: Sequence[str], options: Globals, discovery: Discovery) -> tup
     return list(once.values()), loaded
 
 
-def _named(word: str, found: Sequence[Listing]) -> Listing | None:
-    """The loaded tool of this name; None where the word is a path."""
+def _loaded_tool(word: str, found: Sequence[Listing]) -> Listing | None:
+    """The loaded tool with this name; None if the word is a path."""
     for listing in sorted(found, key=lambda one: not one.enabled):
         if listing.spec.name == word:
             return listing
@@ -130,7 +134,7 @@ def _sort_in(
         loaded.append(listing)
 
 
-def _checked(
+def _check(
     targets: Sequence[Target], loaded: Sequence[Listing], options: Globals, discovery: Discovery, *, fix: bool
 ) -> list[Report]:
     import asyncio
@@ -142,7 +146,7 @@ def _checked(
     if targets:
         tell_what_is_logged(options)
         with probe_launcher(workspace_of(options), state_home()) as launcher:
-            reports += asyncio.run(_check_and_mend(targets, launcher, options, discovery, fix=fix))
+            reports += asyncio.run(_check_and_fix(targets, launcher, options, discovery, fix=fix))
     return reports + [check_listing(listing, RESERVED) for listing in loaded]
 
 
@@ -154,7 +158,7 @@ def _discovery(options: Globals) -> Discovery:
     return discovery
 
 
-async def _check_and_mend(
+async def _check_and_fix(
     targets: Sequence[Target], launcher: DescribeLauncher, options: Globals, discovery: Discovery, *, fix: bool
 ) -> list[Report]:
     from haft.authoring.check import check_targets, mend
@@ -169,9 +173,9 @@ async def _check_and_mend(
             if not options.quiet:
                 say(f"{one_line(finding.path or targets[at].path)}: fixed {finding.code}: {done}")
         for finding, why in mended.refused:
-            warn(f"{one_line(finding.path or targets[at].path)}: {finding.code} could not be mended: {why}")
+            warn(f"{one_line(finding.path or targets[at].path)}: {finding.code} could not be fixed: {why}")
     if changed:
-        # All of them: what was mended for one, such as a directory, is mended for others.
+        # Check all targets again: a fix for one, such as of a directory, may fix others too.
         found = await check_targets(sources, targets, launcher, RESERVED)
     for at, codes in changed.items():
         found[at] = [found[at][0].with_fixed(codes), *found[at][1:]]
@@ -179,7 +183,7 @@ async def _check_and_mend(
 
 
 def lines_of(report: Report, stream: IO[Any] | None = None) -> Iterator[str]:
-    """What was found, for people. `stream` is where it goes."""
+    """The findings of a report as lines for people. `stream` is where they are printed."""
     for finding in report.findings:
         where = finding.path or report.target
         if finding.line is not None:
@@ -191,18 +195,18 @@ def lines_of(report: Report, stream: IO[Any] | None = None) -> Iterator[str]:
 
 
 def sum_up(reports: Sequence[Report]) -> None:
-    """How much was found, in a word on stderr."""
+    """Print on stderr how many findings there are."""
     if not reports:
         say("there is nothing to check")
         return
     counts = [_many(sum(report.count(level) for report in reports), level) for level in _LEVELS]
-    found = ", ".join(count for count in counts if count) or "nothing found"
+    found = ", ".join(count for count in counts if count) or "no problems"
     say(f"{len(reports)} checked: {found}")
     fixable = sum(finding.fixable for report in reports for finding in report.findings)
     if fixable:
-        say(f"hint: `--fix` mends {fixable} of them")
+        say(f"hint: `--fix` fixes {fixable} of them")
     if any(report.findings for report in reports):
-        say("hint: `haft tools check --explain CODE` says more")
+        say("hint: `haft tools check --explain CODE` explains a code")
 
 
 _LEVELS: Final = ("error", "warning", "note")
@@ -224,7 +228,7 @@ def _explain(word: str, options: Globals) -> None:
 
 
 def _explained(code: Code) -> Iterable[str]:
-    yield f"{code.code} ({code.level}{', `--fix` mends it' if code.fixable else ''})"
+    yield f"{code.code} ({code.level}{', `--fix` fixes it' if code.fixable else ''})"
     yield ""
     yield code.meaning
     yield ""

@@ -1,6 +1,6 @@
-"""`haft completion SHELL`, and the completions that depend on a tool: its parameters and what they take.
+"""`haft completion SHELL`, and the completion of a tool's parameters and their values.
 
-Click asks the program itself for completions; the script only carries words back and forth.
+The shell script only passes the words on: it runs haft itself to get the completions.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 @click.command("completion", cls=HaftCommand)
-@click.argument("shell", type=click.Choice(SHELLS), help="Whose script to print.")
+@click.argument("shell", type=click.Choice(SHELLS), help="The shell.")
 def print_completion(shell: str) -> None:
-    """The completion script of a shell.
+    """Print the completion script of a shell.
 
     \b
     bash: eval "$(haft completion bash)"            in ~/.bashrc
@@ -33,12 +33,12 @@ def print_completion(shell: str) -> None:
 
     chosen = get_completion_class(shell)
     assert chosen is not None
-    # Of the class itself, not of the subclass: bash's own method would start a bash to ask for its version.
+    # `source` of the base class: the one of the bash class would start a bash to ask for its version.
     data(ShellComplete.source(chosen(HAFT, {}, "haft", COMPLETE_VARIABLE)))
 
 
 def complete_parameters(name: str | None, words: Sequence[str], incomplete: str) -> list[Any]:
-    """For `tools use NAME`: the tool's parameters, or the values that the last one takes."""
+    """Shell completion for `tools use NAME`: the tool's parameters, or the values of the last one."""
     from haft.surfaces.cli.words.definitions import parameters
 
     spec = _spec(name)
@@ -83,7 +83,7 @@ def _names(known: Mapping[str, Any], words: Sequence[str], incomplete: str) -> l
 
 
 def own_options(name: str | None, options: list[Any]) -> list[Any]:
-    """Haft's options that mean one thing after the tool's name: those without a parameter of the same name."""
+    """The options of haft that are valid after the tool's name: the tool has no parameter of the same name."""
     from haft.surfaces.cli.words.binding import declared_as
 
     spec = _spec(name)
@@ -103,7 +103,7 @@ def _values(schema: Any, root: Mapping[str, Any], incomplete: str) -> list[Any]:
         options = ["true", "false"] if types_of(schema, root) == {"boolean"} else []
     if options:
         return [CompletionItem(str(one)) for one in options if str(one).startswith(incomplete)]
-    # Most text that a tool takes is a path; a shell shows files for it and loses nothing where it is not.
+    # Most text parameters are paths: offering files does no harm for the others.
     return [CompletionItem(incomplete, type="file")] if "string" in types_of(schema, root) else []
 
 

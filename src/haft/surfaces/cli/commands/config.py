@@ -1,4 +1,4 @@
-"""`haft config show`: every setting, its value, and who set it."""
+"""`haft config show`: every setting, its value, and where it was set."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from haft.surfaces.cli.screen.printing import facts, lines, say, table, to_json_
 from haft.surfaces.cli.screen.terminal import visible
 
 MOST_SHOWN: Final = 60
-"""Characters of a value in the table."""
+"""How many characters of a value the table shows."""
 
 
 @click.command("show", cls=HaftCommand)
 @click.pass_obj
 def show_config(options: Globals) -> None:
-    """The settings in force, where each comes from, what was ignored, and the files that were read."""
+    """Show the settings in force, where each comes from, the ignored ones, and the files that were read."""
     from haft.service import SETTINGS, load_config
 
     workspace = _workspace(options)
     config = load_config(workspace, os.environ, trust_home=state_home().path)
     rules = config.rules
-    _ = config.enablement  # what is wrong with it is said here too
+    _ = config.enablement  # Raises if `tools.enable` or `tools.disable` is invalid.
     if options.json:
         facts(
             {
@@ -50,7 +50,7 @@ def show_config(options: Globals) -> None:
             }
         )
         return
-    # Rules and free tables are long: their place is in the file, and the rules stand below, one a line.
+    # Rules and free tables are long: the table cuts them, and the rules follow below, one a line.
     table([(one.name, _short(config.shown(one.name)), config.sources[one.name]) for one in SETTINGS], cut=False)
     lines(f"rule: {visible(rule.words)} ({visible(rule.source)})" for rule in rules)
     lines(f"ignored: {visible(one.sentence())}" for one in config.ignored)

@@ -1,8 +1,7 @@
-"""`haft diff RUN`: what a run changed.
+"""`haft diff RUN`: the changes of a run.
 
-Into a pipe goes the patch and nothing else, byte for byte, so that `haft diff RUN | git apply -R` works; what a patch
-cannot tell is said on stderr. On a terminal all of it is shown together, in colour, with nothing that could steer the
-terminal.
+A pipe gets the patch and nothing else, byte for byte, so that `haft diff RUN | git apply -R` works; facts that a patch
+cannot hold go to stderr. A terminal gets all of it, in colour, with control characters written as escapes.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ Form = Literal["patch", "stat"]
 
 
 class ChangeSet(Protocol):
-    """What a run changed, as it is kept."""
+    """The changes of a run, as they are kept."""
 
     @property
     def run(self) -> str: ...
@@ -58,8 +57,8 @@ class KeptChanges(Protocol[Kept]):
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
-    """What the record says of the changes of a run, where none of them is kept."""
+class RecordedChanges:
+    """The changes of a run as its record lists them, if their content is not kept."""
 
     run: str
     state: str
@@ -76,10 +75,10 @@ class Recorded:
 
 @click.command("diff", cls=HaftCommand)
 @click.argument("run", shell_complete=complete_run, help="A run, by its name or the beginning of it.")
-@click.option("--stat", is_flag=True, help="Only which files, and how many lines of each.")
+@click.option("--stat", is_flag=True, help="Only list the files, with the number of changed lines.")
 @click.pass_obj
 def print_diff(options: Globals, run: str, stat: bool) -> None:
-    """What a run changed in the files of its workspace, as a patch."""
+    """Print as a patch what a run changed in the files of its workspace."""
     tell_what_is_logged(options)
     form: Form = "stat" if stat else "patch"
     with history_with(run) as kept, change_sets() as changes:
@@ -93,19 +92,19 @@ def print_diff(options: Globals, run: str, stat: bool) -> None:
         else:
             recorded = _recorded(record)
             _print(recorded, recorded.files, options, form)
-            told = None if changes is None else changes.told_of_calls(kept.made_by(record.id))
-            if told is not None and not options.json and not options.quiet:
-                say(told)
+            note = None if changes is None else changes.told_of_calls(kept.made_by(record.id))
+            if note is not None and not options.json and not options.quiet:
+                say(note)
 
 
 def print_changes(kept: KeptChanges[Kept], run: str, options: Globals, form: Form) -> None:
-    """The change set of `run`, as the options want it."""
+    """Print the change set of `run` in the requested form."""
     found = kept.find(run)
     _print(found, kept.differences(found), options, form)
 
 
-def _recorded(run: RunRecord) -> Recorded:
-    """A run without a change set: it changed nothing, nothing watched it, or its changes were thrown away."""
+def _recorded(run: RunRecord) -> RecordedChanges:
+    """The changes of a run without a change set: it changed nothing, haft did not track it, or they were discarded."""
     from haft.service import FileDifference
 
     changes = run.record["changes"]
@@ -115,11 +114,11 @@ def _recorded(run: RunRecord) -> Recorded:
             0,
             0,
             None,
-            "what it held is not kept",
+            "its content is not kept",
         )
         for each in changes["files"]
     )
-    return Recorded(run.id, changes["state"], changes["engine"], changes["complete"], changes["reason"], files)
+    return RecordedChanges(run.id, changes["state"], changes["engine"], changes["complete"], changes["reason"], files)
 
 
 def _print(found: ChangeSet, each_file: Iterable[FileDifference], options: Globals, form: Form) -> None:
@@ -131,7 +130,7 @@ def _print(found: ChangeSet, each_file: Iterable[FileDifference], options: Globa
     _tell_state(found, options)
     if not found.entries:
         if not options.quiet:
-            say(f"{found.run} changed nothing" if found.complete else f"no changes of {found.run} are known")
+            say(f"{found.run} changed nothing" if found.complete else f"haft knows no changes of {found.run}")
     elif form == "stat":
         counted = stat_lines((replace(each, text=each.text and "") for each in each_file), width())
         verbatim(_coloured_bar(line) for line in counted)
@@ -154,7 +153,7 @@ def _gathered(found: ChangeSet, each_file: Iterable[FileDifference]) -> dict[str
 
 
 def _tell_state(found: ChangeSet, options: Globals) -> None:
-    """Where these changes are, and whether they are all."""
+    """Print whether the changes are in the workspace, and whether all of them are known."""
     if not found.complete:
         warn(f"the change set is not complete: {found.reason}")
     if options.quiet:
@@ -170,11 +169,11 @@ def _tell_state(found: ChangeSet, options: Globals) -> None:
 
 
 def _print_patch(each_file: Iterable[FileDifference], options: Globals) -> None:
-    """The patch as it is; what is missing in it is said."""
+    """Print the patch unchanged on stdout, and on stderr what the patch does not hold."""
     for each in each_file:
         if each.text:
             with writing():
-                # Not by the encoding of the terminal: a patch holds the bytes of files.
+                # A patch holds the bytes of files, whatever the encoding of stdout is.
                 sys.stdout.buffer.write(each.text.encode("utf-8", "surrogateescape"))
         if each.note and each.renamed_to is None and not options.quiet:
             say(f"not in the patch: {one_line(each.change.path)}: {one_line(each.note)}")

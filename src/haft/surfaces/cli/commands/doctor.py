@@ -1,4 +1,4 @@
-"""`haft doctor`: the checks of the service, for a person or as JSON."""
+"""`haft doctor`: prints the checks of the service, for a person or as JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STYLES = {"ok": "good", "warn": "warn", "broken": "bad"}
 @click.command("doctor", cls=HaftCommand)
 @click.pass_context
 def examine(context: click.Context) -> None:
-    """What this machine can do, what is broken, and what to do about it. Exits 1 where something is broken."""
+    """Say what this machine can do, what is broken, and how to fix it. Exit code 1 if something is broken."""
     from haft.service import diagnose
 
     options = context.find_object(Globals) or Globals()
@@ -44,17 +44,17 @@ def examine(context: click.Context) -> None:
 
 
 def _workspace(options: Globals) -> tuple[str | None, list[Check]]:
-    """The workspace, and those that do not count."""
+    """The workspace, and a warning for each directory that cannot be the workspace."""
     from haft.service import Check, find_workspace
 
     if options.workspace is not None:
         return options.workspace, []
     strangers: list[Check] = []
 
-    def passed_over(stranger: ForeignFile) -> None:
+    def report_skipped(stranger: ForeignFile) -> None:
         strangers.append(Check("workspace", "warn", stranger.sentence(), stranger.hint()))
 
     try:
-        return find_workspace(current_directory(), state_home().path, passed_over), strangers
+        return find_workspace(current_directory(), state_home().path, report_skipped), strangers
     except BadConfig as error:
         return None, [*strangers, Check("workspace", "warn", error.message, error.hint)]

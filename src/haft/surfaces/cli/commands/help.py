@@ -1,4 +1,4 @@
-"""`haft help` and `haft version`: what `--help` and `--version` print, for those who type a word."""
+"""`haft help` and `haft version`: print the same as `--help` and `--version`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from haft.version import __version__
 
 
 @click.command("help", cls=HaftCommand)
-@click.argument("command", nargs=-1, help="A command, such as `tools use`. None: all commands.")
+@click.argument("command", nargs=-1, help="A command, such as `tools use`. Default: all commands.")
 @click.pass_context
 def print_help(context: click.Context, command: tuple[str, ...]) -> None:
-    """How a command is used: `haft help tools use` prints what `haft tools use --help` does."""
+    """Print how a command is used: `haft help tools use` prints the same as `haft tools use --help`."""
     wanted = context.find_root()
     for name in command:
         group = wanted.command
@@ -29,7 +29,7 @@ def print_help(context: click.Context, command: tuple[str, ...]) -> None:
 @click.command("version", cls=HaftCommand)
 @click.pass_obj
 def print_version(options: Globals) -> None:
-    """The version of haft."""
+    """Print the version of haft."""
     if options.json:
         facts({"version": __version__})
     else:

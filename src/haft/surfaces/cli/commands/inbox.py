@@ -1,7 +1,7 @@
-"""`haft inbox`, `haft approve`, `haft reject`: calls that wait for a person, answered from any process.
+"""`haft inbox`, `haft approve`, `haft reject`: lists waiting calls and answers them, from any process.
 
-Looking and answering start no host. Where the process that asked is alive it takes the answer; only what was tried and
-has lost its host is committed or dropped here.
+Listing and answering start no host. If the process that asked is alive, it acts on the answer. Only if it has ended
+after a trial run, this process applies or discards the changes.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ MOST: Final = 50
 
 
 @click.command("inbox", cls=HaftCommand)
-@click.option("--all", "everywhere", is_flag=True, help="Of every workspace.")
+@click.option("--all", "everywhere", is_flag=True, help="List the calls of every workspace.")
 @click.pass_obj
 def list_inbox(options: Globals, everywhere: bool) -> None:
-    """The calls that wait for a person in this workspace, oldest first, each shown whole."""
+    """List the calls that wait for a person in this workspace, oldest first, each in full."""
     from haft.service import to_json
 
     workspace = None if everywhere else os.path.realpath(workspace_of(options))
@@ -47,13 +47,13 @@ def list_inbox(options: Globals, everywhere: bool) -> None:
     table([_row(waiting, now) for waiting in found])
     for waiting in found:
         lines(["", one_line(f"{waiting.id}, asked by {waiting.who} in {waiting.thread}, {waiting.workspace}")])
-        lines(_shown(waiting))
+        lines(_waiting_lines(waiting))
     if options.quiet:
         return
     if not found:
         say(
-            "nothing waits for an answer"
-            + ("" if everywhere else " in this workspace: `haft inbox --all` looks in all")
+            "no call waits for an answer"
+            + ("" if everywhere else " in this workspace: `haft inbox --all` lists those of all workspaces")
         )
     else:
         say("`haft approve ID`, `haft reject ID`")
@@ -65,7 +65,7 @@ def _row(waiting: Waiting, now: float) -> tuple[str, ...]:
     return waiting.id, f"{age} ago", f"expires in {left}", shown["tool"], shown["reason"]
 
 
-def _shown(waiting: Waiting) -> Iterator[str]:
+def _waiting_lines(waiting: Waiting) -> Iterator[str]:
     from haft.surfaces.cli.person.questions import call_lines, choice_lines, request_from_inbox, trial_lines
 
     request = request_from_inbox(waiting)
@@ -82,7 +82,7 @@ def _shown(waiting: Waiting) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _inbox() -> Iterator[InboxFacade | None]:
-    """The inbox, dead hosts cleaned up; None where there is no state yet."""
+    """The inbox, after the cleanup of dead hosts; None if there is no state yet."""
     from haft.service import InboxFacade, has_state
 
     home = state_home()
@@ -95,7 +95,7 @@ def _inbox() -> Iterator[InboxFacade | None]:
 
 
 def _complete(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[Any]:
-    """What waits, by name."""
+    """Shell completion: the waiting calls."""
     from click.shell_completion import CompletionItem
 
     from haft.service import InboxFacade, has_state
@@ -108,25 +108,27 @@ def _complete(_ctx: click.Context, _parameter: click.Parameter, incomplete: str)
             found = inbox.waiting()
     except (HaftError, OSError):
         return []
-    named = [one for one in found if one.id.startswith(incomplete)][-MOST:]
-    return [CompletionItem(one.id, help=f"{one.shown['tool']}: {one.shown['reason']}") for one in named]
+    matching = [one for one in found if one.id.startswith(incomplete)][-MOST:]
+    return [CompletionItem(one.id, help=f"{one.shown['tool']}: {one.shown['reason']}") for one in matching]
 
 
 @click.command("approve", cls=HaftCommand)
-@click.argument("name", metavar="ID", shell_complete=_complete, help="A request or its run, or a beginning of it.")
-@click.option("--thread", "for_thread", is_flag=True, help="Calls like it pass from now on, in its thread.")
-@click.option("--always", "for_good", is_flag=True, help="Calls like it pass from now on, in its workspace.")
-@click.option("--as", "choice", metavar="N", type=click.IntRange(min=1), help="Which of those offered, from 1.")
-@click.option("--args", metavar="JSON|@FILE|-", help="Approve it with these arguments instead.")
-@click.option("--network", is_flag=True, help="Let it use the network, with an empty /tmp.")
-@click.option("--scratch", is_flag=True, help="With the network: let it see its thread's /tmp too.")
+@click.argument(
+    "name", metavar="ID", shell_complete=_complete, help="A request or its run, by name or the beginning of it."
+)
+@click.option("--thread", "for_thread", is_flag=True, help="Also approve calls like it in its thread, from now on.")
+@click.option("--always", "for_good", is_flag=True, help="Also approve calls like it in its workspace, from now on.")
+@click.option("--as", "choice", metavar="N", type=click.IntRange(min=1), help="Which of the offered rules to add.")
+@click.option("--args", metavar="JSON|@FILE|-", help="Approve the call with these arguments instead.")
+@click.option("--network", is_flag=True, help="Let the call use the network, with an empty /tmp.")
+@click.option("--scratch", is_flag=True, help="With --network: let the call see its thread's /tmp too.")
 @click.option(
-    "--read", metavar="PATH", multiple=True, type=click.Path(), help="Let it read there too; may be repeated."
+    "--read", metavar="PATH", multiple=True, type=click.Path(), help="Let the call read PATH too; may be repeated."
 )
 @click.option(
-    "--write", metavar="DIR", multiple=True, type=click.Path(), help="Let it write there too; may be repeated."
+    "--write", metavar="PATH", multiple=True, type=click.Path(), help="Let the call write to PATH too; may be repeated."
 )
-@click.option("--env", metavar="NAME", multiple=True, help="Pass this variable on to it; may be repeated.")
+@click.option("--env", metavar="NAME", multiple=True, help="Pass this variable on to the call; may be repeated.")
 @click.option("--message", metavar="TEXT", help="The reason, for the audit log.")
 @click.pass_context
 def approve_request(
@@ -143,11 +145,11 @@ def approve_request(
     env: tuple[str, ...],
     message: str | None,
 ) -> None:
-    """Say yes to a call that waits, once; or with `--thread` or `--always` to calls like it too, no wider than `haft
-    inbox` shows. Other arguments are validated and decided again. `--network`, `--scratch`, `--read` and `--write` open
-    the sandbox for this call, and only for it. `--env` passes on a variable as the process that asked has it; with
-    `--thread` or `--always` calls like it get it too. Where the process that asked has ended, the yes is kept for the
-    same call, once."""
+    """Approve a waiting call, once. With `--thread` or `--always` also approve calls like it, exactly as `haft inbox`
+    shows. haft validates arguments given with `--args`, and decides about the call again. `--network`, `--scratch`,
+    `--read` and `--write` open the sandbox for this call only. `--env` passes on a variable with the value that it has
+    in the process that asked; with `--thread` or `--always` calls like it get the variable too. If the process that
+    asked has ended, haft keeps the approval for the next call that is the same, once."""
     from haft.surfaces.cli.words.json_input import read_arguments
     from haft.surfaces.cli.words.use_options import granted_places, granted_variables
 
@@ -155,7 +157,7 @@ def approve_request(
         raise BadUsage("`--thread` and `--always` cannot be used together")
     longer = for_thread or for_good or choice is not None
     if longer and args is not None:
-        raise BadUsage("other arguments are approved once: `--args` goes with none of --thread, --always, --as")
+        raise BadUsage("`--args` approves one call: it cannot be used with --thread, --always or --as")
     _answer(
         context,
         name,
@@ -176,11 +178,13 @@ def approve_request(
 
 
 @click.command("reject", cls=HaftCommand)
-@click.argument("name", metavar="ID", shell_complete=_complete, help="A request or its run, or a beginning of it.")
+@click.argument(
+    "name", metavar="ID", shell_complete=_complete, help="A request or its run, by name or the beginning of it."
+)
 @click.option("--message", metavar="TEXT", help="Told to whoever called.")
 @click.pass_context
 def reject_request(context: click.Context, name: str, message: str | None) -> None:
-    """Say no to a call that waits. The message reaches the outcome, and with it the model."""
+    """Reject a waiting call. The message becomes part of the outcome, which the model reads."""
     _answer(context, name, approved=False, message=message)
 
 
@@ -203,9 +207,9 @@ def _answer(context: click.Context, name: str, *, choice_is_open: bool = False, 
     if options.json:
         facts({**reply.to_json(), "scope": answer.get("scope", "once"), "settled": held_changes})
     else:
-        lines([one_line(_told(reply, answer, held_changes))])
+        lines([one_line(_reply_line(reply, answer, held_changes))])
         if not options.quiet and answer["approved"]:
-            for line in _approved(waiting, answer):
+            for line in _approved_lines(waiting, answer):
                 sys.stderr.write(f"{line}\n")
     if held_changes is not None and held_changes["error"] is not None:
         complain(held_changes["error"]["message"], held_changes["error"]["hint"])
@@ -213,7 +217,7 @@ def _answer(context: click.Context, name: str, *, choice_is_open: bool = False, 
 
 
 def _require_grantable(waiting: Waiting) -> None:
-    """The network can be opened to calls of that workspace."""
+    """Raise an error if the configuration of that workspace never opens the network."""
     from haft.service import load_config, never_granted
 
     source = load_config(waiting.workspace, os.environ, trust_home=state_home().path).never_network
@@ -222,8 +226,8 @@ def _require_grantable(waiting: Waiting) -> None:
 
 
 def _require_fit(waiting: Waiting, arguments: Mapping[str, Any], options: Globals) -> None:
-    """`InvalidArguments` where the tool cannot be called with them. One that only the asking program knows is judged
-    there."""
+    """Raise `InvalidArguments` if the tool cannot be called with them. For a tool that only the process that asked
+    knows, that process checks them."""
     from haft.service import check_arguments
     from haft.surfaces.cli.commands.tools import listings
 
@@ -237,16 +241,16 @@ def _require_choice(waiting: Waiting, *, is_open: bool) -> None:
     offered = waiting.shown["toAllow"]
     if is_open and len(offered) > 1:
         listed = "; ".join(f"{number}: {one_line(one['label'])}" for number, one in enumerate(offered, 1))
-        raise BadUsage("several things could be allowed from now on: say which with `--as N`", hint=listed)
+        raise BadUsage(f"{len(offered)} rules are offered: choose one with `--as N`", hint=listed)
 
 
-def _approved(waiting: Waiting, answer: Mapping[str, Any]) -> Iterator[str]:
-    """What was said yes to, whole."""
+def _approved_lines(waiting: Waiting, answer: Mapping[str, Any]) -> Iterator[str]:
+    """The whole approved call, with the grants of the answer."""
     from haft.surfaces.cli.person.questions import call_lines, request_from_inbox
 
     request = request_from_inbox(waiting)
     others = answer["arguments"]
-    reason = request.reason if others is None else "approved with other arguments, which are decided again"
+    reason = request.reason if others is None else "approved with other arguments; haft decides about them again"
     arguments = request.arguments if others is None else others
     yield from call_lines(replace(request, reason=reason), arguments, waiting.workspace, verb="needed approval")
     grants: Grants = answer["grants"]
@@ -262,7 +266,7 @@ def _approved(waiting: Waiting, answer: Mapping[str, Any]) -> Iterator[str]:
         yield f"  and writing to {one_line(place)}"
 
 
-def _told(reply: Reply, answer: Mapping[str, Any], held_changes: Mapping[str, Any] | None) -> str:
+def _reply_line(reply: Reply, answer: Mapping[str, Any], held_changes: Mapping[str, Any] | None) -> str:
     waiting = reply.waiting
     tool = waiting.shown["tool"]
     if not reply.approved:
@@ -282,7 +286,7 @@ def _told(reply: Reply, answer: Mapping[str, Any], held_changes: Mapping[str, An
 
 
 def _settle(reply: Reply, options: Globals) -> dict[str, Any]:
-    """Commit or drop what was tried and has lost its host."""
+    """Apply or discard the changes of a trial run whose host has ended."""
     import asyncio
 
     from haft.service import ToolService

@@ -1,4 +1,4 @@
-"""`haft log` and `haft show`: runs of any process, as they were kept."""
+"""`haft log` and `haft show`: the runs of every process."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from haft.service import RunRecord
 
 ROOMY: Final = 100
-"""Columns from which a line has room for everything."""
+"""The width of a terminal from which a line has room for every column."""
 NARROW_WHO: Final = 8
 NARROW_TOOL: Final = 18
 USUAL_LIMIT: Final = 50
 MOST_FILES: Final = 100
-"""Changed files that a person is shown."""
+"""How many changed files a person is shown."""
 
 
 @click.command("log", cls=HaftCommand)
@@ -39,15 +39,15 @@ MOST_FILES: Final = 100
 @click.option("--status", metavar="S", shell_complete=complete_status, help=f"One of: {', '.join(STATUSES)}.")
 @click.option("--path", metavar="FILE", type=click.Path(), help="Only runs that changed this file.")
 @click.option("--who", metavar="U", help="Only runs of this user.")
-@click.option("--thread", metavar="T", help="Only runs of this conversation.")
-@click.option("--parent", metavar="RUN", shell_complete=complete_run, help="Only runs that this run made.")
-@click.option("--since", "after", metavar="T", help="`2h`, `30m`, `1d`, a date or an ISO time.")
+@click.option("--thread", metavar="T", help="Only runs of this thread.")
+@click.option("--parent", metavar="RUN", shell_complete=complete_run, help="Only calls that this run made.")
+@click.option("--since", "after", metavar="T", help="Only runs since then: `2h`, `30m`, `1d`, a date or an ISO time.")
 @click.option(
     "--limit", metavar="N", type=click.IntRange(min=1), default=USUAL_LIMIT, show_default=True, help="At most so many."
 )
 @click.pass_obj
 def log_runs(options: Globals, /, after: str | None, status: str | None, path: str | None, **wanted: Any) -> None:
-    """Runs of every process, newest first. With `-w` only those of that workspace."""
+    """List the runs of every process, newest first. With `-w` only those of that workspace."""
     from haft.service import Filter
 
     if status is not None and status not in STATUSES:
@@ -73,7 +73,7 @@ def log_runs(options: Globals, /, after: str | None, status: str | None, path: s
     elif found:
         table(list(_rows(found)))
         if not options.quiet:
-            if more and chosen.limit == USUAL_LIMIT:  # Whoever named another knows.
+            if more and chosen.limit == USUAL_LIMIT:  # A person who gave another limit knows the option.
                 say(f"the {chosen.limit} newest; `--limit N` shows more")
             if chosen.workspace is None:
                 _tell_workspaces(found, options)
@@ -82,24 +82,24 @@ def log_runs(options: Globals, /, after: str | None, status: str | None, path: s
 
 
 def _tell_workspaces(runs: Sequence[RunRecord], options: Globals) -> None:
-    """Where runs of other workspaces are among them: that they are, and how they are left out."""
-    with contextlib.suppress(BadUsage):  # The current directory is gone: then there is no such way.
+    """Say how to list only the runs of this workspace, if some are of others."""
+    with contextlib.suppress(BadUsage):  # The current directory does not exist any more.
         here = os.path.realpath(workspace_of(options))
         if any(run.record["workspace"] != here for run in runs):
-            say(f"of every workspace; `-w {one_line(os.path.relpath(here))}` shows those of this one")
+            say(f"runs of every workspace; `-w {one_line(os.path.relpath(here))}` shows only those of this one")
 
 
 def _inside(workspace: str, path: str) -> str:
-    """A file as the record names it: relative to the workspace, links resolved as far as they exist."""
+    """A path as the audit log has it: relative to the workspace, with links resolved as far as they exist."""
     relative = os.path.relpath(os.path.realpath(path), os.path.realpath(workspace))
     if relative == ".." or relative.startswith("../"):
-        # Not from here, then from the top of the workspace.
+        # The path is not relative to the current directory: take it as relative to the workspace.
         relative = os.path.normpath(path)
     return relative
 
 
 def _rows(runs: Sequence[RunRecord]) -> Iterator[tuple[str, ...]]:
-    """A line for each run. A terminal that is narrow shows less of everything, so that arguments have room."""
+    """A row for each run. On a narrow terminal the other columns are shorter, so that arguments have room."""
     is_narrow = is_terminal(sys.stdout) and width() < ROOMY
     when = moment if is_terminal(sys.stdout) else clock
     for run in runs:
@@ -130,12 +130,12 @@ def _cut(text: str, most: int) -> str:
 @click.argument("run", shell_complete=complete_run, help="A run, by its name or the beginning of it.")
 @click.pass_obj
 def show_run(options: Globals, run: str) -> None:
-    """One run: its states, decision, limits, sandbox, arguments, changes. The beginning of its name will do."""
+    """Show one run: its states, decision, limits, sandbox, arguments, changes."""
     with history_with(run) as kept, change_sets() as changes:
         name, record = find_changed(kept, changes, run)
         if record is None:
             hint = f"`haft diff {name}` shows what it wrote"
-            raise BadUsage(f"{name} is no call: the process of a plugin wrote between two calls", hint=hint)
+            raise BadUsage(f"{name} is not a call: the process of a plugin wrote files between two calls", hint=hint)
         if changes is not None:
             record = changes.brought_up_to_date(record)
         children = [(one.id, one.tool, one.status) for one in kept.children_of(record.id)]
@@ -144,7 +144,7 @@ def show_run(options: Globals, run: str) -> None:
         facts({**record.to_json(), "children": made})
     else:
         first, *more = _described(record, children)
-        verbatim([first])  # Its whole name, once.
+        verbatim([first])  # The full name of the run appears once.
         lines(more)
 
 
@@ -181,7 +181,7 @@ def _described(run: RunRecord, children: Sequence[tuple[str, str, str]]) -> Iter
 
 def _decision_lines(decision: dict[str, Any] | None) -> Iterator[str]:
     if decision is None:
-        yield "decision: none, it did not get that far"
+        yield "decision: none, the call ended before it"
     else:
         yield visible(f"decision: {decision['action']} by {decision['by']}: {decision['reason']}")
         yield visible(f"  rule: {decision['rule']} ({decision['source']})")
@@ -208,7 +208,7 @@ def _change_lines(record: RunRecord, changes: dict[str, Any]) -> Iterator[str]:
     elif reason:
         words.append(reason)
     yield visible(f"changes: {'; '.join(words)}")
-    if state in ways and changes["files"]:  # A run of `apply` has none of its own.
+    if state in ways and changes["files"]:  # A run of `apply` has no files of its own.
         yield f"  {ways[state]}"
     for change in changes["files"][:MOST_FILES]:
         yield f"  {change['type']} {one_line(change['path'])}"

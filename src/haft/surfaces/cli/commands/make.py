@@ -1,4 +1,4 @@
-"""`haft tools make NAME`: a fresh tool, and how to look at it and run it."""
+"""`haft tools make NAME`: makes a new tool, and prints how to inspect and run it."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def _kind_options(function: Function) -> Function:
 
 
 @click.command("make", cls=HaftCommand)
-@click.argument("name", metavar="NAME", help="What to call it: letters, digits, `_` and `-`.")
+@click.argument("name", metavar="NAME", help="The name of the tool: letters, digits, `_` and `-`.")
 @_kind_options
-@click.option("--global", "is_global", is_flag=True, help="Into your own toolbox, for every workspace.")
-@click.option("--skill", metavar="NAME", help="Into the tools of that skill.")
-@click.option("--to", metavar="DIR", type=click.Path(), help="Into that directory.")
-@click.option("--force", is_flag=True, help="Replace what is there.")
+@click.option("--global", "is_global", is_flag=True, help="Make it in your own toolbox, for every workspace.")
+@click.option("--skill", metavar="NAME", help="Make it in the tools of that skill.")
+@click.option("--to", metavar="DIR", type=click.Path(), help="Make it in that directory.")
+@click.option("--force", is_flag=True, help="Replace an existing tool.")
 @click.pass_obj
 def make_tool(
     options: Globals, /, name: str, is_global: bool, skill: str | None, to: str | None, force: bool, **words: bool
 ) -> None:
-    """A fresh tool that works at once. It goes into the workspace unless another place is named: a toolbox tool into
-    .agents/tools, a bash plugin into plugins, a template into templates. Its comments explain the format; change what
-    it does, and keep its form."""
+    """Make a new tool that works at once. The default place is in the workspace: .agents/tools for a toolbox tool,
+    plugins for a bash plugin, templates for a template. Comments in the tool explain the format: change what the tool
+    does, and keep the format."""
     kind = _kind(words)
     check_name(name)
     workspace = workspace_of(options)
@@ -84,7 +84,7 @@ def make_tool(
 
 
 def _first_run(options: Globals, called: str, file: str, workspace: str) -> str:
-    """The line that runs it on its own text."""
+    """The command line that runs the new tool on its own source file."""
     return f"{_command(options, 'use', called)} --path {shlex.quote(_within(file, workspace))}"
 
 
@@ -92,7 +92,7 @@ def _kind(words: dict[str, bool]) -> ToolKind:
     chosen = [kind for kind in KINDS.values() if words[kind.word.replace("-", "_")]]
     if len(chosen) > 1:
         raise BadUsage(
-            f"{' and '.join(f'`--{kind.word}`' for kind in chosen)} do not go together: a tool is of one kind"
+            f"{' and '.join(f'`--{kind.word}`' for kind in chosen)} cannot be used together: a tool has one kind"
         )
     return chosen[0] if chosen else KINDS[DEFAULT_KIND]
 
@@ -101,16 +101,16 @@ def _directory(kind: ToolKind, workspace: str, *, is_global: bool, skill: str | 
     named = [option for option, given in (("--global", is_global), ("--skill", skill), ("--to", to)) if given]
     if len(named) > 1:
         raise BadUsage(
-            f"{' and '.join(f'`{option}`' for option in named)} do not go together: a tool lies in one place"
+            f"{' and '.join(f'`{option}`' for option in named)} cannot be used together: a tool is in one place"
         )
     if to is not None:
         if not to:
-            raise BadUsage("`--to` names no directory", hint="`--to .` is the current one")
+            raise BadUsage("`--to` is empty", hint="`--to .` is the current directory")
         return os.path.abspath(os.path.expanduser(to))
     if named and kind.format != "amp-toolbox":
         raise BadUsage(
-            f"`--{kind.word}` and `{named[0]}` do not go together: only toolbox tools are looked for there",
-            hint=f"without `{named[0]}` it goes into {kind.home}; `--to DIR` names another place",
+            f"`--{kind.word}` and `{named[0]}` cannot be used together: haft looks only for toolbox tools there",
+            hint=f"without `{named[0]}` the tool goes into {kind.home}; `--to DIR` gives another directory",
         )
     if skill is not None:
         return skill_toolbox(skill, workspace, os.environ)
@@ -127,13 +127,13 @@ def _notes(
     elif kind.format == "agent-studio":
         yield f"to load it, in haft.toml: templates.paths = [{_toml(_setting(directory, workspace))}]"
     elif skill is not None:
-        yield f"it joins when the skill is active: haft skills activate {shlex.quote(skill)}"
+        yield f"to load it: haft skills activate {shlex.quote(skill)}"
     elif not is_found:
         yield f"to load it, in haft.toml: toolbox.paths = [{_toml(_setting(directory, workspace))}]"
 
 
 def _toml(text: str) -> str:
-    """A text as TOML takes it: as JSON has it, but nothing as two halves, and DEL as an escape."""
+    """A text as a TOML string: like JSON, but without surrogate pairs, and with DEL as an escape."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -143,7 +143,7 @@ def _command(options: Globals, verb: str, called: str) -> str:
 
 
 def _within(path: str, workspace: str) -> str:
-    """A path as tools take it: relative where it lies in the workspace."""
+    """A path as tools take it: relative if it is in the workspace."""
     relative = os.path.relpath(os.path.realpath(path), os.path.realpath(workspace))
     return path if relative.startswith("..") else relative
 

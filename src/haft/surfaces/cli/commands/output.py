@@ -1,7 +1,7 @@
-"""`haft output RUN`: everything that was kept of a run's output, raw, in bounded memory.
+"""`haft output RUN`: the whole kept output of a run, raw, in bounded memory.
 
-Of a very long output head and tail are kept; what is missing between them is said on stderr, so that stdout stays the
-tool's own bytes.
+Of a very long output haft keeps the head and the tail. The size of the gap is printed on stderr, so that stdout holds
+only the tool's own bytes.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 MOST_IN_JSON: Final = 10_000_000
 LONGEST_LINE: Final = 1_000_000
-"""A longer one is looked at in pieces: a line may never end."""
+"""A longer line is matched in pieces, since a line may never end."""
 
 Piece = tuple[bytes, int]
-"""Bytes, and how many are missing before them."""
+"""Bytes, and how many bytes are missing before them."""
 
 
 @click.command("output", cls=HaftCommand)
@@ -38,7 +38,7 @@ Piece = tuple[bytes, int]
 @click.option("--lines", "span", metavar="A:B", help="Only lines A to B, counted from 1; either may be left out.")
 @click.pass_obj
 def print_output(options: Globals, run: str, grep: str | None, span: str | None) -> None:
-    """The whole output of a run, as it was kept: stdout and stderr as they came."""
+    """Print the whole output of a run, as it was kept: stdout and stderr in the order in which they came."""
     fits = _matcher(grep)
     first, last = _span(span)
     with history_with(run) as kept:
@@ -61,7 +61,7 @@ def _matcher(expression: str | None) -> Callable[[bytes], Any] | None:
     try:
         return re.compile(expression.encode("utf-8", "surrogateescape")).search
     except re.error as error:
-        raise BadUsage(f"`--grep` is no regular expression: {error}") from error
+        raise BadUsage(f"`--grep` needs a regular expression: {error}") from error
 
 
 def _span(text: str | None) -> tuple[int, int | None]:
@@ -73,12 +73,12 @@ def _span(text: str | None) -> tuple[int, int | None]:
     first = int(match[1] or 1)
     last = int(match[3]) if match[3] else (None if match[2] else first)
     if first < 1 or (last is not None and last < first):
-        raise BadUsage(f"`--lines {text}` names no lines", hint="lines are counted from 1, the first one first")
+        raise BadUsage(f"`--lines {text}` selects no lines", hint="lines count from 1, and A is not after B")
     return first, last
 
 
 def _lines(frames: Iterable[Frame]) -> Iterator[tuple[bytes, int, int]]:
-    """The same, a line each, with its number. A gap ends the line before it."""
+    """The output line by line: bytes, missing bytes, line number. A gap ends the line before it."""
     rest, number = b"", 1
     for frame in frames:
         if frame.skipped:
@@ -87,7 +87,7 @@ def _lines(frames: Iterable[Frame]) -> Iterator[tuple[bytes, int, int]]:
             rest = b""
             yield b"", frame.skipped, number
         if frame.line != number:
-            rest, number = b"", frame.line  # Nobody wants the lines that were passed over.
+            rest, number = b"", frame.line  # The lines before `first` were skipped.
         *whole, rest = (rest + frame.data).split(b"\n")
         for line in whole:
             yield line + b"\n", 0, number
@@ -113,7 +113,7 @@ def _chosen(
 
 
 def _print(pieces: Iterable[Piece]) -> int:
-    """Write the pieces to stdout; how many bytes were missing."""
+    """Write the pieces to stdout, and return how many bytes are missing."""
     write = _for_terminal() if is_terminal(sys.stdout) else _for_program(sys.stdout.buffer)
     missing = 0
     with writing():
@@ -134,7 +134,7 @@ def _for_terminal() -> Callable[[bytes], object]:
 
 
 def _gathered(run: str, pieces: Iterable[Piece], total: int) -> dict[str, Any]:
-    """The facts for `--json`, with as much of the output as can be held in memory."""
+    """The result for `--json`, with at most `MOST_IN_JSON` bytes of the output."""
     kept = bytearray()
     skipped = left = 0
     for data, missing in pieces:

@@ -1,6 +1,6 @@
-"""`haft plugins`: which are configured, where they come from, and what git plugins are pinned to.
+"""`haft plugins`: the configured plugins, where they come from, and the commits that git plugins are pinned to.
 
-Listing fetches nothing; `update` alone follows a ref to another commit.
+`list` fetches nothing; only `update` follows a ref to another commit.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def _opened(options: Globals) -> PluginsFacade:
 
 
 @click.command("list", cls=HaftCommand)
-@click.option("--remote", "asks", is_flag=True, help="Ask the repositories whether a tag or branch has moved.")
+@click.option("--remote", is_flag=True, help="Ask the repositories whether a tag or branch has moved.")
 @click.pass_obj
-def list_plugins(options: Globals, asks: bool) -> None:
-    """The plugins that are configured, where each comes from, and its tools. Nothing is fetched."""
+def list_plugins(options: Globals, remote: bool) -> None:
+    """List the configured plugins, where each comes from, and its tools. Nothing is fetched."""
     plugins = _opened(options)
-    now = asyncio.run(plugins.remote(lambda text: None if options.quiet else warn(text))) if asks else {}
-    with _progress(options, "asking plugins what they are") as told:
-        rows = asyncio.run(plugins.listed(told, now))
+    now = asyncio.run(plugins.remote(lambda text: None if options.quiet else warn(text))) if remote else {}
+    with _progress(options, "describing plugins") as show_count:
+        rows = asyncio.run(plugins.listed(show_count, now))
     if options.json:
         facts([row.to_json() for row in rows])
         return
@@ -60,35 +60,35 @@ def list_plugins(options: Globals, asks: bool) -> None:
         if row.reason is not None:
             say(f"{row.reference.name}: {row.reason}")
         if row.reference.grant != NO_GRANTS:
-            say(f"{row.reference.name}: its process was granted {grant_words(row.reference.grant)}")
+            say(f"{row.reference.name}: grants of its process: {grant_words(row.reference.grant)}")
     if not rows:
-        say("no plugins are configured: `plugins` in haft.toml names them")
+        say("no plugins are configured: list them under `plugins` in haft.toml")
 
 
 @click.command("update", cls=HaftCommand)
-@click.argument("names", nargs=-1, metavar="[NAME]…", help="Plugins; without any, all that are fetched.")
+@click.argument("names", nargs=-1, metavar="[NAME]…", help="Git plugins. Default: all.")
 @click.pass_context
 def update_plugins(context: click.Context, names: tuple[str, ...]) -> None:
-    """Fetch what the refs of git plugins mean now, and pin that in haft.lock."""
+    """Fetch the commits that the refs of git plugins point to now, and pin them in haft.lock."""
     options: Globals = context.obj
-    with _progress(options, "fetching plugins") as told:
-        done = asyncio.run(_opened(options).update(names, told))
+    with _progress(options, "fetching plugins") as show_count:
+        done = asyncio.run(_opened(options).update(names, show_count))
     if options.json:
         facts([_fact(one) for one in done])
     else:
-        lines(visible(_told(one)) for one in done if one.problem is None)
+        lines(visible(_update_line(one)) for one in done if one.problem is None)
     for one in done:
         if one.problem is not None:
             complain(f"{one.reference.name}: {one.problem}")
     if not done and not options.quiet:
-        say("no plugin is fetched from elsewhere")
+        say("no git plugins are configured")
     if any(one.problem is not None for one in done):
         context.exit(1)
 
 
 @contextlib.contextmanager
 def _progress(options: Globals, doing: str) -> Iterator[Callable[[int, int], None]]:
-    """Shows how far something has come, and takes that away at its end."""
+    """A function that shows a count on the terminal; the line is cleared at the end."""
     progress = Progress(quiet=options.quiet)
     try:
         yield lambda count, every: progress.passing(f"{doing}: {count} of {every}")
@@ -96,7 +96,7 @@ def _progress(options: Globals, doing: str) -> Iterator[Callable[[int, int], Non
         progress.clear()
 
 
-def _told(one: Updated) -> str:
+def _update_line(one: Updated) -> str:
     assert one.commit is not None
     where = one.source.words if one.source is not None else one.reference.written
     if one.before is None:

@@ -1,6 +1,6 @@
-"""`haft skills`: which there are, what they teach, which are active; making one, and taking one in.
+"""`haft skills`: lists, shows, activates, makes and installs skills.
 
-Nothing here runs anything of a skill but to ask its tools what they are, once it is active; none of it opens a service.
+These commands open no service. They run files of a skill only to describe its tools, once the skill is active.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from haft.surfaces.cli.screen.skill_words import (
     fact_of,
     file_lines,
     hides,
+    listed_summary,
     state_of,
     summary,
-    told,
     tools_by_readiness,
     why_not,
 )
@@ -47,7 +47,7 @@ def _opened(options: Globals) -> tuple[Skills, Activations]:
 
 
 def complete_skills(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[Any]:
-    """For shells: the skills that can be used."""
+    """Shell completion: the skills that can be used."""
     from click.shell_completion import CompletionItem
 
     found: list[Skill] = []
@@ -61,10 +61,10 @@ def complete_skills(_ctx: click.Context, _parameter: click.Parameter, incomplete
 
 
 @click.command("list", cls=HaftCommand)
-@click.option("--all", "everything", is_flag=True, help="Broken and shadowed ones too, with the reason.")
+@click.option("--all", "everything", is_flag=True, help="Also list broken and shadowed skills, with the reason.")
 @click.pass_obj
 def list_skills(options: Globals, everything: bool) -> None:
-    """The skills there are, where they come from, and which are active."""
+    """List the skills, where they come from, and which are active."""
     skills, activations = _opened(options)
     found = skills.found()
     shown = [skill for skill in found if everything or skill.is_usable]
@@ -73,11 +73,11 @@ def list_skills(options: Globals, everything: bool) -> None:
         return
     table(
         [
-            (skill.name, skill.provenance, state_of(skill, activations), why_not(skill) or told(skill, found))
+            (skill.name, skill.provenance, state_of(skill, activations), why_not(skill) or listed_summary(skill, found))
             for skill in shown
         ],
         style_first="bold",
-        cut=not everything,  # a reason is of use only whole
+        cut=not everything,  # Reasons are never cut.
     )
     if len(shown) < len(found) and not options.quiet:
         say(f"{len(found) - len(shown)} more cannot be used: `haft skills list --all` says why")
@@ -85,10 +85,10 @@ def list_skills(options: Globals, everything: bool) -> None:
 
 @click.command("show", cls=HaftCommand)
 @click.argument("name", shell_complete=complete_skills, help="A skill.")
-@click.argument("reference", required=False, metavar="[REFERENCE]", help="Another text of it, by path or name.")
+@click.argument("reference", required=False, metavar="[REFERENCE]", help="One of its references, by path or name.")
 @click.pass_obj
 def show_skill(options: Globals, name: str, reference: str | None) -> None:
-    """What a skill teaches: its SKILL.md, or one of its references."""
+    """Show the text of a skill: its SKILL.md, or one of its references."""
     skills, activations = _opened(options)
     skill = skills.get(name)
     text = skills.text(skill, reference)
@@ -111,15 +111,15 @@ def show_skill(options: Globals, name: str, reference: str | None) -> None:
 
 @click.command("activate", cls=HaftCommand)
 @click.argument("name", shell_complete=complete_skills, help="A skill.")
-@click.option("--thread", metavar="T", help="Only in this thread; without it, in the whole workspace.")
+@click.option("--thread", metavar="T", help="Only in this thread. Default: in the whole workspace.")
 @click.pass_obj
 def activate_skill(options: Globals, name: str, thread: str | None) -> None:
-    """Let a skill's tools join, in the workspace or in one thread. They are still asked about when they are called."""
+    """Make a skill's tools available, in the workspace or in one thread. Their calls still need approval."""
     skills, activations = _opened(options)
     skill = skills.get(name)
     _require_thread(thread)
     changed = activations.activate(skill.folder, thread)
-    # What of it is ready is known once it was asked what it is, as for any list of tools.
+    # Which of its tools are ready is known only after haft has described them.
     ready, others = tools_by_readiness(skill, listings(options, thread=thread)) if skill.tool_files() else ([], {})
     servers = _servers(skill)
     if options.json:
@@ -127,19 +127,19 @@ def activate_skill(options: Globals, name: str, thread: str | None) -> None:
         return
     where = _where(thread)
     lines([one_line(f"{name} is {'now' if changed else 'already'} active in {where}")])
-    lines(activation_lines(ready, others, servers, "joins" if changed else "is there"))
+    lines(activation_lines(ready, others, servers, "is now available" if changed else "is available"))
     _tell_hidden(skill, skills, options)
 
 
 @click.command("deactivate", cls=HaftCommand)
 @click.argument("name", shell_complete=complete_skills, help="A skill.")
-@click.option("--thread", metavar="T", help="Only in this thread; without it, in the workspace.")
+@click.option("--thread", metavar="T", help="Only in this thread. Default: in the workspace.")
 @click.pass_obj
 def deactivate_skill(options: Globals, name: str, thread: str | None) -> None:
-    """Let a skill's tools leave."""
+    """Make a skill's tools unavailable again."""
     skills, activations = _opened(options)
     _require_thread(thread)
-    # Whatever is active under that name, also what is gone, broken or hidden by now.
+    # Every active folder of that name, also one that is now deleted, broken or shadowed.
     active = {folder for folder in activations.anywhere() if os.path.basename(folder) == name}
     skill = None if active and not _is_there(skills, name) else skills.get(name)
     if skill is not None:
@@ -154,7 +154,7 @@ def deactivate_skill(options: Globals, name: str, thread: str | None) -> None:
     where = _where(thread)
     lines([one_line(f"{name} is no longer active in {where}" if changed else f"{name} was not active in {where}")])
     if changed:
-        lines(file_lines(files, "leaves"))
+        lines(file_lines(files, "is no longer available"))
     left = [each for folder in active for each in activations.threads(folder)]
     if thread is not None and active & activations.of(None):
         say(f"it is active in the workspace, so in every thread: `haft skills deactivate {name}`")
@@ -164,13 +164,13 @@ def deactivate_skill(options: Globals, name: str, thread: str | None) -> None:
 
 
 @click.command("make", cls=HaftCommand)
-@click.argument("name", help="At most 64 of a-z, 0-9 and `-`.")
-@click.option("--global", "is_global", is_flag=True, help="Into ~/.config/agents/skills instead of .agents/skills.")
-@click.option("--description", metavar="D", help="What it teaches, and when to use it.")
-@click.option("--force", is_flag=True, help="Write its SKILL.md anew where it exists.")
+@click.argument("name", help="The name: at most 64 of a-z, 0-9 and `-`.")
+@click.option("--global", "is_global", is_flag=True, help="Use ~/.config/agents/skills instead of .agents/skills.")
+@click.option("--description", metavar="D", help="What the skill teaches, and when to use it.")
+@click.option("--force", is_flag=True, help="Overwrite an existing SKILL.md.")
 @click.pass_obj
 def make_skill(options: Globals, name: str, is_global: bool, description: str | None, force: bool) -> None:
-    """A fresh skill, whose SKILL.md explains its own form."""
+    """Make a new skill. Its SKILL.md explains the format."""
     from haft.authoring.skills import check_name, write_skill
 
     check_name(name)
@@ -183,19 +183,21 @@ def make_skill(options: Globals, name: str, is_global: bool, description: str | 
         [
             one_line(f"made {folder}"),
             one_line(f"write: {os.path.join(folder, 'SKILL.md')}"),
-            f"look:  haft skills show {name}",
+            f"show:  haft skills show {name}",
             f"tools: haft tools make NAME --skill {name}, then haft skills activate {name}",
         ]
     )
 
 
 @click.command("install", cls=HaftCommand)
-@click.argument("source", type=click.Path(), help="A folder with a SKILL.md, a folder of such, a .zip or .tar.gz.")
-@click.option("--global", "is_global", is_flag=True, help="Into ~/.config/agents/skills instead of .agents/skills.")
+@click.argument(
+    "source", type=click.Path(), help="A folder with a SKILL.md, a folder of such folders, a .zip or .tar.gz."
+)
+@click.option("--global", "is_global", is_flag=True, help="Use ~/.config/agents/skills instead of .agents/skills.")
 @click.option("--force", is_flag=True, help="Replace skills of the same name.")
 @click.pass_obj
 def install_skill(options: Globals, source: str, is_global: bool, force: bool) -> None:
-    """Take in skills from elsewhere: all that are in SOURCE, or none. Nothing of them is run."""
+    """Install all skills that are in SOURCE, or none. Nothing of them is run."""
     from haft.authoring.skills import install
 
     if not source:
@@ -208,9 +210,9 @@ def install_skill(options: Globals, source: str, is_global: bool, force: bool) -
         return
     for one in done:
         lines([one_line(f"{'replaced' if one.replaced else 'installed'} {one.name} in {one.folder}")])
-        lines(one_line(f"  brought the executable {path}") for path in one.executables)
+        lines(one_line(f"  with the executable {path}") for path in one.executables)
     if any(one.executables for one in done) and not options.quiet:
-        say("its tools join when it is activated, and ask before they run")
+        say("`haft skills activate NAME` makes its tools available; their calls need approval")
 
 
 def _servers(skill: Skill) -> list[str]:

@@ -1,4 +1,4 @@
-"""`haft store show` and `haft store prune`: the disk that before-images and outputs take, and giving it back."""
+"""`haft store show` and `haft store prune`: the disk space of before-images and outputs, and freeing it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from haft.service import HeldChangeSet, StoreFacade, Tidied, Usage
 
 _PARTS: Final = {
-    "originals": "what calls replaced, as it was",
-    "contents": "what files held, by digest",
-    "held": "changes that wait for a person",
-    "lists": "which paths each run changed",
+    "originals": "files before calls changed them",
+    "contents": "contents of files, by digest",
+    "held": "held changes, which wait for a person",
+    "lists": "the paths that each run changed",
     "underWay": "layers of calls that have not ended",
-    "saved": "what failed commits could not put back",
+    "saved": "files that failed commits could not restore",
     "outputs": "whole outputs of runs",
-    "scratch": "what threads keep in /tmp",
+    "scratch": "the /tmp directories of threads",
 }
 _MANY: Final = 20
 _DAY: Final = 86_400.0
@@ -36,7 +36,7 @@ _DAY: Final = 86_400.0
 
 @contextlib.contextmanager
 def _store() -> Iterator[StoreFacade | None]:
-    """What is kept, dead hosts cleaned up; None where there is no state yet."""
+    """The store, after the cleanup of dead hosts; None if there is no state yet."""
     from haft.service import StoreFacade, bounds_of, has_state, load_config
 
     home = state_home()
@@ -44,7 +44,7 @@ def _store() -> Iterator[StoreFacade | None]:
         yield None
         return
     recover(home)
-    # The store is of all workspaces: what a workspace has in its own file does not count here.
+    # All workspaces share the store, so the configuration file of one workspace does not count here.
     store = StoreFacade(home, bounds_of(load_config(None, os.environ), os.environ))
     try:
         yield store
@@ -55,7 +55,7 @@ def _store() -> Iterator[StoreFacade | None]:
 @click.command("show", cls=HaftCommand)
 @click.pass_obj
 def show_store(options: Globals) -> None:
-    """The disk that is used to keep what calls replaced and what they printed, and how many runs can be undone."""
+    """Show how much disk the before-images and outputs of runs take, and how many runs can be undone."""
     with _store() as store:
         if store is None:
             _nothing(options)
@@ -87,7 +87,7 @@ def _print_usage(usage: Usage) -> None:
     since = "" if usage.oldest is None else f", the oldest of {clock(usage.oldest)}"
     lines([f"{undoable} can be undone{since}"])
     if usage.at is not None:
-        lines([f"measured {clock(usage.at)}, with what came since; `haft store prune` measures anew"])
+        lines([f"measured {clock(usage.at)}, plus later additions; `haft store prune` measures again"])
     ranked = sorted(usage.workspaces, key=lambda each: each.total, reverse=True)
     table([(format_bytes(each.total), f"{each.undoable} to undo", each.workspace) for each in ranked[:_MANY]])
     if len(ranked) > _MANY:
@@ -99,7 +99,7 @@ def _dashed(name: str) -> str:
 
 
 def _tell_held(held: list[HeldChangeSet]) -> None:
-    """Nobody but a person ends them."""
+    """Print the runs with held changes. haft never deletes them: only a person applies or drops them."""
     for each in held[:_MANY]:
         days = (time.time() - each.since) / _DAY
         age = f"for {days:.0f} days" if days >= 2 else f"since {clock(each.since)}"
@@ -110,10 +110,11 @@ def _tell_held(held: list[HeldChangeSet]) -> None:
 
 
 @click.command("prune", cls=HaftCommand)
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be removed.")
 @click.pass_obj
 def prune_store(options: Globals, dry_run: bool) -> None:
-    """Pack up what is old, and remove what is over the budget or too old. Says which runs can no longer be undone."""
+    """Pack old entries, and delete those that are over the size limit or too old. Prints which runs can no longer be
+    undone."""
     with _store() as store:
         if store is None:
             _nothing(options)
@@ -125,9 +126,9 @@ def prune_store(options: Globals, dry_run: bool) -> None:
         _print_pruned(done, dry_run=dry_run)
     if not options.quiet:
         for workspace in done.pruned.busy:
-            warn(f"{workspace} is at work: what is kept of it was left as it is")
+            warn(f"{workspace} has running calls: its entries were not pruned")
         for workspace in done.pruned.missing:
-            warn(f"{workspace} is not there: as long as it may come back, contents are kept")
+            warn(f"{workspace} does not exist now: its contents are kept in case it comes back")
 
 
 def _print_pruned(done: Tidied, *, dry_run: bool) -> None:
@@ -147,9 +148,10 @@ def _print_pruned(done: Tidied, *, dry_run: bool) -> None:
         lines([f"outputs of old runs {verb}: {format_bytes(outputs.bytes)}"])
     if done.scratch.threads:
         verb = "would be removed" if dry_run else "removed"
-        lines([f"what idle threads kept in /tmp {verb}: {format_bytes(done.scratch.bytes)}"])
+        lines([f"temporary files of idle threads {verb}: {format_bytes(done.scratch.bytes)}"])
     most = "at most " if dry_run else ""
-    given = "would be given back" if dry_run else "given back"
+    freed_words = "would be freed" if dry_run else "freed"
     freed = max(0, pruned.used - pruned.after) + outputs.bytes + done.scratch.bytes
-    lines([f"{most}{format_bytes(freed)} {given}; {format_bytes(pruned.after)} {'would stay' if dry_run else 'stay'}"])
+    remain = "would remain" if dry_run else "remain"
+    lines([f"{most}{format_bytes(freed)} {freed_words}; {format_bytes(pruned.after)} {remain}"])
     _tell_held(pruned.held)

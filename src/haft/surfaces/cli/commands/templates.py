@@ -1,6 +1,6 @@
-"""`haft templates`: checking Agent Studio templates, packing them, taking them in, listing and removing them.
+"""`haft templates`: checks, packs, installs, lists, builds and removes Agent Studio templates.
 
-Nothing here runs or imports anything of a template, and none of it opens a service.
+These commands run and import nothing of a template, and open no service.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def complete_templates(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[Any]:
-    """For shells: the templates there are, by folder."""
+    """Shell completion: the templates, by folder."""
     from click.shell_completion import CompletionItem
 
     from haft.authoring.studio import templates_in
@@ -49,11 +49,13 @@ def complete_templates(_ctx: click.Context, _parameter: click.Parameter, incompl
 
 
 @click.command("check", cls=HaftCommand)
-@click.argument("folders", metavar="[DIR]...", nargs=-1, type=click.Path(), help="Templates, or directories of such.")
-@click.option("--packing", is_flag=True, help="By the rules for what is packed, which are stricter.")
+@click.argument(
+    "folders", metavar="[DIR]...", nargs=-1, type=click.Path(), help="Templates, or directories of templates."
+)
+@click.option("--packing", is_flag=True, help="Use the stricter rules for packing.")
 @click.pass_context
 def check_templates(context: click.Context, folders: tuple[str, ...], packing: bool) -> None:
-    """What is wrong with templates: those in DIR, else all that are configured. Exits 1 where there are errors."""
+    """Find problems in the templates in DIR, or in all configured ones. Exit code 1 if there are errors."""
     from haft.authoring.check import check_template
 
     options = context.find_object(Globals) or Globals()
@@ -69,11 +71,11 @@ def check_templates(context: click.Context, folders: tuple[str, ...], packing: b
 
 
 def _templates_at(folder: str, named: Sequence[str]) -> list[str]:
-    """The templates in a directory; a directory that was named and has none is looked at as if it were one."""
+    """The templates in a directory. A directory that was named and has none is checked as a template itself."""
     from haft.authoring.studio import templates_in
 
     if named and not os.path.isdir(folder):
-        raise BadUsage(f"{folder} is no directory", hint="a template is a folder with tool.py and requirements.txt")
+        raise BadUsage(f"{folder} is not a directory", hint="a template is a folder with tool.py and requirements.txt")
     found = [one.folder for one in templates_in(folder)]
     return found or ([folder] if named else [])
 
@@ -81,15 +83,15 @@ def _templates_at(folder: str, named: Sequence[str]) -> list[str]:
 @click.command("pack", cls=HaftCommand)
 @click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(), help="Templates.")
 @click.option("--to", "target", metavar="ZIP", required=True, type=click.Path(), help="The file to write.")
-@click.option("--name", metavar="N", help="What a single template is called; without it, as its folder says.")
-@click.option("--force", is_flag=True, help="Replace the file where it exists.")
+@click.option("--name", metavar="N", help="The name, for a single template. Default: from its folder.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 @click.pass_obj
 def pack_templates(options: Globals, folders: tuple[str, ...], target: str, name: str | None, force: bool) -> None:
-    """Write templates into one ZIP, once they pass the check. Environments and caches stay out."""
+    """Check templates and write them into one ZIP, without environments and caches."""
     from haft.authoring.studio import check_for_packing, pack
 
     if name is not None and len(folders) != 1:
-        raise BadUsage(f"`--name` is for one template, and there are {len(folders)}", hint="pack one at a time")
+        raise BadUsage(f"`--name` is for one template, but {len(folders)} are given", hint="pack one at a time")
     _require_sound([check_for_packing(folder, name) for folder in folders], options)
     done = pack(folders, os.path.expanduser(target), name=name, force=force)
     if options.json:
@@ -100,32 +102,34 @@ def pack_templates(options: Globals, folders: tuple[str, ...], target: str, name
         for entry in done.templates:
             say(f"packed {entry.name} as {entry.folder}")
         for path in done.hidden:
-            warn(f"{path} is packed too: see that nothing secret is in it")
+            warn(f"{path} is packed too: check that it holds no secrets")
 
 
 def _require_sound(reports: Sequence[Report], options: Globals) -> None:
-    """What was found is said, and errors end it."""
+    """Print the findings; `BadUsage` if there are errors."""
     for report in reports:
         if not (options.quiet and report.ok):
             sys.stderr.writelines(f"{line}\n" for line in lines_of(report, sys.stderr))
     broken = [report.target for report in reports if not report.ok]
     if broken:
         raise BadUsage(
-            f"{', '.join(broken)}: nothing is packed, there are errors",
-            hint="`haft tools check --explain CODE` says more",
+            f"{', '.join(broken)}: nothing was packed, because there are errors",
+            hint="`haft tools check --explain CODE` explains a code",
         )
 
 
 @click.command("install", cls=HaftCommand)
-@click.argument("archive", metavar="ZIP", type=click.Path(), help="What `haft templates pack` or Agent Studio wrote.")
-@click.option("--to", "target", metavar="DIR", type=click.Path(), help="Into this directory of templates.")
-@click.option("--workflow", metavar="W", help="For this workflow alone; without it, for all.")
-@click.option("--name", metavar="N", help="What a single template is called; without it, as the ZIP says.")
+@click.argument(
+    "archive", metavar="ZIP", type=click.Path(), help="A ZIP that `haft templates pack` or Agent Studio wrote."
+)
+@click.option("--to", "target", metavar="DIR", type=click.Path(), help="Install into this directory of templates.")
+@click.option("--workflow", metavar="W", help="Only for this workflow. Default: for all.")
+@click.option("--name", metavar="N", help="The name, for a single template. Default: from the ZIP.")
 @click.pass_obj
 def install_templates(
     options: Globals, archive: str, target: str | None, workflow: str | None, name: str | None
 ) -> None:
-    """Take in the tool templates of a ZIP: all of them, or none. Nothing of them is run."""
+    """Install all tool templates of a ZIP, or none. Nothing of them is run."""
     from haft.authoring.studio import install
 
     places = places_of(options)
@@ -136,7 +140,7 @@ def install_templates(
     else:
         lines(one_line(f"installed {one.name} in {one.folder}") for one in done.templates)
     for what in done.left_out:
-        warn(f"left out: {what}")
+        warn(f"not installed: {what}")
     if not places.is_configured(place) and not options.quiet:
         say(_how_to_configure(places, place))
 
@@ -144,18 +148,18 @@ def install_templates(
 def _how_to_configure(places: Places, place: str) -> str:
     is_default = os.path.realpath(place) == os.path.realpath(os.path.join(places.workspace, DEFAULT))
     shown = f"./{DEFAULT}" if is_default else place
-    return f'hint: {place} is not configured: `paths = ["{shown}"]` under `[templates]` in haft.toml makes tools of it'
+    return f'hint: to load the templates in {place}, add `paths = ["{shown}"]` under `[templates]` in haft.toml'
 
 
 @click.command("list", cls=HaftCommand)
-@click.option("--in", "inside", metavar="DIR", type=click.Path(), help="In this directory instead.")
+@click.option("--in", "inside", metavar="DIR", type=click.Path(), help="List the templates in this directory instead.")
 @click.pass_obj
 def list_templates(options: Globals, inside: str | None) -> None:
-    """The templates in the directories that are configured: name, workflow, environment, folder, and what is wrong."""
+    """List the templates in the configured directories: name, workflow, environment, folder, and problems."""
     from haft.authoring.studio import problems_of, problems_of_name, templates_in
 
     if inside is not None and not os.path.isdir(inside):
-        raise BadUsage(f"{inside} is no directory")
+        raise BadUsage(f"{inside} is not a directory")
     places = places_of(options)
     directories = places.directories if inside is None else [os.path.abspath(inside)]
     environments = environments_of(options)
@@ -166,7 +170,7 @@ def list_templates(options: Globals, inside: str | None) -> None:
         problems, standing = problems_of(one, usable), standing_of(one.folder, options, environments)
         found.append((one, problems, standing))
         rows.append(_row(one, problems, standing, taken=len(problems_of_name(one, usable))))
-        usable += [] if problems else [one]  # Of several with one name, the first that can be used has it.
+        usable += [] if problems else [one]  # Of several with the same name, the first usable one gets it.
     if options.json:
         facts([_facts(*one) for one in found])
         return
@@ -178,11 +182,11 @@ def list_templates(options: Globals, inside: str | None) -> None:
         for problem in problems:
             say(one_line(f"{one.name} ({one.folder}): {problem}"))
         if standing.cold is not None:
-            say(one_line(f"{one.name} ({one.folder}): started anew for each call: {standing.cold}"))
+            say(one_line(f"{one.name} ({one.folder}): a new process for each call: {standing.cold}"))
     if not places.configured and inside is None:
-        say("no directory of templates is configured: `paths` under `[templates]` in haft.toml names them")
+        say("no directory of templates is configured: list them in `paths` under `[templates]` in haft.toml")
     elif not found:
-        say(f"there is no template in {', '.join(directories) or 'the directories that are configured'}")
+        say(f"there is no template in {', '.join(directories) or 'the configured directories'}")
 
 
 _HEADER: Final = ("NAME", "TOOL", "WORKFLOW", "ENVIRONMENT", "FOLDER")
@@ -204,12 +208,12 @@ def _facts(one: Placed, problems: Sequence[str], standing: TemplateStanding) -> 
 
 @click.command("build", cls=HaftCommand)
 @click.argument("word", metavar="NAME|DIR", shell_complete=complete_templates, help="A template, or its folder.")
-@click.option("--workflow", metavar="W", help="The one of this workflow.")
-@click.option("--allow-builds", is_flag=True, help="Build packages without a wheel: that runs code of their authors.")
+@click.option("--workflow", metavar="W", help="The template of this workflow.")
+@click.option("--allow-builds", is_flag=True, help="Build packages without a wheel: this runs code of their authors.")
 @click.pass_obj
 def build_environment(options: Globals, word: str, workflow: str | None, allow_builds: bool) -> None:
-    """Make a template's environment now, where it has none that is current. Nothing of the template is run. What
-    `--allow-builds` allows holds until its requirements change."""
+    """Build a template's environment now, if it has no current one. Nothing of the template is run. `--allow-builds`
+    holds until its requirements change."""
     import asyncio
 
     from haft.authoring.studio import chosen
@@ -218,8 +222,8 @@ def build_environment(options: Globals, word: str, workflow: str | None, allow_b
     environments = environments_of(options)
     if allow_builds:
         environments.allow_build(one.folder, environments.requirements(one.folder))
-    told = (lambda _line: None) if options.quiet else say
-    made = asyncio.run(environments.prepare(one.folder, told, may_build=is_own(one.folder, options)))
+    report = (lambda _line: None) if options.quiet else say
+    made = asyncio.run(environments.prepare(one.folder, report, may_build=is_own(one.folder, options)))
     if options.json:
         facts({"name": one.name, "folder": one.folder, "environment": made.root})
     else:
@@ -228,18 +232,18 @@ def build_environment(options: Globals, word: str, workflow: str | None, allow_b
 
 @click.command("remove", cls=HaftCommand)
 @click.argument("word", metavar="NAME|DIR", shell_complete=complete_templates, help="A template, or its folder.")
-@click.option("--workflow", metavar="W", help="The one of this workflow.")
-@click.option("--yes", "is_agreed", is_flag=True, help="Do not ask.")
+@click.option("--workflow", metavar="W", help="The template of this workflow.")
+@click.option("--yes", "is_confirmed", is_flag=True, help="Do not ask.")
 @click.pass_obj
-def remove_template(options: Globals, word: str, workflow: str | None, is_agreed: bool) -> None:
-    """Remove a template: its folder with everything in it, its environment too."""
+def remove_template(options: Globals, word: str, workflow: str | None, is_confirmed: bool) -> None:
+    """Remove a template: its folder with everything in it, and its environment."""
     from haft.authoring.studio import chosen, remove
 
     places = places_of(options)
     one = chosen(word, places.directories, workflow=workflow)
     for name in places.instances_of(one.folder):
-        warn(f"`{name}` in `templates.instances` is made of it, and will be broken")
-    if not is_agreed:
+        warn(f"`{name}` in `templates.instances` uses this template, and will be broken")
+    if not is_confirmed:
         _ask(one)
     remove(one, keeping=[places.workspace])
     if options.json:
@@ -258,6 +262,6 @@ def _ask(one: Placed) -> None:
 
     from haft.surfaces.cli.person.line_input import confirm
 
-    say(f"{one.name} lies in {one.folder}, and goes with everything in it")
+    say(f"this removes {one.name}: {one.folder} with everything in it")
     if not asyncio.run(confirm("Remove it? [y/N] ")):
         raise Rejected(f"{one.folder} is not removed: you answered no")

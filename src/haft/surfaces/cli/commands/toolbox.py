@@ -1,4 +1,4 @@
-"""`haft toolbox`: executables for any command line, and for any tool, that whatever speaks the protocol can use."""
+"""`haft toolbox`: writes toolbox executables for the commands of any program, and for any tool of haft."""
 
 from __future__ import annotations
 
@@ -26,14 +26,16 @@ if TYPE_CHECKING:
 
 @click.command("wrap", cls=HaftCommand)
 @click.option("--click", "as_click", metavar="M:OBJ", help="A click command or group, or a typer app.")
-@click.option("--argparse", "as_argparse", metavar="M:FUNC", help="A parser, or a function that gives one.")
+@click.option("--argparse", "as_argparse", metavar="M:FUNC", help="An argparse parser, or a function that returns one.")
 @click.option("--spec", metavar="FILE", type=click.Path(), help="A TOML file that describes any program.")
-@click.option("--to", "directory", metavar="DIR", required=True, type=click.Path(), help="Where to put them.")
-@click.option("--prefix", metavar="P", help="What their names begin with; without it, the program's name and `-`.")
-@click.option("--program", metavar="NAME", help="What is run; without it, the script that is installed for it.")
-@click.option("--python", metavar="PATH", help="The Python that has the module; without it, haft's own.")
-@click.option("--pin", is_flag=True, help="Run the program where it lies now, wherever PATH leads later.")
-@click.option("--force", is_flag=True, help="Replace files that are something else.")
+@click.option(
+    "--to", "directory", metavar="DIR", required=True, type=click.Path(), help="The directory to write them to."
+)
+@click.option("--prefix", metavar="P", help="The prefix of their names. Default: the program's name and `-`.")
+@click.option("--program", metavar="NAME", help="The program to run. Default: its installed script.")
+@click.option("--python", metavar="PATH", help="The Python that has the module. Default: haft's own.")
+@click.option("--pin", is_flag=True, help="Run the program by its full path of now, whatever PATH says later.")
+@click.option("--force", is_flag=True, help="Replace other files with the same names.")
 @click.pass_obj
 def wrap_program(
     options: Globals,
@@ -47,8 +49,8 @@ def wrap_program(
     pin: bool,
     force: bool,
 ) -> None:
-    """Write a toolbox executable for each command of a program: of a click or typer object, of an argparse parser, or
-    of what a file describes. They need nothing but Python, and find the program by PATH."""
+    """Write a toolbox executable for each command of a program. The commands come from a click or typer object, an
+    argparse parser, or a TOML file. The executables need only Python, and find the program on PATH."""
     from haft.authoring.toolbox import pinned, wrap
 
     given = [option for option, value in (("click", as_click), ("argparse", as_argparse), ("spec", spec)) if value]
@@ -59,14 +61,17 @@ def wrap_program(
     else:
         reference = as_click or as_argparse or ""
         form: Form = "click" if as_click else "argparse"
-        commands = _asked(options, form, reference, program, prefix, python, pin=pin)
+        commands = _from_python(options, form, reference, program, prefix, python, pin=pin)
     first, *rest = commands[0]["program"]
     if rest[:1] == ["-m"] and not options.quiet:
-        warn(f"they run `python -m {rest[1]}`, which only works where Python finds it: install it, or name `--program`")
+        warn(
+            f"the executables run `python -m {rest[1]}`, which works only if Python finds the module: install it, "
+            "or give `--program`"
+        )
         if os.path.isabs(first) and not pin and python is None:
             warn(
-                f"`python3` on PATH does not have `{rest[1]}`, so they run {first}, which other machines do not have: "
-                "`--python NAME` names a Python on PATH that has it, and `--pin` says that this one is meant"
+                f"`python3` on PATH does not have `{rest[1]}`, so the executables run {first}, which may not exist on "
+                "other machines: `--python NAME` chooses a Python on PATH that has the module, `--pin` keeps this one"
             )
     if pin:
         commands = pinned(commands, _where(first, python))
@@ -80,7 +85,7 @@ def _from_file(spec: str, program: str | None, prefix: str | None) -> list[Comma
     return [{**command, "program": [program]} for command in commands] if program else commands
 
 
-def _asked(
+def _from_python(
     options: Globals,
     form: Form,
     reference: str,
@@ -106,7 +111,7 @@ def _asked(
         )
         commands = asyncio.run(ask(python=python)).commands
         if python is None and not pin and commands[0]["program"][1:2] == ["-m"]:
-            # haft's own Python lies elsewhere on other machines: the one on PATH serves as well, if it has the module.
+            # haft's own Python has another path on other machines: prefer the one on PATH if it has the module.
             with contextlib.suppress(BadUsage):
                 asyncio.run(ask(python=shutil.which("python3") or "python3"))
                 commands = [{**one, "program": ["python3", *one["program"][1:]]} for one in commands]
@@ -114,22 +119,24 @@ def _asked(
 
 
 def _where(program: str, python: str | None) -> str:
-    """Where a program lies; beside the Python that has it, where PATH does not lead to it."""
+    """The full path of a program: from PATH, else from the directory of its Python."""
     beside = os.path.join(os.path.dirname(python or sys.executable), program)
     found = shutil.which(program) or shutil.which(beside)
     if found is None:
-        raise BadUsage(f"`{program}` is not on PATH: it cannot be pinned", hint="`--program PATH` names it")
+        raise BadUsage(f"`{program}` cannot be pinned: it is not on PATH", hint="`--program PATH` gives its path")
     return found
 
 
 @click.command("export", cls=HaftCommand)
-@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=complete_names, help="Tools; without, all.")
-@click.option("--to", "directory", metavar="DIR", required=True, type=click.Path(), help="Where to put them.")
-@click.option("--force", is_flag=True, help="Replace files that are something else.")
+@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=complete_names, help="Tools. Default: all.")
+@click.option(
+    "--to", "directory", metavar="DIR", required=True, type=click.Path(), help="The directory to write them to."
+)
+@click.option("--force", is_flag=True, help="Replace other files with the same names.")
 @click.pass_obj
 def export_tools(options: Globals, names: tuple[str, ...], directory: str, force: bool) -> None:
-    """Write an executable for each tool, of whatever format, that calls back into haft: approval, limits, undo and
-    record hold there too. haft itself takes it for the tool that it stands for."""
+    """Write a toolbox executable for each tool, of any format. The executable calls back into haft, so approval,
+    limits, undo and the audit log apply there too. If haft itself finds the executable, it uses the original tool."""
     from haft.authoring.toolbox import export
 
     if names:
@@ -142,7 +149,7 @@ def export_tools(options: Globals, names: tuple[str, ...], directory: str, force
             raise BadUsage(f"`{one.spec.name}` cannot be called, {one.why_not}")
     workspace = os.path.realpath(workspace_of(options))
     if f"{os.path.realpath(os.path.expanduser(directory))}/".startswith(workspace.rstrip("/") + "/"):
-        warn(f"{directory} lies in the workspace: there they stand for nothing, and what they start is refused")
+        warn(f"{directory} is in the workspace: exports do not work there, since haft refuses calls from inside a call")
     _tell(export(wanted, os.path.abspath(os.path.expanduser(directory)), workspace, force=force), options)
 
 
@@ -156,13 +163,13 @@ def _tell(placed: list[Placed], options: Globals) -> None:
         count = "1 executable" if len(placed) == 1 else f"{len(placed)} executables"
         names = _found_here(directory, placed, options)
         if names:
-            say(f"{count}; found here already, as {', '.join(names)}")
+            say(f"{count}; haft finds them here as {', '.join(names)}")
         else:
-            say(f"{count}; to have them found: AMP_TOOLBOX={directory}, or `toolbox.paths` in haft.toml")
+            say(f"{count}; to load them: AMP_TOOLBOX={directory}, or `toolbox.paths` in haft.toml")
 
 
 def _found_here(directory: str, placed: list[Placed], options: Globals) -> list[str]:
-    """What the executables are called in this workspace, where their directory is one that is searched."""
+    """The names of the executables as tools of this workspace, if their directory is a toolbox here."""
     from haft.service import ListedTools
 
     return ListedTools(workspace_of(options), state_home()).names_in(directory, [one.name for one in placed])

@@ -1,7 +1,6 @@
-"""`haft tools list`, `show` and `search`: what there is. They load no service, and start a process only to ask a file
-that is new what it is.
+"""`haft tools list`, `show` and `search`. They open no service, and start a process only to describe a new tool file.
 
-These are the commands that programs call most and people wait for: they import the registry and the built-in tools, and
+Programs call these commands often, and people wait for them: so they import the registry and the built-in tools, but
 neither pydantic nor the database.
 """
 
@@ -23,18 +22,18 @@ from haft.surfaces.cli.screen.terminal import is_terminal, one_line, styled, vis
 from haft.surfaces.cli.words.definitions import FORMS, after_dashes, parameter_lines
 
 
-def listings(options: Globals | None = None, *, asking: bool = True, thread: str | None = None) -> list[Listing]:
-    """Every tool that there is for a workspace, those that cannot be called too. With `asking`, files that are new are
-    asked what they are; else nothing is started."""
+def listings(options: Globals | None = None, *, describe: bool = True, thread: str | None = None) -> list[Listing]:
+    """Every tool of a workspace, also those that cannot be called. With `describe`, haft describes new tool files; else
+    no process is started."""
     from haft.service import ListedTools
     from haft.surfaces.cli.home import state_home
     from haft.surfaces.cli.place import tell_ignored, workspace_of
 
     options = options or Globals(quiet=True)
     tools = ListedTools(workspace_of(options), state_home())
-    if asking and tools.config is not None:
+    if describe and tools.config is not None:
         tell_ignored(tools.config, options)
-    if tools.fill() and asking:
+    if tools.fill() and describe:
         from haft.surfaces.cli.person.describe_tools import describe_new_tools
 
         describe_new_tools(tools, options)
@@ -42,12 +41,12 @@ def listings(options: Globals | None = None, *, asking: bool = True, thread: str
 
 
 def complete_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[Any]:
-    """For shells: the tools that can be called."""
+    """Shell completion: the tools that can be called."""
     from click.shell_completion import CompletionItem
 
     found: list[Listing] = []
-    with contextlib.suppress(HaftError):  # A broken configuration is told elsewhere.
-        found = listings(asking=False)
+    with contextlib.suppress(HaftError):  # Other commands report a broken configuration.
+        found = listings(describe=False)
     return [
         CompletionItem(listing.spec.name, help=listing.spec.summary)
         for listing in found
@@ -56,7 +55,7 @@ def complete_names(_ctx: click.Context, _parameter: click.Parameter, incomplete:
 
 
 def find_listing(name: str, options: Globals | None = None) -> Listing:
-    """The tool of this name, the one that can be called first, or the one at this path."""
+    """The tool with this name or path. If several have the name, the one that can be called."""
     found = listings(options)
     if is_path(name) and all(listing.spec.name != name for listing in found):
         return _at(name, found, options or Globals())
@@ -69,12 +68,12 @@ def find_listing(name: str, options: Globals | None = None) -> Listing:
 
 
 def is_path(name: str) -> bool:
-    """Whether a tool is named by where it lies."""
+    """Whether the name of a tool is a path."""
     return os.sep in name or name.startswith("~")
 
 
 def _at(path: str, found: Iterable[Listing], options: Globals) -> Listing:
-    """The tool at a path, whether a toolbox has it or not."""
+    """The tool at a path, whether or not a toolbox lists it."""
     from haft.service import ListedTools
     from haft.surfaces.cli.home import state_home
     from haft.surfaces.cli.place import workspace_of
@@ -82,8 +81,8 @@ def _at(path: str, found: Iterable[Listing], options: Globals) -> Listing:
     full = os.path.abspath(os.path.expanduser(path))
     there = [listing for listing in found if listing.spec.origin == full and listing.enabled]
     if len(there) > 1:
-        named = ", ".join(f"`{one.spec.name}`" for one in there)
-        raise BadUsage(f"{full} is several tools: {named}", hint="name one of them")
+        names = ", ".join(f"`{one.spec.name}`" for one in there)
+        raise BadUsage(f"{full} holds several tools: {names}", hint="use the name of one of them")
     if there:
         return there[0]
     one = ListedTools(workspace_of(options), state_home()).ask_one(full)
@@ -91,15 +90,17 @@ def _at(path: str, found: Iterable[Listing], options: Globals) -> Listing:
 
 
 KINDS: Final = tuple(kind for kind in get_args(Kind) if kind != "mcp")
-"""Those that there can be tools of: haft asks no MCP server yet."""
+"""The kinds that tools can have today: haft does not host MCP servers yet."""
 
 
 @click.command("list", cls=HaftCommand)
 @click.option("--source", metavar="KIND", help=f"Only tools of this kind: {', '.join(KINDS)}.")
-@click.option("--all", "everything", is_flag=True, help="Broken, duplicate and disabled ones too, with the reason.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Also list broken, duplicate and disabled tools, with the reason."
+)
 @click.pass_obj
 def list_tools(options: Globals, source: str | None, everything: bool) -> None:
-    """Name, kind and first line of every tool."""
+    """List every tool: name, kind and first line of the description."""
     found = [listing for listing in listings(options) if source is None or listing.spec.kind == source]
     if source is not None and not found and source not in KINDS:
         near = near_miss(source, KINDS)
@@ -115,37 +116,38 @@ def list_tools(options: Globals, source: str | None, everything: bool) -> None:
 
 
 @click.command("search", cls=HaftCommand)
-@click.argument("words", nargs=-1, required=True, help="What to look for.")
+@click.argument("words", nargs=-1, required=True, help="The words to look for.")
 @click.pass_obj
 def search_tools(options: Globals, words: tuple[str, ...]) -> None:
     """Find tools by name, description and parameters, the best first."""
     from haft.service import NOT_DESCRIBED, search
 
-    every = listings(options, asking=False)
+    every = listings(options, describe=False)
     found = search((listing for listing in every if listing.enabled), " ".join(words))
     if options.json:
         facts([listing.to_json() for listing in found])
     elif found:
         _print(found, with_state=False)
     elif not options.quiet:
-        say("no tool fits these words: `haft tools list` shows all")
-    unasked = sum(one.reason == NOT_DESCRIBED for one in every)
-    if unasked and not options.quiet:
-        say(f"{unasked} more {'is' if unasked == 1 else 'are'} not known yet: `haft tools list` asks what they are")
+        say("no tool matches these words: `haft tools list` lists all")
+    undescribed = sum(one.reason == NOT_DESCRIBED for one in every)
+    if undescribed and not options.quiet:
+        tools = "1 new tool file was" if undescribed == 1 else f"{undescribed} new tool files were"
+        say(f"{tools} not searched: `haft tools list` describes new tools")
 
 
 @click.command("show", cls=HaftCommand)
-@click.argument("name", shell_complete=complete_names, help="A tool, or the path of one that is not loaded.")
+@click.argument("name", shell_complete=complete_names, help="The name of a tool, or the path of a tool file.")
 @click.option("--as", "form", type=click.Choice(list(FORMS)), help="Print the definition in that ecosystem's form.")
 @click.pass_obj
 def show_tool(options: Globals, name: str, form: str | None) -> None:
-    """One tool: description, parameters, effects, the files that an approval holds for; or its definition in another
-    form."""
+    """Show one tool: description, parameters, effects, and the files that an approval covers; or print its definition
+    in the form of another ecosystem."""
     listing = find_listing(name, options)
     if form is not None:
         facts(FORMS[form](listing.spec))
     elif options.json:
-        shape = {"approval": _held(listing.spec), "withheld": list(_withheld(listing.spec, options))}
+        shape = {"approval": _approval(listing.spec), "withheld": list(_withheld(listing.spec, options))}
         environment = {"environment": _environment(listing.spec, options)} if "template" in listing.spec.meta else {}
         facts({**listing.to_json(), **shape, **environment})
     else:
@@ -153,7 +155,7 @@ def show_tool(options: Globals, name: str, form: str | None) -> None:
 
 
 def _withheld(spec: ToolSpec, options: Globals) -> tuple[str, ...]:
-    """The variables that a tool names, that are set here, and that no rule for all its calls passes on."""
+    """The variables that a tool asks for and that are set here, but that no rule for all its calls passes on."""
     from haft.service import withheld_from
     from haft.surfaces.cli.home import state_home
     from haft.surfaces.cli.place import workspace_of
@@ -161,7 +163,7 @@ def _withheld(spec: ToolSpec, options: Globals) -> tuple[str, ...]:
     return withheld_from(spec, workspace_of(options), state_home())
 
 
-def _held(spec: ToolSpec) -> dict[str, Any] | None:
+def _approval(spec: ToolSpec) -> dict[str, Any] | None:
     from haft.service import approval_of
 
     return approval_of(spec)
@@ -180,7 +182,7 @@ def _print(shown: Iterable[Listing], *, with_state: bool) -> None:
     if not with_state or not is_terminal(sys.stdout):
         table(rows, style_first="bold")
         return
-    # Why something cannot be called is never cut: what to do about it stands at its end.
+    # The reason why a tool cannot be called is never cut: its end says what to do.
     widths = [max(len(row[column]) for row in rows) for column in range(3)] if rows else []
     for listing, row in zip(shown, rows, strict=True):
         padded = [cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True)]
@@ -190,16 +192,16 @@ def _print(shown: Iterable[Listing], *, with_state: bool) -> None:
 
 
 _IN_PROCESS: Final = ("It runs in haft's own process, without a sandbox.",)
-_REMOTE: Final = ("It runs elsewhere: nothing of it runs here, nothing confines it, and its changes are not tracked.",)
+_REMOTE: Final = ("It runs on another machine: no sandbox confines it, and haft does not track its changes.",)
 _IN_SANDBOX: Final = (
-    "Approved calls see this machine read-only, without homes, scratch places and secrets.",
-    "Calls that pass without approval, and steps that only describe or preview, see of it only the workspace,",
+    "Approved calls see this machine read-only, without home directories, temporary directories and secrets.",
+    "Calls that need no approval, and runs that only describe or preview, see only the workspace,",
     "the tool's own files, toolchains and the system: /usr, /bin, /sbin, /lib*, /etc.",
 )
 
 
 def _environment(spec: ToolSpec, options: Globals) -> dict[str, Any]:
-    """What a template's calls run in."""
+    """The environment that a template's calls run in."""
     from haft.surfaces.cli.words.template_places import standing_of
 
     standing = standing_of(spec.origin, options)
@@ -209,14 +211,14 @@ def _environment(spec: ToolSpec, options: Globals) -> dict[str, Any]:
 def _environment_lines(environment: dict[str, Any]) -> Iterable[str]:
     yield styled("# Environment", "bold", sys.stdout)
     yield ""
-    yield visible(environment["path"] or "Not made yet: the first call makes it.")
+    yield visible(environment["path"] or "Not built yet: the first call builds it.")
     if environment["cold"] is not None:
-        yield visible(f"It is started anew for each call: {environment['cold']}.")
+        yield visible(f"haft starts a new process for each call: {environment['cold']}.")
     yield ""
 
 
 def _user_parameters(spec: ToolSpec) -> Iterable[str]:
-    """What a person sets of a template: whether it is set, never the value."""
+    """The user parameters of a template, and whether each is set; never the value."""
     declared = spec.meta.get("template", {}).get("userParameters", ())
     if not declared:
         return
@@ -224,10 +226,10 @@ def _user_parameters(spec: ToolSpec) -> Iterable[str]:
     yield ""
     for one in declared:
         state = "set" if one["set"] else "not set" if one["required"] else "not set, optional"
-        told = " ".join(one["description"].split())
-        yield visible(f"- {one['name']} ({one['type']}; {state}): {told}").removesuffix(": ")
+        description = " ".join(one["description"].split())
+        yield visible(f"- {one['name']} ({one['type']}; {state}): {description}").removesuffix(": ")
     yield ""
-    yield "They are set in [[templates.instances]] of haft.toml, or for one call with `--config NAME=VALUE`."
+    yield "Set them in [[templates.instances]] of haft.toml, or for one call with `--config NAME=VALUE`."
     yield ""
 
 
@@ -248,7 +250,7 @@ def _described(listing: Listing, withheld: tuple[str, ...], options: Globals) ->
     yield ""
     if (box := spec.meta.get("toolbox")) is not None and box["form"] == "text":
         mark = box["separator"]
-        yield f"It is given its arguments as lines of text: `name{mark}value`."
+        yield f"haft passes its arguments as lines of text: `name{mark}value`."
         yield ""
     yield from _user_parameters(spec)
     if "template" in spec.meta:
@@ -256,7 +258,7 @@ def _described(listing: Listing, withheld: tuple[str, ...], options: Globals) ->
     yield styled("# Effects", "bold", sys.stdout)
     yield ""
     claimed = [name for name, holds in spec.effects.to_json().items() if holds]
-    yield ", ".join(claimed) if claimed else "It may change anything: nothing is claimed."
+    yield ", ".join(claimed) if claimed else "The tool claims nothing, so it may change anything."
     yield ""
     yield styled("# Sandbox", "bold", sys.stdout)
     yield ""
@@ -266,25 +268,25 @@ def _described(listing: Listing, withheld: tuple[str, ...], options: Globals) ->
 
         yield ""
         are = "is" if len(withheld) == 1 else "are"
-        yield f"It names {', '.join(withheld)}, which {are} set here and {are} withheld from it;"
+        yield f"It asks for {', '.join(withheld)}, which {are} set here and {are} withheld from it;"
         yield visible(f"{passing_words(withheld, spec.name, session=spec.hosting == 'session')}.")
     if spec.hosting == "session":
         yield ""
         yield styled("# Process", "bold", sys.stdout)
         yield ""
-        yield "One process answers all calls, and lives between them. It reads the workspace."
-        yield f"Granted besides: {grant_words(spec.grants)}."
+        yield "One process answers all calls, and keeps running between them. It may read the workspace."
+        yield f"Other grants: {grant_words(spec.grants)}."
         if not spec.keeps_state:
-            yield "It keeps no state: a call that is granted something is answered by a process of its own."
-    held = _held(spec)
-    if held is None or not held["files"]:
+            yield "It keeps no state: a call with grants of its own gets a process of its own."
+    approval = _approval(spec)
+    if approval is None or not approval["files"]:
         return
     yield ""
     yield styled("# Approval", "bold", sys.stdout)
     yield ""
-    yield "It holds for the definition above and for these files:"
-    for path, digest in held["files"].items():
+    yield "An approval covers the definition above and these files:"
+    for path, digest in approval["files"].items():
         yield visible(f"  {path} ({f'sha256 {digest[:16]}' if len(digest) == 64 else digest})")
-    if held["unresolved"]:
-        yield "It does not hold for what is loaded here, because that cannot be told beforehand:"
-        yield from (visible(f"  {each}") for each in held["unresolved"])
+    if approval["unresolved"]:
+        yield "It does not cover the files that are loaded here, because haft cannot know them before the call:"
+        yield from (visible(f"  {each}") for each in approval["unresolved"])

@@ -1,8 +1,8 @@
-"""`haft trust [DIR]`: look at the configuration that a workspace brings and let it count where it widens; and choose a
-workspace that belongs to someone else.
+"""`haft trust [DIR]`: shows the configuration file of a workspace and trusts it, so that the settings that widen count;
+and accepts a workspace that belongs to another user.
 
-A file is shown whole the first time, and later only where it differs from what was trusted. What is shown, digested and
-kept are the same bytes, read once. Trust ends when the file changes.
+The file is shown whole the first time, and later as a diff to the trusted one. The shown, the digested and the kept
+bytes are the same, read once. Trust ends when the file changes.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 
 @click.command("trust", cls=HaftCommand)
 @click.argument(
-    "directory", metavar="[DIR]", required=False, type=click.Path(), help="A workspace; without one, the nearest."
+    "directory", metavar="[DIR]", required=False, type=click.Path(), help="A workspace. Default: the nearest."
 )
-@click.option("--revoke", "is_revoked", is_flag=True, help="Trust it no longer.")
-@click.option("--yes", "is_agreed", is_flag=True, help="Do not ask: it was read before.")
+@click.option("--revoke", "is_revoked", is_flag=True, help="Do not trust it any longer.")
+@click.option("--yes", "is_confirmed", is_flag=True, help="Do not ask; for a file that you have read.")
 @click.pass_obj
-def trust_workspace(options: Globals, directory: str | None, is_revoked: bool, is_agreed: bool) -> None:
-    """Let a workspace's own configuration count where it widens. It is shown whole, or
-    where it differs from what was trusted before, and trusted as it is now."""
-    if is_revoked and is_agreed:
-        raise BadUsage("`--revoke` and `--yes` do not go together")
+def trust_workspace(options: Globals, directory: str | None, is_revoked: bool, is_confirmed: bool) -> None:
+    """Trust a workspace's configuration file as it is now, so that the settings in it that widen what tools may do
+    count too. haft shows the whole file, or the difference from the file that you trusted before, and asks."""
+    if is_revoked and is_confirmed:
+        raise BadUsage("`--revoke` and `--yes` cannot be used together")
     workspace = checked_directory(directory) if directory is not None else workspace_of(options)
     if is_revoked:
         _revoke(workspace, options)
     else:
-        _trust(workspace, options, is_agreed=is_agreed)
+        _trust(workspace, options, is_confirmed=is_confirmed)
 
 
 def _revoke(workspace: str, options: Globals) -> None:
@@ -48,12 +48,12 @@ def _revoke(workspace: str, options: Globals) -> None:
 
     changed = TrustFacade(workspace, state_home()).revoke()
     if options.json:
-        facts(_told(workspace, None, None, is_trusted=False, changed=changed, widens=()))
+        facts(_shape(workspace, None, None, is_trusted=False, changed=changed, widens=()))
     else:
         lines([visible(f"{workspace} is {'no longer trusted' if changed else 'not trusted, and was not before'}")])
 
 
-def _trust(workspace: str, options: Globals, *, is_agreed: bool) -> None:
+def _trust(workspace: str, options: Globals, *, is_confirmed: bool) -> None:
     from haft.service import TrustFacade, this_user
 
     facade = TrustFacade(workspace, state_home())
@@ -61,17 +61,17 @@ def _trust(workspace: str, options: Globals, *, is_agreed: bool) -> None:
     file, widens, what = found.file, found.widens, found.what
     if found.counts:
         trusted = bool(widens) or found.stranger is not None
-        why = "is trusted already" if trusted else "widens nothing: it counts as it is"
+        why = "is trusted already" if trusted else "needs no trust: it widens nothing, so all of it counts"
         if options.json:
-            facts(_told(found.workspace, file, None, is_trusted=trusted, changed=False, widens=widens))
+            facts(_shape(found.workspace, file, None, is_trusted=trusted, changed=False, widens=widens))
         else:
             lines([visible(f"{what} {why}")])
         return
-    if not is_agreed:
+    if not is_confirmed:
         _show_and_ask(found, facade.since_trusted(found))
     digest = facade.trust(found, this_user())
     if options.json:
-        facts(_told(found.workspace, file, digest, is_trusted=True, changed=True, widens=widens))
+        facts(_shape(found.workspace, file, digest, is_trusted=True, changed=True, widens=widens))
         return
     as_it_is = "" if digest is None else f" as it is now (sha256 {digest})"
     lines([visible(f"{what} is trusted{as_it_is}"), *_widening(widens, "counts now")])
@@ -84,12 +84,12 @@ def _show_and_ask(found: Proposal, since: TrustChange) -> None:
     for line in (*_widening(since.new, "would count"), *_kept_out(found.kept_out, "would not count")):
         say(line)
     if len(since.new) < len(found.widens):
-        say(f"and what counted before it changed: {len(found.widens) - len(since.new)} more")
+        say(f"and {len(found.widens) - len(since.new)} more that counted before the file changed")
     _ask(found.what, is_file=found.file is not None)
 
 
 def _show(what: str, file: ConfigFile | None, owner: str | None, difference: Sequence[str], *, changed: bool) -> None:
-    """The file, or where it differs from what was trusted."""
+    """Show the file, or its difference from the trusted one."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise Rejected(
             f"{what} is not trusted: there is no terminal to ask at",
@@ -103,11 +103,11 @@ def _show(what: str, file: ConfigFile | None, owner: str | None, difference: Seq
     if owner is not None:
         say(owner)
     if changed:
-        say(f"it was trusted before, and has changed since{': this is the difference' if difference else ''}")
+        say(f"it has changed since you trusted it{': this is the difference' if difference else ''}")
 
 
 def _ask(what: str, *, is_file: bool) -> None:
-    """Go on only at a yes."""
+    """Ask for trust; `Rejected` if the answer is not yes."""
     import asyncio
 
     from haft.surfaces.cli.person.line_input import confirm
@@ -124,7 +124,7 @@ def _kept_out(kept_out: Sequence[Ignored], word: str) -> list[str]:
     return [visible(f"{word}: {one.assignment()} ({one.source}): {one.why}") for one in kept_out]
 
 
-def _told(
+def _shape(
     workspace: str,
     file: ConfigFile | None,
     digest: str | None,

@@ -1,6 +1,6 @@
-"""`haft undo` and `haft redo`: runs taken back, or brought back, from any process.
+"""`haft undo` and `haft redo`: undo or redo the changes of runs, from any process.
 
-The packages below decide and move; here a person learns path by path what happened, or who stands in the way.
+Packages of lower layers decide and move files; this module prints, path by path, what happened or what is in conflict.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CONFLICT: Final = EXIT_CODES["conflict"]
 
 @dataclass(frozen=True, slots=True)
 class UndoOptions:
-    """What is to be reversed, as the line says it."""
+    """The runs to undo or redo, as the command line gives them."""
 
     direction: Literal["undo", "redo"]
     runs: tuple[str, ...]
@@ -41,9 +41,9 @@ class UndoOptions:
         return "undone" if self.direction == "undo" else "redone"
 
 
-_DRY_RUN = click.option("--dry-run", is_flag=True, help="Only say what it would do, and who stands in the way.")
+_DRY_RUN = click.option("--dry-run", is_flag=True, help="Only print the plan and the conflicts.")
 _FORCE = click.option(
-    "--force", is_flag=True, help="Also where files were changed again since; what it replaces is kept."
+    "--force", is_flag=True, help="Also overwrite files that were changed again since; the replaced content is kept."
 )
 
 
@@ -53,17 +53,17 @@ _FORCE = click.option(
     nargs=-1,
     metavar="[RUN|BATCH]...",
     shell_complete=complete_changes("committed"),
-    help="Runs, by their names or the beginnings of them. None: your last one in this workspace.",
+    help="Runs, by name or the beginning of it. Default: your last run in this workspace.",
 )
-@click.option("--thread", metavar="T", help="All that this conversation changed in this workspace.")
+@click.option("--thread", metavar="T", help="All changes of this thread in this workspace.")
 @_DRY_RUN
 @_FORCE
 @click.pass_context
 def undo_runs(context: click.Context, runs: tuple[str, ...], thread: str | None, dry_run: bool, force: bool) -> None:
-    """Take back exactly what runs changed, all of them or none. Without a run: your last one in this workspace that
-    changed something and is not undone, so that repeating steps back. Later runs stay where they touched other paths.
-    Where they or a person changed the same ones nothing is touched, and it is said who stands in the way (exit 5).
-    `haft redo` brings it back."""
+    """Undo exactly the changes of runs, all of them or none. Without a run: your last run in this workspace that
+    changed something and is not undone, so that repeating the command steps back. Later changes of other paths stay. If
+    a later run or a person changed the same paths, nothing is touched, and haft prints the conflicts (exit 5). `haft
+    redo` brings the changes back."""
     if runs and thread is not None:
         raise BadUsage("`haft undo` takes runs or `--thread`, not both")
     _reverse(context, UndoOptions("undo", runs, thread, dry_run, force))
@@ -75,33 +75,33 @@ def undo_runs(context: click.Context, runs: tuple[str, ...], thread: str | None,
     nargs=-1,
     metavar="RUN...",
     shell_complete=complete_changes("undone"),
-    help="The runs that were undone.",
+    help="Runs that were undone.",
 )
 @_DRY_RUN
 @_FORCE
 @click.pass_context
 def redo_runs(context: click.Context, runs: tuple[str, ...], dry_run: bool, force: bool) -> None:
-    """Bring back what was undone. Named are the runs that were undone, not the undo."""
+    """Bring back the changes of runs that were undone. Name the runs that were undone, not the run of the undo."""
     if not runs:
         raise _needs_run(context.find_object(Globals) or Globals())
     _reverse(context, UndoOptions("redo", runs, None, dry_run, force))
 
 
 def _needs_run(options: Globals) -> BadUsage:
-    """Which run is brought back is never guessed; the one that most likely is meant is named."""
+    """The error for `haft redo` without a run. haft never guesses the run; the hint names the most likely one."""
     from haft.service import user_name
 
     with history(), change_sets() as changes:
         here = os.path.realpath(workspace_of(options))
         last = None if changes is None else changes.ledger.last_undone(here, user_name())
-    hint = RUNS_HINT if last is None else f"`haft redo {last.run}` brings back what was undone last here"
+    hint = RUNS_HINT if last is None else f"`haft redo {last.run}` redoes the last run that was undone here"
     return BadUsage("`haft redo` needs the run that was undone", hint=hint)
 
 
 def _reverse(context: click.Context, undo_options: UndoOptions) -> None:
     options = context.find_object(Globals) or Globals()
     tell_what_is_logged(options)
-    workspace, undo_options = _found(undo_options, options)
+    workspace, undo_options = _find_runs(undo_options, options)
     shape, outcome = asyncio.run(_perform(workspace, undo_options, options))
     failure = None if outcome is None else outcome.error
     if failure is not None and failure.code != "conflict":
@@ -109,20 +109,21 @@ def _reverse(context: click.Context, undo_options: UndoOptions) -> None:
         if options.json:
             facts({"error": failure.to_json()})
         context.exit(EXIT_CODES.get(failure.code, 1))
-    in_the_way = bool(shape["conflicts"])
+    has_conflicts = bool(shape["conflicts"])
     if options.json:
         facts(shape)
-    elif not in_the_way:
-        lines(_told(shape, undo_options))
+    elif not has_conflicts:
+        lines(_result_lines(shape, undo_options))
         if undo_options.force and shape["undo"] is not None and shape["plan"] and not options.quiet:
-            say(f"`haft undo {shape['undo']}` brings back what was there")
-    if in_the_way:
+            say(f"`haft undo {shape['undo']}` brings back the content that `--force` replaced")
+    if has_conflicts:
         _tell_conflict(shape, undo_options, options)
-    context.exit(CONFLICT if in_the_way else 0)
+    context.exit(CONFLICT if has_conflicts else 0)
 
 
-def _found(undo_options: UndoOptions, options: Globals) -> tuple[str, UndoOptions]:
-    """The workspace that the runs changed, and the runs by their whole names. A named one is found from anywhere."""
+def _find_runs(undo_options: UndoOptions, options: Globals) -> tuple[str, UndoOptions]:
+    """The workspace that the runs changed, and the options with full run names. A run that is named may be of any
+    workspace."""
     from haft.service import nothing_to, rows_for, user_name
 
     here = "" if undo_options.runs else os.path.realpath(workspace_of(options))
@@ -131,7 +132,7 @@ def _found(undo_options: UndoOptions, options: Globals) -> tuple[str, UndoOption
             if undo_options.runs:
                 raise UnknownRun(undo_options.runs[0])
             raise BadUsage(f"there is nothing to undo in {here}")
-        # A batch is no run: only its calls are.
+        # The name of a batch is not the name of a run: only its calls are runs.
         names = [name if name.startswith("b_") else find_changed(kept, changes, name)[0] for name in undo_options.runs]
         for name in names:
             known = changes.ledger.get(name) is not None or changes.ledger.of_parent(name) or kept.made_by(name)
@@ -146,17 +147,17 @@ def _found(undo_options: UndoOptions, options: Globals) -> tuple[str, UndoOption
 
 
 def _tell_elsewhere(workspace: str, options: Globals) -> None:
-    """A beginning of a name is soon that of another workspace's run."""
+    """Say so if the run is of another workspace: the beginning of a name may match a run that nobody meant."""
     with contextlib.suppress(HaftError):
         if options.quiet or os.path.realpath(workspace_of(options)) == os.path.realpath(workspace):
             return
-    say(f"the run is not of the workspace here: it changed {workspace}")
+    say(f"the run is of another workspace: {workspace}")
 
 
 async def _perform(
     workspace: str, undo_options: UndoOptions, options: Globals
 ) -> tuple[dict[str, Any], Outcome | None]:
-    """What was done or would be, in its JSON form; and the outcome of the run that did it."""
+    """What was or would be done, as JSON; and the outcome of the run that did it, None for `--dry-run`."""
     from haft.service import ToolService
 
     async with ToolService.open(workspace) as service:
@@ -175,27 +176,27 @@ async def _perform(
         return outcome.result or {}, outcome
 
 
-def _told(shape: dict[str, Any], undo_options: UndoOptions) -> Iterator[str]:
-    named = _named(shape["runs"])
+def _result_lines(shape: dict[str, Any], undo_options: UndoOptions) -> Iterator[str]:
+    names = _run_names(shape["runs"])
     if shape["undo"] is None:
-        yield f"would {undo_options.direction} {named}"
+        yield f"would {undo_options.direction} {names}"
     else:
-        yield f"{named} {undo_options.past} by {shape['undo']}"
+        yield f"{names} {undo_options.past} by {shape['undo']}"
     yield from _plan_lines(shape["plan"], undo_options)
 
 
-def _named(runs: Sequence[str]) -> str:
+def _run_names(runs: Sequence[str]) -> str:
     return ", ".join(runs) if len(runs) <= 5 else f"{', '.join(runs[:4])} and {len(runs) - 4} more"
 
 
 def _plan_lines(plan: Sequence[dict[str, str]], undo_options: UndoOptions) -> Iterator[str]:
-    # A redo brings the later content: to a person that is no restoring.
+    # A redo writes the later content, so a person would not call it restoring.
     words = {"restore": "rewrite"} if undo_options.direction == "redo" else {}
     if not plan:
-        yield "  every path is as it should be already"
+        yield "  nothing to do: every path has that content already"
     moved = [step for step in plan if step["action"] != "keep"]
     stays = [step for step in plan if step["action"] == "keep"]
-    for steps, after in ((moved, ""), (stays, ": it holds what others put there")):
+    for steps, after in ((moved, ""), (stays, ": it holds files of others")):
         yield from (
             f"  {words.get(step['action'], step['action']):<7} {one_line(step['path'])}{after}" for step in steps[:MOST]
         )
@@ -204,17 +205,17 @@ def _plan_lines(plan: Sequence[dict[str, str]], undo_options: UndoOptions) -> It
 
 
 def _tell_conflict(shape: dict[str, Any], undo_options: UndoOptions, options: Globals) -> None:
-    """Who stands in the way, and what would have been done."""
+    """Print the conflicts, and the plan that was not carried out."""
     conflicts = shape["conflicts"]
     if not options.quiet:
         tell_conflicts(conflicts)
-        say(f"to {undo_options.direction} {_named(shape['runs'])} means:")
+        say(f"to {undo_options.direction} {_run_names(shape['runs'])} means:")
         for line in _plan_lines(shape["plan"], undo_options):
             say(line)
     count = "a path was" if len(conflicts) == 1 else f"{len(conflicts):_} paths were"
     later = list(dict.fromkeys(each["by"] for each in conflicts if each["by"] != "outside"))
     first = f"`haft undo {' '.join(later[:5])}` first, or " if later else ""
     complain(
-        f"{_named(shape['runs'])} cannot be {undo_options.past}: {count} changed again since; nothing was touched",
-        f"{first}use `--force`: what it replaces is kept",
+        f"{_run_names(shape['runs'])} cannot be {undo_options.past}: {count} changed again since; nothing was touched",
+        f"{first}use `--force`: haft keeps the content that it replaces",
     )

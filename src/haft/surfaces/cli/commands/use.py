@@ -1,7 +1,7 @@
-"""`haft tools use`: one call of one tool, from words to exit code.
+"""`haft tools use`: one call of one tool, from the command line to the exit code.
 
-The words are read by `parameters`, the person is asked by `approver`, the run is shown by a display; here they meet the
-service.
+`words.parameters` parses the line, `person.approver` asks the person, `screen.display` shows the run; this module
+connects them with the service.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class UseCommand(HaftCommand):
-    """A command whose words are read by `parameters`; its click options are there for help and completion."""
+    """A command whose line `words.parameters` parses; click uses its options only for help and completion."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.args = []
@@ -64,7 +64,7 @@ class UseCommand(HaftCommand):
         return []
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """The name first: what stands before it is haft's, what follows may be the tool's."""
+        """The usage line. NAME comes first: options before it are haft's, words after it may be the tool's."""
         return ["NAME", *([self.options_metavar] if self.options_metavar else [])]
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
@@ -86,8 +86,8 @@ def _name_among(words: list[str]) -> str | None:
 
 
 def refuse_hidden(line: Line, options: Globals, only: str | None = None) -> None:
-    """`BadUsage` where an option of haft stands after the name of a tool that declares it too. The tool is looked for
-    where it would be if none of these options counted."""
+    """Raise `BadUsage` if an option after the tool's name is both haft's and a parameter of the tool. The tool is
+    looked up as if these options were not given."""
     if line.name is None or not line.after_name or (only is not None and only not in line.after_name):
         return
     named = line.options.get("--workspace", [])
@@ -102,7 +102,7 @@ def refuse_hidden(line: Line, options: Globals, only: str | None = None) -> None
 
 @contextlib.contextmanager
 def _hidden_first(line: Line, options: Globals) -> Iterator[None]:
-    """What is wrong with an option of haft may be that it is the tool's parameter: that is said instead."""
+    """If an option of haft is invalid, but may be the tool's parameter, report that instead."""
     workspace = options.workspace
     try:
         yield
@@ -119,42 +119,48 @@ def _tell_parameters(name: str | None) -> None:
 
 
 def _refuse_version(name: str | None) -> None:
-    """After the name it might be the tool's: guessing wrong would silently not call it."""
+    """Refuse `--version` after the tool's name: a wrong guess would print the version instead of calling the tool."""
     raise BadUsage(
-        f"`--version` of haft stands before `tools use`{f', not after {name}' if name else ''}",
-        hint="a tool's own parameter of that name goes after `--`",
+        f"haft's `--version` goes before `tools use`{f', not after {name}' if name else ''}",
+        hint="put the tool's own parameter of that name after `--`",
     )
 
 
 @click.command("use", cls=UseCommand, options_metavar="[--PARAMETER VALUE]... [OPTIONS] [-- --PARAMETER VALUE...]")
-@click.argument("name", shell_complete=complete_names, help="A tool, or the path of one that is not loaded.")
-@click.option("--args", metavar="JSON|@FILE|-", help="The arguments as one JSON object; named parameters win over it.")
-@click.option("--only", metavar="FIELD", help="Print this field of the outcome, raw.")
-@click.option("--stream", is_flag=True, help="Print every event on a line of its own, the outcome last.")
-@click.option("--approve", is_flag=True, help="Approve what would ask.")
+@click.argument("name", shell_complete=complete_names, help="The name of a tool, or the path of a tool file.")
+@click.option(
+    "--args", metavar="JSON|@FILE|-", help="The arguments as one JSON object; parameters given by name win over it."
+)
+@click.option("--only", metavar="FIELD", help="Print only this field of the outcome, raw.")
+@click.option("--stream", is_flag=True, help="Print each event as a JSON line, the outcome last.")
+@click.option("--approve", is_flag=True, help="Approve the call if it needs approval.")
 @click.option("--wait", metavar="SECONDS", help="Wait this long for an answer in the inbox: `haft approve`.")
-@click.option("--try", "trial", is_flag=True, help="Run first, without network; then show the changes, and ask.")
+@click.option("--try", "trial", is_flag=True, help="Trial run without network: show the changes, then ask to apply.")
 @click.option("--timeout", metavar="SECONDS", help="End the call after this long.")
-@click.option("--preview", is_flag=True, help="Print what the tool says that it would do, and do not call it.")
-@click.option("--thread", metavar="T", help="The conversation that the call belongs to. Default: this terminal.")
-@click.option("--config", metavar="K=V", multiple=True, help="A value for the tool; JSON, else text.")
+@click.option("--preview", is_flag=True, help="Print the tool's own preview of the call, and do not call it.")
+@click.option("--thread", metavar="T", help="The thread that the call belongs to. Default: this terminal's.")
+@click.option("--config", metavar="K=V", multiple=True, help="A configuration value for the tool; JSON, else text.")
 @click.option("--network", is_flag=True, help="Let this call use the network, with an empty /tmp.")
 @click.option("--scratch", is_flag=True, help="With --network: let this call see its thread's /tmp too.")
 @click.option(
-    "--read", metavar="PATH", multiple=True, type=click.Path(), help="Let this call read there too; may be repeated."
+    "--read", metavar="PATH", multiple=True, type=click.Path(), help="Let this call read PATH too; may be repeated."
 )
 @click.option(
-    "--write", metavar="PATH", multiple=True, type=click.Path(), help="Let this call write there too; may be repeated."
+    "--write",
+    metavar="PATH",
+    multiple=True,
+    type=click.Path(),
+    help="Let this call write to PATH too; may be repeated.",
 )
-@click.option("--env", metavar="NAME", multiple=True, help="Pass this variable on to this call; may be repeated.")
+@click.option("--env", metavar="NAME", multiple=True, help="Pass this variable on to the call; may be repeated.")
 @click.pass_context
 def use_tool(context: click.Context, line: Line) -> None:
-    """Call a tool. Its parameters follow its name: `--path a.txt`, `--path=a.txt`, `--flag`, `--no-flag`; repeated ones
-    make an array. What would ask is asked at the terminal, or approved by `--approve`, or waits with `--wait` for an
-    answer from any process; else it is rejected. After a bare `--` everything is a parameter. `--network`, `--scratch`,
-    `--read`, `--write` and `--env` open the sandbox for this call, and only for it. With `--try` the tool runs, and its
-    changes are committed once you have seen them; where there is no terminal they are held for `haft changes`. The
-    outcome is printed as JSON where stdout is no terminal."""
+    """Call a tool. Its parameters follow its name: `--path a.txt`, `--path=a.txt`, `--flag`, `--no-flag`; a repeated
+    parameter makes an array. After a bare `--` every word is a parameter. If the call needs approval, haft asks at the
+    terminal; `--approve` approves it, and with `--wait` it waits for an answer from any process; else it is rejected.
+    `--network`, `--scratch`, `--read`, `--write` and `--env` open the sandbox for this call only. With `--try` the tool
+    makes a trial run, and you apply its changes after you have seen them; without a terminal haft holds them for `haft
+    changes`. If stdout is not a terminal, haft prints the outcome as JSON."""
     options = context.find_object(Globals) or Globals()
     with _hidden_first(line, options):
         use_options = UseOptions.from_line(line)
@@ -177,14 +183,16 @@ def use_tool(context: click.Context, line: Line) -> None:
         workspace,
         approver=approver,
         thread=use_options.thread or terminal,
-        settings=_patience(use_options, is_asked=approver is not None),
+        settings=_inbox_settings(use_options, has_approver=approver is not None),
     )
     tell_ignored(service.config, options, is_brief=True)
     tell_what_is_logged(options)
     tells_waiting = not options.quiet and approver is None
-    is_alone = use_options.thread is None and terminal is None
+    has_own_thread = use_options.thread is None and terminal is None
     outcome = asyncio.run(
-        _perform(service, use_options, line, display, interrupts, tells_waiting=tells_waiting, is_alone=is_alone)
+        _perform(
+            service, use_options, line, display, interrupts, tells_waiting=tells_waiting, has_own_thread=has_own_thread
+        )
     )
     if not isinstance(outcome, Outcome):
         _show_preview(outcome, options)
@@ -193,9 +201,9 @@ def use_tool(context: click.Context, line: Line) -> None:
     context.exit(outcome.process_exit_code)
 
 
-def _patience(use_options: UseOptions, *, is_asked: bool) -> dict[str, Any]:
-    """How long a question may lie in the inbox: where nobody sits at a terminal, only as long as was said."""
-    if use_options.wait is None and is_asked:
+def _inbox_settings(use_options: UseOptions, *, has_approver: bool) -> dict[str, Any]:
+    """The setting that says how long a question waits in the inbox: without an approver, only as long as `--wait`."""
+    if use_options.wait is None and has_approver:
         return {}
     return {"approval.expires_seconds": use_options.wait or 0.0}
 
@@ -208,10 +216,9 @@ async def _perform(
     interrupts: Interrupts,
     *,
     tells_waiting: bool,
-    is_alone: bool,
+    has_own_thread: bool,
 ) -> Outcome | str | None:
-    """The outcome; or, where only that is wanted, what the tool says that it would do. `is_alone`: no other call is of
-    its thread."""
+    """The outcome; with `--preview` the tool's preview instead. `has_own_thread`: no other call is in its thread."""
     from haft.surfaces.cli.words.threads import with_scratch_note
 
     async with service:
@@ -240,13 +247,13 @@ async def _perform(
                     if tells_waiting:
                         tell_waiting(event)
                 outcome = await run
-                if is_alone:
+                if has_own_thread:
                     outcome = with_scratch_note(outcome)
                 if makes_calls and display.for_a_person and outcome.changes.state == "none":
                     outcome = await _with_note_of_calls(service, outcome)
                 await display.end(outcome)
             except BrokenPipeError:
-                # Nobody reads any more: what would be shown is not worth working for.
+                # Nobody reads the output any more, so the call need not go on.
                 run.cancel(run.call.principal)
                 await run
                 raise
@@ -254,11 +261,11 @@ async def _perform(
 
 
 async def _with_note_of_calls(service: ToolService, outcome: Outcome) -> Outcome:
-    """The outcome of a call that changed nothing itself, with a note where the calls that it made did."""
+    """The outcome of a call that changed nothing itself, with a note if calls that it made changed something."""
     run = outcome.run_id
     try:
         paths = len((await service.changes.plan("undo", run)).plan)
-    except HaftError:  # They changed nothing that is still there.
+    except HaftError:  # There is nothing to undo.
         return outcome
     count = "1 path" if paths == 1 else f"{paths:_} paths"
     note = f"the calls that it made changed {count} (haft show {run}, haft undo {run})"
@@ -266,7 +273,7 @@ async def _with_note_of_calls(service: ToolService, outcome: Outcome) -> Outcome
 
 
 async def _found(service: ToolService, name: str, grants: Grants) -> tuple[str, ToolSpec | None]:
-    """The tool's own name, and what is known of it. What cannot be found is for the pipeline to refuse."""
+    """The tool's name and its spec; None if there is no such tool, which the pipeline then refuses and records."""
     listed = service.tools(all=True)
     if is_path(name) and all(listing.spec.name != name for listing in listed):
         listing = await service.load(name, grants=grants)
@@ -276,20 +283,20 @@ async def _found(service: ToolService, name: str, grants: Grants) -> tuple[str, 
     if found is None:
         found = await service.look_again(name)
     if found is None and grants != NO_GRANTS and (path := _broken_at(service, name)) is not None:
-        # The person who calls it said what it may have: it is described with that, as if named by its path.
+        # The tool could not be described without these grants: describe it again with them, by its path.
         found = await service.load(path, grants=grants)
         return found.spec.name, found.spec
     return name, None if found is None else found.spec
 
 
 def _broken_at(service: ToolService, name: str) -> str | None:
-    """Where the file of a toolbox tool lies that could not be understood."""
-    named = (one for one in service.tools(all=True) if one.spec.name == name and one.state == "broken")
-    return next((one.spec.origin for one in named if one.spec.kind == "amp-toolbox"), None)
+    """The path of a toolbox tool that could not be described; None if there is none of that name."""
+    broken = (one for one in service.tools(all=True) if one.spec.name == name and one.state == "broken")
+    return next((one.spec.origin for one in broken if one.spec.kind == "amp-toolbox"), None)
 
 
 def _tell(outcome: Outcome, display: Display, options: Globals, interrupts: Interrupts) -> None:
-    """What became of it, on stderr."""
+    """Print the error, the notes and the changes of a call on stderr."""
     from haft.surfaces.cli.screen.display import tell_changes, tell_failure, tell_notes
 
     if options.quiet:

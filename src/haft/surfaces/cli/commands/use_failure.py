@@ -1,7 +1,7 @@
-"""A `haft tools use` that failed before there was a run: the same outcome object as any other call, without a run.
+"""The outcome of a `haft tools use` that failed before there was a run: the usual shape, with `run` null.
 
-Programs read one shape whatever went wrong. The line may be what is wrong, so it is read here as far as it goes: which
-tool it names, and in which form the answer is wanted.
+So programs can read one shape in every case. The line itself may be invalid, so this module reads it leniently: the
+tool's name and the form of the output.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STATUSES: Final[dict[str, Status]] = {"rejected": "rejected-by-user", "cancelle
 
 
 def words_of_use(arguments: Sequence[str]) -> list[str] | None:
-    """The words after `haft tools use`, or after its short form `haft use`; None where it is another command."""
+    """The words after `haft tools use`, or after its short form `haft use`; None if it is another command."""
     wanted, rest = ["tools", "use"], list(arguments)
     while rest and wanted:
         word = rest.pop(0)
@@ -37,7 +37,7 @@ def words_of_use(arguments: Sequence[str]) -> list[str] | None:
 
 
 def print_failure(failure: Failure, words: Sequence[str], *, json: bool) -> None:
-    """The outcome on stdout, in the form that the line asks for; nothing where a person reads stderr."""
+    """Print the outcome on stdout in the requested form; nothing if stdout is a terminal and no form is requested."""
     name, given = _read(words)
     outcome = _outcome(failure, name, given.get("--thread", ""))
     shape = {**outcome.to_json(), "run": None}
@@ -72,7 +72,7 @@ def _outcome(failure: Failure, tool: str, thread: str) -> Outcome:
 
 
 def _read(words: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """The tool's name, empty where the line has none, and haft's options, each with its last value."""
+    """The tool's name, empty if there is none, and haft's options, each with its last value."""
     name, given, rest = "", dict[str, str](), list(words)
     while rest:
         word = rest.pop(0)

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 RECOVER_SECONDS = 2.0
-"""How often a run that says nothing is asked whether its host still lives."""
+"""How often haft checks whether the host of a silent run is still alive."""
 
 
 @click.command("watch", cls=HaftCommand)
 @click.argument("run", shell_complete=complete_run, help="A run, by its name or the beginning of it.")
 @click.pass_context
 def watch_run(context: click.Context, run: str) -> None:
-    """Follow a run of any process: its output on stdout, its states and progress on stderr. Exits as the run does. With
-    --json every event is one line, the outcome last."""
+    """Follow a run of any process: its output on stdout, its states and progress on stderr. The exit code is the run's.
+    With --json each event is one line, the outcome last."""
     options = context.find_object(Globals) or Globals()
     from haft.service import follow
 
@@ -46,7 +46,7 @@ def watch_run(context: click.Context, run: str) -> None:
 
 
 def _keep_recovering() -> Callable[[], None]:
-    """To be called while nothing happens: a host that was killed would leave its run open for ever."""
+    """A function to call while nothing happens. Without it, the run of a killed host would stay open for ever."""
     home = state_home()
     last = time.monotonic()
 

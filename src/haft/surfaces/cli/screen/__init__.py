@@ -1,1 +1,1 @@
-"""What is printed: facts, talk, progress, and a running call as it is seen."""
+"""Printing: results, messages, progress, and the display of a running call."""

@@ -1,7 +1,7 @@
-"""A running call as it is seen: live on a terminal, one JSON object or one event a line for programs.
+"""The display of a running call: live on a terminal; for programs one JSON object, or one event a line.
 
-A display is told every event and then the outcome. Writing happens in a thread: a reader that is slow, or stopped, must
-keep neither the tool nor a Ctrl-C waiting.
+A display gets every event and then the outcome. It writes in a thread, so that a slow or stopped reader blocks neither
+the tool nor Ctrl-C.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from haft.surfaces.cli.screen.terminal import is_terminal, visible
 
 
 class Display(Protocol):
-    """Someone who shows a run."""
+    """Shows a run."""
 
     @property
     def for_a_person(self) -> bool: ...
@@ -25,15 +25,14 @@ class Display(Protocol):
     async def show(self, event: Event) -> None: ...
 
     async def show_trial_output(self, output: str) -> None:
-        """What a call printed that was tried, before a person is asked about it; on stderr, where it is shown nowhere
-        else."""
+        """Show the output of a trial run before the question about its changes; on stderr if stdout gets the JSON."""
         ...
 
     async def end(self, outcome: Outcome) -> None: ...
 
 
 class Live:
-    """For a person: output as it comes, progress below it, nothing at the end unless there is something to say."""
+    """For a person: the output as it comes, with progress below it, and at the end only what is worth saying."""
 
     for_a_person = True
 
@@ -55,7 +54,7 @@ class Live:
                 self._blocked.set()
 
     async def show_trial_output(self, output: str) -> None:
-        await self._blocked.wait()  # What was printed comes before the question about it.
+        await self._blocked.wait()  # All output must be shown before the question.
         await self._whole(output)
 
     async def _write(self, text: str) -> None:
@@ -65,7 +64,7 @@ class Live:
             await asyncio.to_thread(data, visible(text))
 
     async def _whole(self, output: str) -> None:
-        """The output of a tool that did not stream it, and its last line ended."""
+        """Write the output of a tool that did not stream it, and end an open last line."""
         self._progress.clear()
         if not self._any:
             await self._write(output)
@@ -76,12 +75,12 @@ class Live:
     async def end(self, outcome: Outcome) -> None:
         await self._whole(outcome.output)
         if outcome.truncated and not self._progress.quiet:
-            say(f"the output was long: `haft output {outcome.run_id}` shows all that was kept")
+            say(f"the output was cut: `haft output {outcome.run_id}` prints all that was kept")
         tell_ended_children(outcome, quiet=self._progress.quiet)
 
 
 RAW_FIELDS = ("output", "stderr")
-"""Fields that are printed to the letter; the others end with a newline."""
+"""Fields that are printed unchanged; the others get a newline at the end."""
 
 
 class Collected:
@@ -112,7 +111,7 @@ class Collected:
 
 
 class Streamed:
-    """For programs: every event on a line of its own, the outcome last."""
+    """For programs: every event on a line of its own, the outcome last. Nothing is left to do at the end."""
 
     for_a_person = False
 
@@ -123,7 +122,7 @@ class Streamed:
         _aside(output)
 
     async def end(self, outcome: Outcome) -> None:
-        """The outcome was the last event."""
+        """Do nothing: the outcome was the last event."""
 
 
 def _aside(output: str) -> None:
@@ -132,7 +131,7 @@ def _aside(output: str) -> None:
 
 
 def raw(text: str) -> None:
-    """Text as it is; on a terminal visible, and with the line ended."""
+    """Print text unchanged; on a terminal with invisible characters escaped and a newline at the end."""
     if not is_terminal(sys.stdout):
         data(text)
     elif text:
@@ -140,22 +139,22 @@ def raw(text: str) -> None:
 
 
 def tell_ended_children(outcome: Outcome, *, quiet: bool) -> None:
-    """Processes that had to be ended, in one line."""
+    """Print in one line the processes that haft ended together with the call."""
     children = outcome.ended_children
     if children and not quiet:
-        named = ", ".join(f"{child.command[:60]} ({child.pid})" for child in children[:5])
+        listed = ", ".join(f"{child.command[:60]} ({child.pid})" for child in children[:5])
         more = f" and {len(children) - 5} more" if len(children) > 5 else ""
-        say(f"ended with the call: {named}{more}")
+        say(f"ended with the call: {listed}{more}")
 
 
 def tell_notes(outcome: Outcome) -> None:
-    """What the call met and did not fail for, on stderr."""
+    """Print the notes of a call on stderr."""
     for note in outcome.notes:
         say(f"note: {note}")
 
 
 def tell_failure(outcome: Outcome, *, for_a_person: bool) -> None:
-    """Why it failed, on stderr. What a person has just read as the last line is not said again."""
+    """Print on stderr why a call failed, without repeating the last line of the output."""
     if outcome.error is None:
         return
     message = outcome.error.message
@@ -166,15 +165,15 @@ def tell_failure(outcome: Outcome, *, for_a_person: bool) -> None:
 
 
 def tell_changes(outcome: Outcome, *, for_a_person: bool) -> None:
-    """What a call changed, and what can be done about it, in one line. Programs read it in the outcome, and are told
-    only what waits for someone."""
+    """Print what a call changed, and the commands for it. Programs read changes in the outcome, so for them only held
+    changes are printed."""
     changes, run = outcome.changes, outcome.run_id
     if changes.state == "held":
         if outcome.error is not None and "haft changes" in (outcome.error.hint or ""):
-            return  # The hint has said it.
+            return  # The hint of the error has said it.
         why = f" ({changes.reason})" if changes.reason else ""
         say(f"{_count(changes)} held, not in the workspace{why}: `haft diff {run}`, then")
-        say(f"  `haft changes apply {run}` to commit, `haft changes drop {run}` to throw away")
+        say(f"  `haft changes apply {run}` to apply them, `haft changes drop {run}` to discard them")
     elif changes.state == "committed" and for_a_person:
         say(f"changed {_count(changes)} (haft diff {run}, haft undo {run})")
 

@@ -1,4 +1,4 @@
-"""A patch as a terminal shows it."""
+"""A patch in colour, for a terminal."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from haft.surfaces.cli.screen.terminal import styled, visible
 
 
 def coloured_lines(text: str, stream: IO[Any]) -> Iterator[str]:
-    """A patch line by line, for a terminal. A removed `-- a` looks like a header: only its place in a hunk tells."""
+    """The lines of a patch, in colour. A removed line `-- a` looks like a header: only its place in a hunk tells."""
     in_hunk = False
     for line in text.removesuffix("\n").split("\n"):
-        # Without its newline, a carriage return at the end of a line is made visible too.
+        # The newline is split off first, so that a carriage return before it is escaped too.
         shown = visible(line)
         in_hunk = line.startswith("@@") or (in_hunk and line[:1] in (" ", "+", "-", "\\"))
         if not in_hunk:

@@ -1,7 +1,7 @@
-"""How commands speak: facts on stdout, talk on stderr.
+"""The printing functions of all commands: results on stdout, messages on stderr.
 
-`facts` prints one JSON value, `lines` and `table` print for people, `data` is what they stand on. Only the raw output
-of a run reaches stdout by another way.
+`facts` prints one JSON value, `lines` and `table` print for people; all of them use `data`. Only the raw output of a
+run is written to stdout directly.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from haft.surfaces.cli.screen.terminal import fitted, is_terminal, one_line, sty
 
 
 class StdoutFailed(MachineError):
-    """What should have been printed was not: there is nowhere left to print to."""
+    """Standard output cannot be written, for example because the disk is full."""
 
     def __init__(self, cause: OSError) -> None:
         super().__init__(f"standard output cannot be written: {cause.strerror}")
 
 
 def to_json_text(value: Any, *, indent: int | None = None) -> str:
-    """JSON that any reader takes: no NaN, no bytes that UTF-8 cannot hold."""
+    """JSON that every parser accepts: without NaN, and valid UTF-8."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, default=str)
     except ValueError:
         text = json.dumps(_finite(value), ensure_ascii=False, indent=indent, default=str)
     try:
         text.encode()
-    except UnicodeEncodeError:  # a lone surrogate: only an escape can carry it
+    except UnicodeEncodeError:  # A lone surrogate can only be written as an escape.
         text = json.dumps(_finite(value), ensure_ascii=True, indent=indent, default=str)
     return text
 
 
 def _finite(value: Any) -> Any:
-    """`value` with null for the numbers that JSON has no form for."""
+    """`value` with null for NaN and infinite numbers."""
     if isinstance(value, float):
         return value if isfinite(value) else None
     if isinstance(value, dict):
@@ -48,7 +48,7 @@ def _finite(value: Any) -> Any:
 
 
 def facts(value: Any) -> None:
-    """One JSON value on stdout: on one line for programs, indented and escaped for people."""
+    """Print one JSON value on stdout: on one line for programs, indented and escaped on a terminal."""
     if is_terminal(sys.stdout):
         data(visible(to_json_text(value, indent=2)) + "\n")
     else:
@@ -56,7 +56,7 @@ def facts(value: Any) -> None:
 
 
 def data(text: str) -> None:
-    """Text on stdout as it is; bytes that were not UTF-8 go out as they came in."""
+    """Print text on stdout unchanged; surrogate escapes become the bytes that they stand for."""
     with writing():
         try:
             sys.stdout.write(text)
@@ -69,13 +69,13 @@ def data(text: str) -> None:
 def _as_bytes(text: str) -> bytes:
     try:
         return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # a surrogate that stands for no byte
+    except UnicodeEncodeError:  # A surrogate that does not stand for a byte.
         return text.encode("utf-8", "backslashreplace")
 
 
 @contextlib.contextmanager
 def writing() -> Iterator[None]:
-    """While writing to stdout: a full disk is no bug of ours. A reader that went away is left to `main`."""
+    """Turn errors of writing to stdout into `StdoutFailed`, but leave a closed pipe to `main`."""
     try:
         yield
     except BrokenPipeError:
@@ -85,19 +85,19 @@ def writing() -> Iterator[None]:
 
 
 def lines(texts: Iterable[str]) -> None:
-    """Lines for a person."""
+    """Print lines for a person, with short run names."""
     verbatim(map(shortened, texts))
 
 
 def verbatim(texts: Iterable[str]) -> None:
-    """Lines for a person that are not ours: a patch shows what files hold."""
+    """Print lines unchanged: in a patch, run names must not be shortened."""
     for text in texts:
         data(f"{text}\n")
 
 
 def table(rows: Sequence[Sequence[str]], *, style_first: str | None = None, cut: bool = True) -> None:
-    """Aligned columns, the last one cut to the terminal's width. Cells are made visible here."""
-    shortened(" ".join(cell for row in rows for cell in row))  # All at once: each look-up opens the database.
+    """Print aligned columns, the last one cut to the terminal's width. Invisible characters are escaped."""
+    shortened(" ".join(cell for row in rows for cell in row))  # Look up all names at once: it opens the database.
     cells = [[one_line(shortened(cell)) for cell in row] for row in rows]
     if not cells:
         return
@@ -111,20 +111,20 @@ def table(rows: Sequence[Sequence[str]], *, style_first: str | None = None, cut:
 
 
 def say(text: str) -> None:
-    """A word on stderr."""
+    """Print a message on stderr."""
     sys.stderr.write(visible(shortened(text)) + "\n")
     sys.stderr.flush()
 
 
 def complain(message: str, hint: str | None = None) -> None:
-    """An error: one sentence, and what to do on a line of its own."""
+    """Print an error message, and the hint on a line of its own."""
     _marked("error:", "bad", message)
     if hint:
         _marked("hint:", "dim", hint)
 
 
 def warn(message: str) -> None:
-    """Something that does not stop us and should be known."""
+    """Print a warning."""
     _marked("warning:", "warn", message)
 
 
@@ -134,5 +134,5 @@ def _marked(mark: str, style: str, text: str) -> None:
 
 
 def complain_of(error: HaftError) -> None:
-    """An error of ours, in its own words."""
+    """Print the message and the hint of an error of haft."""
     complain(error.message, error.hint)

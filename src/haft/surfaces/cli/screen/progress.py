@@ -1,4 +1,4 @@
-"""Progress on stderr: one line that is drawn over on a terminal, a line for each word elsewhere."""
+"""Progress on stderr: on a terminal one line that is redrawn, elsewhere one line for each message."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from haft.surfaces.cli.screen.terminal import clipped, is_terminal, one_line, wi
 _CLEAR: Final = "\r\x1b[2K"
 _MOST_A_SECOND: Final = 20
 _BAR: Final = 20
-_WAITING: Final = {"queued": "waiting for a place", "cancellation-requested": "cancelling"}
+_WAITING: Final = {"queued": "waiting in the queue", "cancellation-requested": "cancelling"}
 
 
 class Progress:
-    """What is going on, for a person who watches stderr."""
+    """Shows the progress of a run on stderr."""
 
     def __init__(self, *, quiet: bool) -> None:
         self.quiet = quiet
@@ -26,7 +26,7 @@ class Progress:
         self._last_time = 0.0
 
     def take(self, event: Event, *, may_draw: bool) -> None:
-        """Show a progress event; a status that explains a wait; nothing else."""
+        """Show a progress event or a status that explains a wait; ignore other events."""
         if self.quiet:
             return
         if event.type == "progress":
@@ -37,7 +37,7 @@ class Progress:
             self.clear()
 
     def passing(self, words: str) -> None:
-        """Words that matter only while they are true: shown on a terminal alone."""
+        """Show a temporary message, only on a terminal."""
         if self._redraws and not self.quiet:
             self._show(words, may_draw=True)
 
@@ -56,7 +56,7 @@ class Progress:
             sys.stderr.flush()
 
     def clear(self) -> None:
-        """Take the line away before something else is written."""
+        """Clear the progress line before other text is written."""
         if self._drawn:
             self._drawn = False
             self._last_words = ""

@@ -1,5 +1,4 @@
-"""Sandbox and limits in words: what a call may reach and use, as the question at the terminal and `haft show` tell
-it."""
+"""Sandbox and limits of a call as text, for the prompt and for `haft show`."""
 
 from __future__ import annotations
 
@@ -27,20 +26,20 @@ def sandbox_words(confinement: Confinement, workspace: str) -> str:
 
 
 def sandbox_lines(confinement: Mapping[str, Any], workspace: str) -> Iterator[str]:
-    """The sandbox that a call ran in. Runs of earlier versions know less of it."""
+    """The sandbox that a call ran in. The records of earlier versions have fewer fields."""
     yield f"sandbox: {_profile(confinement)}"
     for label, words in _openings(confinement, workspace):
         yield f"  {label}: {words}"
     if confinement.get("scratch") == "thread":
         yield "  /tmp: its thread's, which is not part of undo"
     if confinement.get("layers"):
-        yield f"  held by: {_listed(confinement['layers'])}"
+        yield f"  enforced by: {_listed(confinement['layers'])}"
     if confinement.get("reason"):
         yield f"  why: {one_line(confinement['reason'])}"
 
 
 def grant_words(grants: Grants) -> str:
-    """What was granted, as it is written in a configuration."""
+    """The grants, as they are written in a configuration file."""
     lists = [(name, list(getattr(grants, name))) for name in ("env", "path", "read", "write")]
     words = [f"{name} = true" for name in ("network", "scratch") if getattr(grants, name)]
     words += [f"{name} = {one_line(to_json_text(found))}" for name, found in lists if found]
@@ -48,14 +47,14 @@ def grant_words(grants: Grants) -> str:
 
 
 def limits_lines(limits: Mapping[str, Any]) -> Iterator[str]:
-    """The limits that a call was held to, and by what those of its processes hold."""
+    """The limits of a call, and the mechanism that enforces each limit of its processes."""
     applied: Mapping[str, Any] = limits["applied"]
     enforced: Mapping[str, str] = limits.get("enforced", {})
     own = ", ".join(_limit(name, value) for name, value in applied.items() if name not in enforced)
     hit = f"; hit: {one_line(limits['hit'])}" if limits["hit"] else ""
     yield f"limits: {own or 'none'}{hit}"
     for mechanism in dict.fromkeys(enforced.values()):
-        # Zero is no limit, and nothing has to hold it.
+        # Zero means no limit, so nothing enforces it.
         held = [
             _limit(name, applied.get(name))
             for name, by in enforced.items()
@@ -70,7 +69,8 @@ def _profile(confinement: Mapping[str, Any]) -> str:
 
 
 def _network(confinement: Mapping[str, Any]) -> str:
-    """What one tool leaves in `/tmp` another could carry away: so both are told together."""
+    """The network and `/tmp` of a call. Both are shown together, since a tool with network could send away files that
+    another tool left in `/tmp`."""
     if not confinement["network"]:
         return "no network"
     shared = {"thread": ", with this thread's /tmp", "call": ", an empty /tmp"}
@@ -78,7 +78,7 @@ def _network(confinement: Mapping[str, Any]) -> str:
 
 
 def _openings(confinement: Mapping[str, Any], workspace: str) -> Iterator[tuple[str, str]]:
-    """What is open beyond the profile."""
+    """What the sandbox opens beyond its profile."""
     written = [path for path in confinement.get("writable", ()) if path not in (workspace, os.path.realpath(workspace))]
     for label, found in (
         ("may write", written),
@@ -91,7 +91,7 @@ def _openings(confinement: Mapping[str, Any], workspace: str) -> Iterator[tuple[
 
 
 def _listed(words: Any) -> str:
-    """Words with commas between; one that could pass for more than a word stands in quotes."""
+    """Words, separated by commas; a word that is not plain is quoted."""
     return ", ".join(word if _PLAIN.fullmatch(word) else one_line(to_json_text(word)) for word in words)
 
 

@@ -1,6 +1,6 @@
-"""Run names as people read them: the shortest beginning that no other run has. Every command takes such a beginning.
+"""Short run names for people: the shortest beginning that no other run has. Every command accepts such a beginning.
 
-Everything that is printed for a person passes through here, see `printing`. JSON has whole names, always.
+`printing` shortens the names in everything that it prints for a person. JSON always has the full names.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from haft.lazy import regex
 
 _RUN: Final = regex(r"\br_[0-9a-f]{24}\b")
 _known: dict[str, str] = {}
-"""What was looked up before, in this process."""
+"""The short names that this process has looked up."""
 
 
 def shortened(text: str) -> str:
-    """`text` with the names of runs as short as they can be told apart by. What names no run stays as it is."""
+    """`text` with every run name as short as it stays unique. Names of unknown runs are not changed."""
     if "r_" not in text:
         return text
     new = {name for name in _RUN.findall(text) if name not in _known}
     if new:
-        _known.update(_looked_up(new))
+        _known.update(_look_up(new))
     return _RUN.sub(lambda found: _known.get(found[0], found[0]), text)
 
 
-def _looked_up(names: Collection[str]) -> dict[str, str]:
+def _look_up(names: Collection[str]) -> dict[str, str]:
     from haft.service import open_history
     from haft.surfaces.cli.home import state_home
 
@@ -37,5 +37,5 @@ def _looked_up(names: Collection[str]) -> dict[str, str]:
             return {}
         with contextlib.closing(history):
             return history.shortest(names)
-    except (HaftError, OSError):  # A whole name is no worse where the others cannot be read.
+    except (HaftError, OSError):  # If the history cannot be read, full names do as well.
         return {}

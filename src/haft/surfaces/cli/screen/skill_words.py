@@ -1,4 +1,4 @@
-"""What `haft skills` says of a skill: to people in words, to programs in facts."""
+"""The output of `haft skills` about a skill: text for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def tools_by_readiness(skill: Skill, listings: Sequence[Listing]) -> tuple[list[str], dict[str, str]]:
-    """The files of a skill whose tools can be called, and why those of others cannot."""
+    """The tool files of a skill that can be called; and for each other file, why it cannot."""
     ready, others = [], {}
     for one in listings:
         if one.spec.meta.get("skillFolder") == skill.folder:
@@ -29,16 +29,16 @@ def tools_by_readiness(skill: Skill, listings: Sequence[Listing]) -> tuple[list[
 def activation_lines(
     ready: Sequence[str], others: Mapping[str, str], servers: Sequence[str], verb: str
 ) -> Iterator[str]:
-    """A line for each tool and server of a skill that was activated."""
+    """A line for each tool and MCP server of an active skill."""
     yield from (one_line(f"  {file} {verb}") for file in ready)
-    yield from (one_line(f"  {file} does not join, it is {reason}") for file, reason in sorted(others.items()))
-    yield from (one_line(f"  the MCP server {name} is not started by this version") for name in servers)
+    yield from (one_line(f"  {file} is not available, it is {reason}") for file, reason in sorted(others.items()))
+    yield from (one_line(f"  this version does not start the MCP server {name}") for name in servers)
     if not ready and not others:
         yield "  it has no tools of its own"
 
 
 def file_lines(files: Sequence[str], verb: str) -> Iterator[str]:
-    """A line for each file that joins or leaves."""
+    """A line for each tool file, with the same words."""
     for file in files:
         yield one_line(f"  {file} {verb}")
     if not files:
@@ -46,18 +46,18 @@ def file_lines(files: Sequence[str], verb: str) -> Iterator[str]:
 
 
 def summary(skill: Skill) -> str:
-    """The first line of what it says of itself."""
+    """The first line of a skill's description."""
     return skill.description.split("\n", 1)[0]
 
 
-def told(skill: Skill, found: Sequence[Skill]) -> str:
-    """That, and before it what the skill hides."""
+def listed_summary(skill: Skill, found: Sequence[Skill]) -> str:
+    """The summary, after a note about the skill that this one hides."""
     other = hides(skill, found)
     return summary(skill) if other is None else f"({other}) {summary(skill)}"
 
 
 def hides(skill: Skill, found: Sequence[Skill]) -> str | None:
-    """Which skill of somebody else a skill of the workspace stands in front of."""
+    """Which built-in skill or skill of the user a skill of the workspace hides; None if it hides none."""
     if skill.provenance != "workspace" or not skill.is_usable:
         return None
     for other in found:
@@ -69,7 +69,7 @@ def hides(skill: Skill, found: Sequence[Skill]) -> str | None:
 
 
 def state_of(skill: Skill, activations: Activations) -> str:
-    """Whether it is active, in a word or two."""
+    """The state of a skill, in a word or two."""
     if skill.problem is not None:
         return "broken"
     if skill.shadowed_by is not None:
@@ -81,16 +81,16 @@ def state_of(skill: Skill, activations: Activations) -> str:
 
 
 def why_not(skill: Skill) -> str | None:
-    """Why it cannot be used; None where it can."""
+    """Why a skill cannot be used; None if it can."""
     if skill.problem is not None:
         return f"{skill.problem} ({skill.folder})"
     if skill.shadowed_by is not None:
-        return f"{skill.folder} comes after {skill.shadowed_by}, which has the same name"
+        return f"{skill.folder} is shadowed by {skill.shadowed_by}, which has the same name"
     return None
 
 
 def fact_of(skill: Skill, activations: Activations) -> dict[str, Any]:
-    """A skill, for programs."""
+    """A skill as JSON."""
     return {
         **skill.to_json(),
         "active": skill.is_usable and skill.folder in activations.of(None),
@@ -108,7 +108,7 @@ def change_of(
     active: bool,
     changed: bool,
 ) -> dict[str, Any]:
-    """What activating or deactivating did, for programs."""
+    """The result of activating or deactivating a skill as JSON."""
     return {
         "name": name,
         "thread": thread,

@@ -1,8 +1,8 @@
-"""What may reach a terminal: visible text, colour where it is wanted, lines that fit.
+"""Text for a terminal: escaped control characters, colour, and lines that fit.
 
-Text of tools and callers can steer a terminal: escape sequences repaint what was said, bidirectional marks turn it
-round. Everything printed for a person passes through `visible`. Data for programs does not: a pipe gets bytes as they
-are.
+Text of tools and callers can control a terminal: escape sequences overwrite other text, bidirectional marks reverse it.
+So everything that is printed for a person passes through `visible`. Data for programs does not: a pipe gets the bytes
+unchanged.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ STYLES: Final = {"bold": _BOLD, "dim": _DIM, "bad": _RED, "warn": _YELLOW, "good
 _HIDDEN: Final = regex(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
-"""Characters that count as printable and show nothing."""
+"""Characters that Python calls printable, but that show nothing."""
 
 
 MOST_MARKS: Final = 4
-"""Marks on one character, such as accents: languages need no more, and a stack of them covers other lines."""
+"""The most marks, such as accents, on one character: no language needs more, and a stack of them covers other lines."""
 
 
 def visible(text: str) -> str:
-    """`text` with every character that is not plainly visible written as an escape; newlines and tabs stay."""
+    """`text` with every invisible character written as an escape, except newlines and tabs."""
     return _SUSPECT.sub(_escape, text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:
-    """The same on one line."""
+    """`text` on one line, with every invisible character written as an escape."""
     return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
@@ -52,8 +52,8 @@ def _written(character: str) -> str:
 
 
 def columns(text: str) -> int:
-    """How many columns a visible text takes at most. Marks that are drawn over the character before them count one: no
-    terminal takes more."""
+    """How many columns a visible text takes at most. Marks that are drawn over the character before them count one: a
+    terminal gives them no more."""
     if text.isascii():
         return len(text)
     import unicodedata
@@ -63,13 +63,13 @@ def columns(text: str) -> int:
 
 
 def _draws_ambiguous_wide() -> bool:
-    """Whether characters that are narrow in most places may be wide here."""
+    """Whether the locale may draw characters of ambiguous width in two columns."""
     locale = os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or ""
     return locale.startswith(("ja", "ko", "zh"))
 
 
 def clipped(text: str, room: int) -> str:
-    """The beginning of a visible text that fits into so many columns."""
+    """The beginning of a visible text that fits into `room` columns."""
     return next(_pieces(text, room))
 
 
@@ -77,10 +77,10 @@ BAR: Final = "  │ "
 
 
 def framed(text: str, first: str = BAR, *, at_blanks: bool = False) -> Iterator[str]:
-    """A text in a frame that it cannot leave: every line behind a bar, the very first behind `first`, and broken before
-    the terminal breaks it. Tabs are written as escapes, since nobody knows how wide they are, and so are marks that
-    would be drawn over the frame. `at_blanks`: sentences, which break between words where there is a blank to break at;
-    where every letter counts, such as in a command, nothing is dropped."""
+    """The lines of a text, each behind a bar, the first behind `first`, and broken before the terminal would break
+    them: no text can look as if haft had printed it. Tabs are escaped, since their width is unknown, and so are marks
+    that would be drawn over the bar. `at_blanks` breaks sentences between words, and drops the blank there; without it,
+    for example for a command, no character is dropped."""
     room = max(8, width() - max(columns(BAR), columns(first)))
     for line in visible(text).replace("\t", "\\t").split("\n"):
         for piece in _between_words(line, room) if at_blanks and line.isascii() else _pieces(line, room):
@@ -98,7 +98,7 @@ def _between_words(text: str, room: int) -> Iterator[str]:
 
 
 def _pieces(text: str, room: int) -> Iterator[str]:
-    """A line in pieces that take at most `room` columns; a mark that begins one, or follows too many, is escaped."""
+    """A line in pieces of at most `room` columns. A mark is escaped if it begins a piece or follows too many others."""
     if text.isascii():
         yield from (text[at : at + room] for at in range(0, max(1, len(text)), room))
         return
@@ -120,7 +120,7 @@ def _pieces(text: str, room: int) -> Iterator[str]:
 
 
 def is_terminal(stream: IO[Any] | None) -> bool:
-    """Whether a person sees what is written there. A stream may be missing."""
+    """Whether a stream is a terminal. It may be None or closed."""
     try:
         return stream is not None and stream.isatty()
     except ValueError:  # closed
@@ -128,15 +128,15 @@ def is_terminal(stream: IO[Any] | None) -> bool:
 
 
 def styled(text: str, style: str, stream: IO[Any]) -> str:
-    """`text` in colour, where `stream` is a terminal that wants it."""
+    """`text` in colour if `stream` is a terminal with colours."""
     if not is_terminal(stream) or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return text
     return f"\x1b[{STYLES[style]}m{text}\x1b[0m"
 
 
 def width() -> int:
-    """Columns of the terminal."""
-    # As `shutil` has it, which takes longer to import than all that is printed here.
+    """The number of columns of the terminal."""
+    # The same as in `shutil`, whose import would take too long.
     columns_set = os.environ.get("COLUMNS", "")
     if columns_set.isascii() and columns_set.isdecimal() and int(columns_set):
         return int(columns_set)
@@ -147,7 +147,7 @@ def width() -> int:
 
 
 def fitted(line: str) -> str:
-    """A line cut to the terminal's width; whole where stdout is none."""
+    """A line cut to the terminal's width; unchanged if stdout is not a terminal."""
     if not is_terminal(sys.stdout):
         return line
     room = width()

@@ -1,4 +1,4 @@
-"""While a call waits in the inbox: says under which name, so that someone can answer it."""
+"""The message that a call waits in the inbox."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from haft.surfaces.cli.screen.printing import say
 
 
 def tell_waiting(event: Event) -> None:
-    """Where a call waits for a person who is not at this terminal: how that person answers."""
+    """Print the command that answers a waiting call, if the event says that it waits for a person."""
     if event.type == "status" and event.status == "blocked-on-user":
         say(f"waiting for approval: haft approve {event.facts.get('request', event.run)}")

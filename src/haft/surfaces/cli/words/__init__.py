@@ -1,1 +1,1 @@
-"""What the words of a line mean: options and parameters, runs, times, threads, and the forms tools are told in."""
+"""Parsing of the command line: options, parameters, times, threads; and tool definitions in other forms."""

@@ -1,7 +1,7 @@
-"""The words of a line against the schema of a tool: which parameter is meant, and which words are its value.
+"""Binds the words of a line to the parameters of a tool's schema: which parameter is meant, and which words are values.
 
-Whether the values are allowed is for the pipeline to say: a text that fits no type goes on as text, so that the refusal
-names everything at once and is recorded. What is refused here is a line from which no call can be made.
+The pipeline validates the values: a text that fits no type is passed on as text, so that one error names all invalid
+arguments and is recorded. This module refuses only lines from which no call can be made.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 from haft.contracts import BadUsage, near_miss
 from haft.surfaces.cli.words.definitions import parameters, type_words, types_of
 from haft.surfaces.cli.words.json_input import read_arguments
-from haft.surfaces.cli.words.parameters import OPTIONS, VALUED, Gap, Line, Named, Piece, Word
+from haft.surfaces.cli.words.parameters import OPTIONS, VALUED, GapToken, Line, NameToken, Token, WordToken
 
 _BOOLEANS: Final = ("true", "false", "yes", "no", "1", "0")
 
@@ -25,7 +25,7 @@ def arguments(line: Line, tool: str, schema: Mapping[str, Any]) -> dict[str, Any
     if hidden is not None:
         raise hidden
     given = read_arguments(line.value("--args"))
-    for name, texts in _Binding(tool, schema).bind(line.pieces).items():
+    for name, texts in _Binding(tool, schema).bind(line.tokens).items():
         try:
             given[name] = coerce(schema, name, texts)
         except ValueError as error:
@@ -36,8 +36,8 @@ def arguments(line: Line, tool: str, schema: Mapping[str, Any]) -> dict[str, Any
 
 
 def hidden_parameter(line: Line, tool: str, schema: Mapping[str, Any]) -> BadUsage | None:
-    """The refusal of an option of haft after the tool's name that the tool has a parameter of the same name for: which
-    of them is meant cannot be told. None where there is no such option."""
+    """The error for an option of haft after the tool's name, if the tool has a parameter of the same name: haft cannot
+    know which of them is meant. None if there is no such option."""
     for option, written in line.after_name.items():
         name = declared_as(option, schema)
         if name is not None:
@@ -52,13 +52,13 @@ def hidden_parameter(line: Line, tool: str, schema: Mapping[str, Any]) -> BadUsa
 
 
 def declared_as(option: str, schema: Mapping[str, Any]) -> str | None:
-    """The parameter of a tool that has the name of an option of haft."""
+    """The parameter of a tool with the same name as an option of haft; None if there is none."""
     wanted = option.removeprefix("--").replace("-", "_")
     return next((name for name in parameters(schema) if name.replace("-", "_") == wanted), None)
 
 
 class _Binding:
-    """Names and words of one line, against one schema."""
+    """Binds the tokens of one line to the parameters of one schema."""
 
     def __init__(self, tool: str, schema: Mapping[str, Any]) -> None:
         self._tool = tool
@@ -68,17 +68,17 @@ class _Binding:
         self._open = extra is not False or "patternProperties" in schema
         """Whether the tool takes parameters that its schema does not name."""
 
-    def bind(self, pieces: Sequence[Piece]) -> dict[str, list[str]]:
-        """Every text given for each parameter."""
+    def bind(self, pieces: Sequence[Token]) -> dict[str, list[str]]:
+        """The texts given for each parameter."""
         texts: dict[str, list[str]] = {}
         rest = list(pieces)
         while rest:
             match rest.pop(0):
-                case Gap():
+                case GapToken():
                     continue
-                case Word(text):
+                case WordToken(text):
                     raise self._stray(text)
-                case Named(given, value):
+                case NameToken(given, value):
                     name, negated = self._resolve(given)
                     if negated and value is not None:
                         raise BadUsage(f"`--{given}` takes no value", hint=f"write `--{name}=false`")
@@ -89,11 +89,11 @@ class _Binding:
                     texts.setdefault(name, []).append(value)
         return texts
 
-    def _following(self, name: str, given: str, rest: list[Piece]) -> str:
-        """The value of a name without `=`: the next word, or true for a flag."""
+    def _following(self, name: str, given: str, rest: list[Token]) -> str:
+        """The value of a name without `=`: the next word, or `true` for a flag."""
         types = types_of(self._known.get(name, {}), self._schema)
         following = rest[0] if rest else None
-        if isinstance(following, Word):
+        if isinstance(following, WordToken):
             only_boolean = bool(types) and types <= {"boolean", "null"}
             if not only_boolean or following.text.lower() in _BOOLEANS:
                 rest.pop(0)
@@ -101,7 +101,7 @@ class _Binding:
         if not types or "boolean" in types:
             return "true"
         wanted = type_words(self._known[name], self._schema)
-        hint = f"a value that begins with dashes is given as `--{given}=VALUE`" if rest else None
+        hint = f"write `--{given}=VALUE` for a value that begins with dashes" if rest else None
         raise BadUsage(f"`--{given}` needs a value: {wanted}", hint=hint)
 
     def _resolve(self, given: str) -> tuple[str, bool]:
@@ -125,7 +125,7 @@ class _Binding:
         alike = [name for name in self._known if name.replace("-", "_") == given.replace("-", "_")]
         if len(alike) > 1:
             raise BadUsage(
-                f"`--{given}` may be {' or '.join(f'`--{name}`' for name in alike)}", hint="write it exactly"
+                f"`--{given}` may mean {' or '.join(f'`--{name}`' for name in alike)}", hint="write the exact name"
             )
         return alike[0] if alike else None
 
@@ -136,10 +136,10 @@ class _Binding:
         elif self._known:
             hint = f"its parameters are {', '.join(f'`--{name}`' for name in self._known)}"
         else:
-            hint = "it has none"
+            hint = "it has no parameters"
         return BadUsage(f"`{self._tool}` has no parameter `--{given[:80]}`", hint=hint)
 
     def _stray(self, text: str) -> BadUsage:
         first = next(iter(self._schema.get("required") or self._known), None)
-        hint = f"parameters are given by name: `--{first} VALUE`" if first else "it takes no parameters"
+        hint = f"give parameters by name: `--{first} VALUE`" if first else "it has no parameters"
         return BadUsage(f"`{text[:80]}` belongs to no parameter of `{self._tool}`", hint=hint)

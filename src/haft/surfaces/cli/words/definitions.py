@@ -1,4 +1,4 @@
-"""A tool's definition in the forms that other ecosystems read, and its parameters in words."""
+"""A tool's definition in the forms of other ecosystems, and its parameters as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from haft.contracts import ToolSpec
 
 
 def mcp(spec: ToolSpec) -> dict[str, Any]:
-    """As an MCP server lists it."""
+    """The definition as an MCP server lists it."""
     definition: dict[str, Any] = {
         "name": spec.name,
         "description": spec.description,
@@ -27,18 +27,18 @@ def mcp(spec: ToolSpec) -> dict[str, Any]:
 
 
 def openai(spec: ToolSpec) -> dict[str, Any]:
-    """As a chat completion takes it."""
+    """The definition for OpenAI's chat completions."""
     function = {"name": spec.name, "description": spec.description, "parameters": dict(spec.input_schema)}
     return {"type": "function", "function": function}
 
 
 def anthropic(spec: ToolSpec) -> dict[str, Any]:
-    """As a message takes it."""
+    """The definition for Anthropic's messages."""
     return {"name": spec.name, "description": spec.description, "input_schema": dict(spec.input_schema)}
 
 
 def amp(spec: ToolSpec) -> dict[str, Any]:
-    """As an Amp toolbox executable describes itself: without the prefix that whoever hosts it will add."""
+    """The definition as an Amp toolbox executable describes itself: without the prefix, which the host adds."""
     name = spec.meta["toolbox"]["describes"] if "toolbox" in spec.meta else spec.name
     return {"name": name, "description": spec.description, "inputSchema": dict(spec.input_schema)}
 
@@ -58,15 +58,14 @@ def parameters(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parameter_lines(schema: Mapping[str, Any]) -> Iterator[str]:
-    """One line for each parameter, as that ecosystem prints them: `- name (type): text`. A last one says what must be
-    given."""
+    """One line for each parameter, as Amp prints them: `- name (type): text`. The last line lists the required ones."""
     known = parameters(schema)
     for name, inner in known.items():
         about = inner.get("description", "") if isinstance(inner, Mapping) else ""
-        told = " ".join(str(about).split())  # One line each: another one would pass for a parameter.
+        text = " ".join(str(about).split())  # One line each: a second line could look like another parameter.
         more = ", ".join(_limit_words(resolved(inner, schema)))
-        told += f" ({more})" if more and told else more
-        yield f"- {' '.join(name.split())} ({type_words(inner, schema)}): {told}".removesuffix(": ")
+        text += f" ({more})" if more and text else more
+        yield f"- {' '.join(name.split())} ({type_words(inner, schema)}): {text}".removesuffix(": ")
     required = [name for name in known if name in schema.get("required", ())]
     if required and len(required) < len(known):
         yield ""
@@ -82,7 +81,7 @@ _LIMITS: Final = (
 
 
 def _limit_words(schema: Mapping[str, Any]) -> Iterator[str]:
-    """What a parameter may be, and what it is where it is not given."""
+    """The limits and the default of a parameter, in words."""
     for key, words in _LIMITS:
         if isinstance(schema.get(key), int | float) and not isinstance(schema[key], bool):
             yield f"{words} {schema[key]}"
@@ -91,18 +90,18 @@ def _limit_words(schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def after_dashes(spec: ToolSpec) -> Iterator[str]:
-    """How the parameters are given on the command line that have the name of an option of haft."""
+    """How to give parameters on the command line that have the same name as an option of haft."""
     from haft.surfaces.cli.words.parameters import is_option
 
     both = [f"--{name}" for name in parameters(spec.input_schema) if is_option(f"--{name}")]
     if both:
         yield ""
-        yield f"Haft has options of the same names: {', '.join(both)}."
-        yield f"The tool's own go after `--`: `haft tools use {spec.name} -- {both[0]} VALUE`."
+        yield f"haft has options with the same names: {', '.join(both)}."
+        yield f"Put the tool's own parameters after `--`: `haft tools use {spec.name} -- {both[0]} VALUE`."
 
 
 def type_words(schema: Any, root: Mapping[str, Any]) -> str:
-    """What a parameter takes, in a word or two: `integer`, `array of string`, `"a" | "b"`."""
+    """The type of a parameter, in a word or two: `integer`, `array of string`, `"a" | "b"`."""
     schema = resolved(schema, root)
     options = [schema["const"]] if "const" in schema else schema.get("enum")
     if isinstance(options, list):
@@ -117,10 +116,10 @@ def type_words(schema: Any, root: Mapping[str, Any]) -> str:
 
 
 def types_of(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:
-    """The JSON types that a parameter takes; empty where it takes any."""
+    """The JSON types that a parameter takes; empty if it takes any type."""
     schema = resolved(schema, root)
     for form in ("anyOf", "oneOf"):
-        if isinstance(schema.get(form), list) and depth < 8:  # an alternative may lead back to where it came from
+        if isinstance(schema.get(form), list) and depth < 8:  # An alternative may refer to itself.
             inner = [types_of(one, root, depth + 1) for one in schema[form]]
             return set().union(*inner) if all(inner) else set()
     types = schema.get("type", ())
@@ -128,8 +127,8 @@ def types_of(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:
 
 
 def resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """`schema`, or what it refers to inside `root`; what cannot be followed is anything."""
-    for _ in range(8):  # a reference may lead in a circle
+    """`schema`, or the schema inside `root` that it refers to; empty, which allows anything, if that does not exist."""
+    for _ in range(8):  # A reference may be circular.
         if not isinstance(schema, Mapping):
             return {}
         reference = schema.get("$ref")

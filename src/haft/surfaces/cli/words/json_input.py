@@ -1,4 +1,4 @@
-"""JSON that a person wrote: on the command line, in a file, or in an editor."""
+"""JSON that a person writes: on the command line, in a file, or in an editor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from haft.contracts import BadUsage
 
 
 def read_arguments(text: str | None) -> dict[str, Any]:
-    """What `--args` holds: JSON, a file of it, or standard input."""
+    """The arguments of `--args`: JSON, `@FILE` for a file with JSON, or `-` for standard input."""
     if text is None:
         return {}
     source = "`--args`"
@@ -30,10 +30,10 @@ def read_arguments(text: str | None) -> dict[str, Any]:
 
 
 def parse_json(text: str, source: str) -> Any:
-    """JSON, and nothing that only Python takes for JSON."""
+    """Parse JSON. `NaN` and `Infinity`, which Python would accept, are refused."""
 
     def refuse(constant: str) -> Any:
-        raise ValueError(f"{constant} is no JSON")
+        raise ValueError(f"{constant} is not valid JSON")
 
     try:
         return json.loads(text, parse_constant=refuse)

@@ -1,8 +1,8 @@
-"""The words after `haft tools use`: which are haft's options, and which the tool's parameters.
+"""The words after `haft tools use`: which are haft's options, and which are the tool's parameters.
 
-The first of two steps, since the tool must be found before its schema can be asked: `take_apart` knows only haft's own
-options. A word that begins with `--` is one of these or the name of a parameter, never a value. `binding` then reads
-what is left against the schema.
+This is the first of two steps, since the tool must be found before its schema is known: `split_words` knows only haft's
+options. A word that begins with `--` is an option or the name of a parameter, never a value. In the second step,
+`binding` reads the other words with the schema.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ VALUED: Final = (
     "--workspace",
 )
 LATER: Final = ("--no-cache",)
-"""Options of haft that other versions have: their names are taken all the same, so that no line changes its meaning."""
+"""Options that later versions of haft will have. They are reserved now, so that no line changes its meaning later."""
 SHORT: Final = {"-w": "--workspace", "-q": "--quiet", "-h": "--help"}
 OPTIONS: Final = (*FLAGS, *VALUED)
-_OWN_PARAMETER: Final = "a tool's own parameter of that name goes after `--`, haft's option before the tool's name"
+_OWN_PARAMETER: Final = "put the tool's own parameter after `--`, and haft's option before the tool's name"
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NameToken:
     """`--name` or `--name=value`."""
 
     name: str
@@ -44,73 +44,73 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
-    """A word that is no name: a value, if a name before it wants one."""
+class WordToken:
+    """A word that does not begin with `--`: the value of the name before it, if that takes one."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
-    """Where one of haft's options stood: values do not reach across it."""
+class GapToken:
+    """The place of one of haft's options: a value cannot belong to a name before it."""
 
 
-Piece = Named | Word | Gap
+Token = NameToken | WordToken | GapToken
 
 
 @dataclass(slots=True)
 class Line:
-    """The line, taken apart."""
+    """The parsed words of the line."""
 
     name: str | None = None
     options: dict[str, list[str]] = field(default_factory=dict)
-    """Haft's options that were given, each with its values; flags have one empty value."""
-    pieces: list[Piece] = field(default_factory=list)
-    """The rest, in order: what the tool's parameters are made of."""
+    """Haft's options on the line, each with its values; a flag has one empty value."""
+    tokens: list[Token] = field(default_factory=list)
+    """The other words, in order: the names and values of the tool's parameters."""
     after_name: dict[str, str] = field(default_factory=dict)
-    """Haft's options that were given after the tool's name, each as it was written there: `--workspace`, `-w`."""
+    """Haft's options after the tool's name, each with its spelling there: `--workspace`, `-w`."""
     command: str = "haft tools use"
 
     def flag(self, option: str) -> bool:
         return option in self.options
 
     def value(self, option: str) -> str | None:
-        """The value of an option that is given once."""
+        """The value of an option; None if it is not given. `BadUsage` if it is given more than once."""
         values = self.options.get(option)
         if values is None:
             return None
         if len(values) > 1:
-            raise BadUsage(f"`{option}` is given {len(values)} times")
+            raise BadUsage(f"`{option}` is given {len(values)} times", hint="give it once")
         return values[0]
 
 
 def split_words(words: Sequence[str]) -> Line:
-    """Find the tool's name and haft's options. `BadUsage` for an option that is wrong."""
+    """Parse the words: find the tool's name and haft's options. `BadUsage` for an invalid option."""
     line = Line()
     rest = list(words)
     while rest:
         word = rest.pop(0)
         if word == "--" and line.name is not None:
-            line.pieces.append(Gap())
-            line.pieces += tokens_of(rest)
+            line.tokens.append(GapToken())
+            line.tokens += tokens_of(rest)
             return line
         option, equals, value = SHORT.get(word, word).partition("=")
         if option in LATER:
-            raise BadUsage(f"`{option}` is an option of haft that this version does not have", hint=_OWN_PARAMETER)
+            raise BadUsage(f"`{option}` is reserved for a later version of haft", hint=_OWN_PARAMETER)
         if line.name is not None and option in OPTIONS:
             line.after_name.setdefault(option, word.partition("=")[0])
         if option in FLAGS:
             if equals:
                 raise BadUsage(f"`{option}` takes no value", hint=_OWN_PARAMETER)
             line.options[option] = [""]
-            line.pieces.append(Gap())
+            line.tokens.append(GapToken())
         elif option in VALUED:
             if not equals:
                 if not rest or _is_name(rest[0]):
                     raise BadUsage(f"`{option}` needs a value", hint=_OWN_PARAMETER if line.name is not None else None)
                 value = rest.pop(0)
             line.options.setdefault(option, []).append(value)
-            line.pieces.append(Gap())
+            line.tokens.append(GapToken())
         elif line.name is None and not word.startswith("-"):
             line.name = word
         elif line.name is None:
@@ -118,24 +118,24 @@ def split_words(words: Sequence[str]) -> Line:
             hint = f"did you mean `{near}`?" if near else "parameters of the tool come after its name"
             raise BadUsage(f"`haft tools use` has no option `{option}`", hint=hint)
         else:
-            line.pieces.append(_named(word) if _is_name(word) else Word(word))
+            line.tokens.append(_token(word) if _is_name(word) else WordToken(word))
     return line
 
 
 def is_option(name: str) -> bool:
-    """Whether `--name`, as a tool declares it, is also an option of haft."""
+    """Whether `--name`, from the name of a tool's parameter, is also an option of haft."""
     return name.replace("_", "-") in (*OPTIONS, *LATER)
 
 
-def tokens_of(words: Sequence[str]) -> list[Piece]:
-    """Words of which none is an option of haft."""
-    return [_named(one) if _is_name(one) else Word(one) for one in words]
+def tokens_of(words: Sequence[str]) -> list[Token]:
+    """The tokens of words that are not options of haft."""
+    return [_token(one) if _is_name(one) else WordToken(one) for one in words]
 
 
 def _is_name(word: str) -> bool:
     return word.startswith("--")
 
 
-def _named(word: str) -> Named | Word:
+def _token(word: str) -> NameToken | WordToken:
     name, equals, value = word[2:].partition("=")
-    return Named(name, value if equals else None) if name else Word(word)
+    return NameToken(name, value if equals else None) if name else WordToken(word)

@@ -1,4 +1,4 @@
-"""Completion of run names and status words. Quick, and silent where anything is wrong: a shell waits for it."""
+"""Shell completion of run names and statuses. It is quick and prints no errors, since a shell waits for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST = 50
 
 
 def complete_run(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[Any]:
-    """The newest runs whose names begin so."""
+    """The newest runs whose names begin with the typed text."""
     from click.shell_completion import CompletionItem
 
     from haft.service import Filter, open_history
@@ -31,12 +31,12 @@ def complete_run(_ctx: click.Context, _parameter: click.Parameter, incomplete: s
 
 
 def complete_status(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """The words a run's status may be."""
+    """The statuses of a run."""
     return [status for status in STATUSES if status.startswith(incomplete)]
 
 
 def complete_changes(*states: str) -> Callable[[click.Context, click.Parameter, str], list[Any]]:
-    """A completion with the newest runs whose changes are in one of these states."""
+    """A completion function for the newest runs whose changes are in one of these states."""
 
     def complete(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[Any]:
         from click.shell_completion import CompletionItem

@@ -1,4 +1,4 @@
-"""Where `haft templates` finds templates and puts new ones: the directories that are configured, else `./templates`."""
+"""The directories of templates, for `haft templates`: the configured ones, else `./templates`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _PATHS: Final = "templates.paths"
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """A directory of templates that is configured, or a template itself."""
+    """A configured directory: of templates, or a template itself."""
 
     path: str
     is_bound: bool
-    """Whether it may not lead out of the workspace: nobody trusts the file that names it."""
+    """Whether it must be inside the workspace, because the file that names it is not trusted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,12 @@ class Places:
 
     workspace: str
     configured: tuple[Directory, ...]
-    """In the order in which they are written."""
+    """The configured directories, in the order of the configuration."""
     instances: tuple[tuple[str, str], ...] = ()
-    """The tools that are made of templates: their names and folders."""
+    """The tools of `templates.instances`: the name and the template folder of each."""
 
     def instances_of(self, folder: str) -> list[str]:
-        """The tools that are made of the template in a folder."""
+        """The names of the instances that use the template in a folder."""
         real = os.path.realpath(folder)
         return [name for name, of in self.instances if os.path.realpath(of) == real]
 
@@ -50,7 +50,7 @@ class Places:
 
     @property
     def directories(self) -> list[str]:
-        """Where templates are looked for."""
+        """The directories in which haft looks for templates."""
         root = os.path.realpath(self.workspace)
         found = [each for each in self.configured or (self.default,) if os.path.isdir(each.path)]
         return [each.path for each in found if not each.is_bound or lies_in(os.path.realpath(each.path), root)]
@@ -59,31 +59,31 @@ class Places:
         return os.path.realpath(place) in (os.path.realpath(each.path) for each in self.configured)
 
     def target(self, given: str | None) -> str:
-        """Where new templates go."""
+        """The directory for new templates."""
         from haft.authoring.studio import is_template_folder
 
         if given is not None:
             if not given:
-                raise BadUsage("the directory has an empty name", hint="`--to .` is the current directory")
+                raise BadUsage("`--to` is empty", hint="`--to .` is the current directory")
             return os.path.abspath(os.path.expanduser(given))
         wanted = next((each for each in self.configured if not is_template_folder(each.path)), self.default)
         return _inside(wanted.path, self.workspace) if wanted.is_bound else wanted.path
 
 
 def _inside(path: str, workspace: str) -> str:
-    """Where it really lies; `BadUsage` where that is outside of the workspace."""
+    """The real path of a directory; `BadUsage` if it is outside of the workspace."""
     from haft.service import really_inside
 
     found = really_inside(path, workspace)
     if found is None:
         raise BadUsage(
-            f"{path} leads out of the workspace: nothing is installed", hint="`--to DIR` names the directory"
+            f"{path} is outside of the workspace: nothing was installed", hint="`--to DIR` gives the directory"
         )
     return found
 
 
 def places_of(options: Globals) -> Places:
-    """What is configured where the command works."""
+    """The directories of templates of the workspace."""
     from haft.service import check_workspace, load_config
 
     home = state_home()
@@ -96,21 +96,21 @@ def places_of(options: Globals) -> Places:
 
 
 def environments_of(options: Globals) -> TemplateEnvironments:
-    """The environments of the templates here: looked at, or made."""
+    """The environments of the templates, to inspect or build them."""
     from haft.service import template_environments
 
     return template_environments(workspace_of(options), state_home())
 
 
 def standing_of(folder: str, options: Globals, environments: TemplateEnvironments | None = None) -> TemplateStanding:
-    """What is known of a template that lies in a folder. Nothing is started."""
+    """The known state of the template in a folder. No process is started."""
     from haft.service import template_standing
 
     return template_standing(folder, environments or environments_of(options), state_home())
 
 
 def is_own(folder: str, options: Globals) -> bool:
-    """Whether a template is the person's own: it lies outside of the workspace."""
+    """Whether a template belongs to the person, that is, whether it is outside of the workspace."""
     return not lies_in(os.path.realpath(folder), os.path.realpath(workspace_of(options)))
 
 
@@ -118,8 +118,8 @@ def _instances(config: Config, workspace: str) -> Iterator[tuple[str, str]]:
     for source, entries in config.lists.get("templates.instances", ()):
         base = os.path.dirname(source) if os.path.isabs(source) else workspace
         for entry in entries:
-            told: Any = entry
-            yield told["name"], os.path.normpath(os.path.join(base, os.path.expanduser(told["template"])))
+            instance: Any = entry
+            yield instance["name"], os.path.normpath(os.path.join(base, os.path.expanduser(instance["template"])))
 
 
 def _written(config: Config, workspace: str) -> Iterator[Directory]:

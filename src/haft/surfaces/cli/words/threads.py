@@ -1,6 +1,6 @@
-"""The thread of a call from the command line: the one that is named, else that of the terminal, else a new one.
+"""The thread of a call from the command line: the one given with `--thread`, else the terminal's, else a new one.
 
-A terminal is its session leader, most often a shell: its pid, when it started, and which boot of the machine that was.
+A terminal is identified by its session leader, usually a shell: its pid, its start time, and the boot of the machine.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from haft.contracts import Outcome
 from haft.values import replace
 
-OWN_TMP: Final = "without a terminal each call has a /tmp of its own: `--thread NAME` shares one between calls"
+OWN_TMP: Final = "without a terminal, each call has its own /tmp: `--thread NAME` shares one between calls"
 
 # Fields of /proc/PID/stat, counted after the name.
 _TERMINAL: Final = 4
@@ -20,7 +20,7 @@ _STARTED: Final = 19
 
 
 def terminal_thread() -> str | None:
-    """The thread of this terminal; None where there is none, or this machine does not tell which it is."""
+    """The thread of this terminal; None if there is no terminal, or if this machine cannot identify it."""
     try:
         if int(_fields("self")[_TERMINAL]) == 0:
             return None
@@ -32,15 +32,15 @@ def terminal_thread() -> str | None:
     return f"T-terminal-{hashlib.sha256(words.encode()).hexdigest()[:16]}"
 
 
-def thread_lifetime(named: str | None, terminal: str | None) -> str | None:
-    """How long an answer for a thread holds, in words; None where it would hold for one call only."""
-    if named is not None:
+def thread_lifetime(thread: str | None, terminal: str | None) -> str | None:
+    """How long an answer for the thread holds, in words; None if it would hold for one call only."""
+    if thread is not None:
         return "for all calls that name this thread with --thread"
     return None if terminal is None else "until this terminal is closed"
 
 
 def with_scratch_note(outcome: Outcome) -> Outcome:
-    """The outcome of a call whose thread nobody else has, with a note where it missed something in its `/tmp`."""
+    """The outcome of a call with a thread of its own, with a note if the call missed a file in its `/tmp`."""
     if outcome.sandbox.scratch is None:
         return outcome
     from haft.service import missed_scratch

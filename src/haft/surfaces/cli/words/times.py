@@ -1,4 +1,4 @@
-"""Times as people write and read them: `2h`, a date, an ISO time; and seconds in the unit that fits."""
+"""Times as people write and read them: `2h`, a date, an ISO time; and durations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def since(text: str) -> float:
-    """The moment that `text` names, in seconds since the epoch. A time without a zone is local."""
+    """The time that `text` gives, in seconds since the epoch. A time without a zone is local."""
     ago = _AGO.fullmatch(text.strip())
     if ago is not None:
         return time.time() - float(ago[1]) * _SECONDS[ago[2]]
@@ -22,17 +22,17 @@ def since(text: str) -> float:
         return datetime.datetime.fromisoformat(text.strip()).timestamp()
     except (ValueError, OverflowError, OSError) as error:
         raise BadUsage(
-            f"`{text}` is no time", hint="write `30m`, `2h`, `1d`, a date like 2026-01-31, or 2026-01-31T14:00:00Z"
+            f"`{text}` is not a time", hint="write `30m`, `2h`, `1d`, a date like 2026-01-31, or 2026-01-31T14:00:00Z"
         ) from error
 
 
 def clock(at: float) -> str:
-    """A moment in local time, to the second."""
+    """A time in the local zone, to the second."""
     return datetime.datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def moment(at: float) -> str:
-    """The same in fewer columns: of today only the time, of this year no year, of other years only the day."""
+    """A short local time: for today only the time, for this year without the year, for other years only the date."""
     then, now = (datetime.datetime.fromtimestamp(each).astimezone() for each in (at, time.time()))
     if then.date() == now.date():
         return then.strftime("%H:%M:%S")
@@ -40,7 +40,7 @@ def moment(at: float) -> str:
 
 
 def lasted(seconds: float) -> str:
-    """A duration in the unit that fits it."""
+    """A duration in a suitable unit."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 100:

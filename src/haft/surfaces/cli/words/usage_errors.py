@@ -1,4 +1,4 @@
-"""What click says about a line that it cannot read, in our words: which option is wrong, and what would be right."""
+"""Click's errors about the command line, as errors of haft: which option is wrong, and what would be right."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RUNS_HINT: Final = "`haft log` shows the runs"
 
 
 def to_bad_usage(error: click.ClickException) -> BadUsage:
-    """The error of click as one of ours."""
+    """An error of click as an error of haft."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     command = context.command_path if context is not None else "haft"
     more = f"`{command} --help` shows how it is used"
@@ -39,7 +39,7 @@ def to_bad_usage(error: click.ClickException) -> BadUsage:
         return BadUsage(f"`{command}` needs a command", hint=more)
     extra = _EXTRA.search(error.format_message())
     if extra is not None:
-        return BadUsage(f"`{command}` does not know what to do with `{extra['words'][:80]}`", hint=more)
+        return BadUsage(f"`{command}` takes no argument `{extra['words'][:80]}`", hint=more)
     return BadUsage(_sentence(error.format_message()), hint=more)
 
 
@@ -56,7 +56,7 @@ def _bad_value(parameter: click.Parameter, message: str, more: str) -> BadUsage:
 
 
 def _wanted(kind: click.ParamType[object]) -> str | None:
-    """What an option takes, where it is more than a text."""
+    """The values that an option takes, in words; None if it takes any text."""
     if isinstance(kind, click.Choice):
         return f"one of {', '.join(map(str, kind.choices))}"
     number = "a whole number" if isinstance(kind, click.types.IntParamType) else "a number"
@@ -68,7 +68,7 @@ def _wanted(kind: click.ParamType[object]) -> str | None:
 
 
 def _sentence(text: str) -> str:
-    """Click's sentences without their capital and full stop: `error:` stands before them."""
+    """A sentence of click without its capital and full stop, since it follows `error:`."""
     return text[:1].lower() + text[1:].rstrip(".")
 
 

@@ -1,4 +1,4 @@
-"""What haft's own options of `tools use` ask for, checked before anything runs."""
+"""The values of haft's own options of `tools use`, checked before anything runs."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from haft.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class UseOptions:
-    """One call, as far as haft's options say."""
+    """The values of haft's own options of one `tools use`."""
 
     tool: str
     only: str | None
     stream: bool
     approve: bool
     trial: bool
-    """Run first, ask then."""
+    """Whether to make a trial run."""
     preview: bool
-    """Only say what it would do."""
+    """Whether to print only the tool's preview."""
     wait: float | None
-    """How long an answer in the inbox is waited for."""
+    """How many seconds the call waits for an answer in the inbox."""
     timeout: float | None
     thread: str | None
     config: Mapping[str, Any]
     config_texts: Mapping[str, str]
-    """The same as it was typed."""
+    """The values of `config` as they were typed."""
     grants: Grants
 
     @classmethod
@@ -63,8 +63,8 @@ class UseOptions:
         return use_options
 
     def config_for(self, spec: ToolSpec | None) -> Mapping[str, Any]:
-        """The values for a tool. What a template declares as text stays the text that was typed: a key may look like a
-        number."""
+        """The configuration values for a tool. Values that a template declares as text stay as typed, since a key may
+        look like a number."""
         declared = () if spec is None else spec.meta.get("template", {}).get("userParameters", ())
         texts = {each for one in declared if "string" in one["type"] for each in (one["name"], one["key"])}
         return {
@@ -97,7 +97,7 @@ def _seconds(option: str, text: str | None) -> float | None:
 def _pair(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not (key and equals):
-        raise BadUsage(f"`--config` is given as KEY=VALUE, not `{text}`")
+        raise BadUsage(f"`--config` takes KEY=VALUE, not `{text}`")
     return key, value
 
 
@@ -109,8 +109,8 @@ def _read(value: str) -> Any:
 
 
 def granted_places(option: str, texts: Iterable[str]) -> tuple[str, ...]:
-    """What `--read` or `--write` name, as absolute paths. Each must be there, unless it is to be written and may be in
-    the workspace: nothing else can be opened that does not exist."""
+    """The paths of `--read` or `--write`, as absolute paths. Each must exist, because the sandbox can only open
+    existing paths. The exception is a path of `--write` below the current directory, which may be in the workspace."""
     found = []
     for text in texts:
         try:
@@ -121,9 +121,9 @@ def granted_places(option: str, texts: Iterable[str]) -> tuple[str, ...]:
                 "the current directory does not exist any more", hint=f"`{option}` takes full paths too"
             ) from error
         if not text or not (may_be_made or os.path.exists(place)):
-            missing = "make it first, or grant its directory" if option == "--write" else None
+            missing = "create it first, or grant its directory" if option == "--write" else None
             raise BadUsage(
-                f"`{option}`: there is no `{text}`",
+                f"`{option}`: `{text}` does not exist" if text else f"`{option}` is empty",
                 hint=missing if text else f"`{option} .` is the current directory",
             )
         found.append(place)
@@ -131,17 +131,19 @@ def granted_places(option: str, texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def granted_variables(names: Iterable[str], host: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """What `--env` names. Where it is this process's environment that counts, each must be set in it."""
+    """The variables of `--env`. If `host` is given, each must be set in it."""
     from haft.contracts import why_not_granted
 
     found = tuple(dict.fromkeys(names))
     for name in found:
         if "=" in name:
-            raise BadUsage("`--env` takes the name of a variable, and no value", hint="set it before haft is started")
+            raise BadUsage(
+                "`--env` takes the name of a variable, without a value", hint="set the variable before haft starts"
+            )
         if (why := why_not_granted(name)) is not None:
-            raise BadUsage(f"`--env`: {why}", hint="a tool's own parameter of that name goes after `--`")
+            raise BadUsage(f"`--env`: {why}", hint="put the tool's own parameter of that name after `--`")
         if host is not None and name not in host:
             near = near_miss(name, host)
-            hint = f"did you mean {near}?" if near else f"set {name}, and call it again"
+            hint = f"did you mean {near}?" if near else f"set {name}, and call the tool again"
             raise BadUsage(f"`--env {name}`: {name} is not set here", hint=hint)
     return found

@@ -1,1 +1,1 @@
-"""`haft permissions`: the rules as people see, try and change them. Each command is a module of its own."""
+"""`haft permissions`: list, test and change the rules. Each command has a module of its own; `change` has two."""

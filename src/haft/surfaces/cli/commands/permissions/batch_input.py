@@ -1,4 +1,4 @@
-"""Many questions in one file: read line by line, and understood one by one. No line stops the others."""
+"""The input of `haft permissions test --batch`: one call a line. An invalid line does not stop the others."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from haft.contracts import BadUsage, HaftError
 from haft.surfaces.cli.words.json_input import parse_json
 
 LONGEST: Final = 32_000_000
-"""Bytes of a line that are looked at."""
+"""How many bytes of a line are read."""
 KEYS: Final = ("tool", "args", "cwd")
 
 
 async def lines_of(place: str) -> AsyncIterator[bytes]:
-    """Every line; `-` is standard input, which may keep us waiting between two."""
+    """Every line of a file; `-` is standard input, which may pause between two lines."""
     try:
-        # Standard input by its number: a reader of its own, which nobody else has to close when the program ends.
+        # Standard input by its number, with a reader of its own: `sys.stdin` would be closed when the program ends.
         file = open(0 if place == "-" else place, "rb", closefd=place != "-")  # noqa: SIM115  closed below
     except (OSError, ValueError) as error:
-        raise BadUsage(f"the questions in {place} cannot be read: {error}") from error
+        raise BadUsage(f"the calls in {place} cannot be read: {error}") from error
     if place == "-":
-        while (line := await _waited_for(file)) is not None:
+        while (line := await _next_line(file)) is not None:
             yield line
         return
     with file:
@@ -32,8 +32,8 @@ async def lines_of(place: str) -> AsyncIterator[bytes]:
             yield line
 
 
-async def _waited_for(file: BinaryIO) -> bytes | None:
-    """The next line, read in a thread that keeps nobody from ending."""
+async def _next_line(file: BinaryIO) -> bytes | None:
+    """The next line, read in a daemon thread, so that the program can end while it waits."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[bytes | None] = loop.create_future()
 
@@ -51,7 +51,7 @@ async def _waited_for(file: BinaryIO) -> bytes | None:
             line = _line(file)
         except BadUsage as refused:
             error = refused
-        with contextlib.suppress(RuntimeError):  # the loop is gone: so is whoever asked
+        with contextlib.suppress(RuntimeError):  # The loop has ended, and nobody waits for the line.
             loop.call_soon_threadsafe(settle, line, error)
 
     threading.Thread(target=read, name="haft-batch", daemon=True).start()
@@ -59,28 +59,28 @@ async def _waited_for(file: BinaryIO) -> bytes | None:
 
 
 def _line(file: BinaryIO) -> bytes | None:
-    """Without its newline. Of one that is far too long only the beginning, which is then no JSON."""
+    """A line without its newline. Of a line that is too long only the beginning, which is then invalid JSON."""
     try:
         line = file.readline(LONGEST)
         whole = line
         while whole and not whole.endswith(b"\n"):
             whole = file.readline(LONGEST)
     except OSError as error:
-        raise BadUsage(f"the questions cannot be read: {error.strerror}") from error
+        raise BadUsage(f"the calls cannot be read: {error.strerror}") from error
     return line.rstrip(b"\r\n") if line else None
 
 
 def question_in(line: bytes) -> tuple[str, dict[str, Any], str]:
-    """The tool, its arguments, and where it would run. Bytes that are no UTF-8 stay what they are."""
+    """The tool, its arguments, and its working directory. Bytes that are not UTF-8 are kept."""
     value = parse_json(line.decode("utf-8", "surrogateescape"), "the line")
     if not isinstance(value, dict):
         raise BadUsage('the line must hold an object: {"tool": …, "args": {…}}')
     for key in value:
         if key not in KEYS:
-            raise BadUsage(f"there is no `{key}` in a question: it has {', '.join(KEYS)}")
+            raise BadUsage(f"a call has no key `{key}`: the keys are {', '.join(KEYS)}")
     tool, arguments, cwd = value.get("tool"), value.get("args"), value.get("cwd", ".")
     if not isinstance(tool, str):
-        raise BadUsage("the line names no `tool`")
+        raise BadUsage("the line has no `tool`")
     if not isinstance(arguments, dict | None):
         raise BadUsage("`args` must be an object")
     if not isinstance(cwd, str):
@@ -89,15 +89,15 @@ def question_in(line: bytes) -> tuple[str, dict[str, Any], str]:
 
 
 def rejected_input(error: Exception) -> dict[str, Any]:
-    """The answer to a line about which nothing could be decided: no."""
+    """The answer to a line that is not a valid call: reject."""
     if isinstance(error, HaftError):
         reason = f"{error.message}; {error.hint}" if error.hint else error.message
     else:
-        reason = f"it cannot be judged: {type(error).__name__}: {error}"[:500]
+        reason = f"the call could not be decided: {type(error).__name__}: {error}"[:500]
     return {
         "action": "reject",
         "layer": "input",
-        "rule": "what cannot be judged is rejected",
+        "rule": "a call that cannot be decided is rejected",
         "source": "haft's own rules",
         "reason": reason,
         "parts": [],

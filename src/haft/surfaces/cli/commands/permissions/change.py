@@ -1,4 +1,4 @@
-"""`haft permissions add` and `remove`: rules of the user's own haft.toml or a workspace's, and remembered answers."""
+"""`haft permissions add` and `remove`: change the rules in a haft.toml, and remove remembered answers."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ if TYPE_CHECKING:
 
 @click.command("add", cls=HaftCommand)
 @click.argument("action", metavar="ACTION", help="allow, ask, reject, try or delegate.")
-@click.argument("tool", metavar="TOOL", help="A name in which `*` is anything, or KIND: and such a name.")
-@click.option("--match", "matches", metavar="ARG=PATTERN", multiple=True, help="Only where the argument is like this.")
+@click.argument("tool", metavar="TOOL", help="The name of a tool, or KIND:NAME; `*` matches anything.")
+@click.option("--match", "matches", metavar="ARG=PATTERN", multiple=True, help="Only if the argument matches PATTERN.")
 @click.option("--context", metavar="C", help="Only for calls of a `thread` itself, or of a `subagent`.")
-@click.option("--to", metavar="PROGRAM", help="Whom to ask, where the action is delegate.")
-@click.option("--message", metavar="TEXT", help="Told to the model, where the action is reject.")
-@click.option("--network", is_flag=True, help="What it lets pass may use the network.")
-@click.option("--scratch", is_flag=True, help="With --network: what it lets pass sees its thread's /tmp too.")
-@click.option("--read", metavar="PATH", multiple=True, help="What it lets pass may read there too.")
-@click.option("--write", metavar="PATH", multiple=True, help="What it lets pass may write there too.")
-@click.option("--env", metavar="NAME", multiple=True, help="What it lets pass gets this variable; may be repeated.")
-@click.option("--danger", "dangers", metavar="D", multiple=True, help="A class of danger that it allows or rejects.")
+@click.option("--to", metavar="PROGRAM", help="The program that decides, for the action delegate.")
+@click.option("--message", metavar="TEXT", help="A message for the model, for the action reject.")
+@click.option("--network", is_flag=True, help="Matching calls may use the network.")
+@click.option("--scratch", is_flag=True, help="With --network: matching calls see their thread's /tmp too.")
+@click.option("--read", metavar="PATH", multiple=True, help="Matching calls may read PATH too; may be repeated.")
+@click.option("--write", metavar="PATH", multiple=True, help="Matching calls may write to PATH too; may be repeated.")
+@click.option("--env", metavar="NAME", multiple=True, help="Matching calls get this variable; may be repeated.")
+@click.option("--danger", "dangers", metavar="D", multiple=True, help="A class of danger to allow or reject.")
 @click.option("--first/--last", "is_first", default=True, help="Before or after the other rules. Default: first.")
 @click.option(
     "--in",
     "place",
     type=click.Choice(["workspace", "user"]),
     default="user",
-    help="Whose haft.toml it is written into. Default: user.",
+    help="The haft.toml to write to. Default: user.",
 )
 @click.pass_obj
 def add_rule(
     options: Globals, /, action: str, tool: str, matches: tuple[str, ...], is_first: bool, place: str, **more: Any
 ) -> None:
-    """Write a rule into your own haft.toml, or into the workspace's, and say which file that is. The file is made where
-    there is none. The first rule that fits decides, so the new one stands first unless `--last` is given. A rule that
-    can never match is refused, and so is one that would leave the file broken; a rule for a tool that is not here is
-    written, with a warning, since the tool may come later. Patterns: `*` is anything, `/…/` is a
-    regular expression, a repeated ARG means any of them; an argument that is a command is held against each simple
+    """Add a rule to your own haft.toml, or to the workspace's, and print which file that is. haft creates the file if
+    it does not exist. The first matching rule decides, so the new rule goes first unless `--last` is given. haft
+    refuses a rule that can never match, or that would make the file invalid. A rule for a tool that does not exist here
+    is added with a warning, since the tool may come later. Patterns: `*` matches anything, `/…/` is a regular
+    expression, a repeated ARG matches any of its patterns; the argument `command` is matched against each simple
     command of the line."""
     from haft.service import RuleChanges, this_user
 
@@ -72,7 +72,7 @@ def add_rule(
     added = rules.add(rule, specs, in_workspace=in_workspace, is_first=is_first)
     _tell(options, added, f"added at {added.place}")
     if place == "workspace" and not options.quiet and (action not in ("ask", "reject") or grant):
-        say("it is the workspace's rule: it counts after `haft trust`, for you and for whoever else works there")
+        say("the rule is the workspace's: it counts after `haft trust`, for you and for everyone who works there")
     _tell_trust_lost(added, options)
     for name in more["env"]:
         if name not in os.environ:
@@ -85,14 +85,14 @@ def add_rule(
 @click.argument("source", metavar="SOURCE", help="As `haft permissions list` prints it: `remembered:3`, a file:line.")
 @click.pass_obj
 def remove_rule(options: Globals, source: str) -> None:
-    """Take away a rule of your own haft.toml or of the workspace's, or an answer that was remembered in this workspace,
-    and say which file was changed."""
+    """Remove a rule from your own haft.toml or the workspace's, or an answer that was remembered in this workspace, and
+    print which file was changed."""
     from haft.service import RuleChanges, this_user
 
     workspace = workspace_of(options) if source.startswith("remembered:") else workspace_or_none(options)
     removed = RuleChanges(workspace, state_home(), this_user()).remove(source)
     if removed.file is None:
-        _tell(options, removed, f"{source} is forgotten")
+        _tell(options, removed, f"removed {source}")
         return
     shown = json.dumps(removed.rule, default=str, ensure_ascii=False)
     _tell(options, removed, f"removed from {removed.place}: {shown}")
@@ -107,7 +107,7 @@ def _tell(options: Globals, change: RuleChange, sentence: str) -> None:
 
 
 def workspace_or_none(options: Globals) -> str | None:
-    """Where examples are held to run; none is needed to write a rule."""
+    """The workspace for the examples of rules; None if there is none, since a rule can be written without it."""
     with contextlib.suppress(BadConfig):
         return workspace_of(options)
     return None
@@ -133,7 +133,7 @@ def _matchers(given: Iterable[str], tool: str, specs: Iterable[ToolSpec]) -> dic
 
 
 def _matcher(name: str, pattern: str, tool: str, specs: Iterable[ToolSpec]) -> Any:
-    """A text, unless the tools that are meant take a number or a boolean there and no text."""
+    """The value to match: a text, or a number or boolean if the matching tools take no text there."""
     from haft.service import name_matches
     from haft.surfaces.cli.words.definitions import parameters, types_of
 
@@ -153,4 +153,4 @@ def _matcher(name: str, pattern: str, tool: str, specs: Iterable[ToolSpec]) -> A
 
 def _tell_trust_lost(change: RuleChange, options: Globals) -> None:
     if change.loses_trust and not options.quiet:
-        say("the file has changed since you trusted it: what you trusted in it does not count until `haft trust`")
+        say("the file has changed since you trusted it: its trusted settings do not count until `haft trust`")

@@ -1,4 +1,4 @@
-"""`haft permissions edit`: the user's own haft.toml in their editor. What is broken never takes the file's place."""
+"""`haft permissions edit`: opens the user's own haft.toml in an editor. An invalid text never replaces the file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from haft.surfaces.cli.screen.printing import complain, lines, say
 from haft.surfaces.cli.screen.terminal import is_terminal, one_line
 
 START: Final = """\
-# Your own settings of haft. The first rule that fits decides; `haft permissions test` says which one does.
+# Your own settings for haft. The first matching rule decides; `haft permissions test` says which rule that is.
 #
 # [[permissions]]
 # tool = "shell"
@@ -28,15 +28,15 @@ START: Final = """\
 @click.command("edit", cls=HaftCommand)
 @click.pass_obj
 def edit_rules(options: Globals) -> None:
-    """Open your own haft.toml in $VISUAL or $EDITOR. It is checked before it counts: what is broken can be edited
-    again, or is thrown away, and the file stays as it was."""
+    """Open your own haft.toml in $VISUAL or $EDITOR. haft checks the text before it replaces the file: if the text is
+    invalid, you edit it again or keep the old file."""
     from haft.service import OwnFile
 
     file = OwnFile.read()
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout) and is_terminal(sys.stderr)):
         raise BadUsage(
-            "`haft permissions edit` opens an editor, and there is no terminal for it",
-            hint=f"`haft permissions add` and `remove` work without one; the file is {file.path}",
+            "`haft permissions edit` needs a terminal for the editor",
+            hint=f"`haft permissions add` and `remove` work without a terminal; the file is {file.path}",
         )
     workspace = workspace_or_none(options)
     text = file.text or START
@@ -51,7 +51,7 @@ def edit_rules(options: Globals) -> None:
         except BadConfig as error:
             complain(error.message, error.hint)
             if not asyncio.run(confirm("Edit it again? [Y/n] ", default=True)):
-                raise BadUsage(f"{file.shown} stays as it was") from error
+                raise BadUsage(f"{file.shown} was not changed") from error
             text = edited
     file.write(edited)
     lines([one_line(f"written: {file.shown}")])

@@ -1,4 +1,4 @@
-"""`haft permissions list`: every rule there is, in the order in which they count."""
+"""`haft permissions list`: every rule, in the order in which they apply."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ TRUST: Final = "`haft trust`"
 @click.command("list", cls=HaftCommand)
 @click.pass_obj
 def list_rules(options: Globals) -> None:
-    """The rules, in the order in which they count: remembered answers, the workspace's, yours, and what haft does where
-    none fits. Of each of these the first that fits counts, and what any of them rejects is rejected. Rules of a
-    workspace that is not trusted are marked where they do not count."""
+    """List the rules, in the order in which they apply: remembered answers, the workspace's rules, yours, and haft's
+    own for calls that no rule matches. In each of these groups the first matching rule applies; a call that any group
+    rejects is rejected. Rules of an untrusted workspace are marked if they do not count."""
     from haft.service import listed_rules, load_config
 
     workspace = workspace_or_none(options)
@@ -58,7 +58,7 @@ def _row(rule: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _matches(rule: dict[str, Any]) -> str:
-    told = {
+    parts = {
         "": rule["matches"],
         "exactly": rule["exactly"],
         "grant": {name: value for name, value in rule["grant"].items() if value},
@@ -68,16 +68,16 @@ def _matches(rule: dict[str, Any]) -> str:
         "message": rule["message"],
         "in thread": rule["thread"],
     }
-    pieces = [f"{name} {to_json_text(value)}".strip() for name, value in told.items() if value]
+    pieces = [f"{name} {to_json_text(value)}".strip() for name, value in parts.items() if value]
     return ", ".join(pieces)
 
 
 def _specs(options: Globals, rules: Sequence[Rule]) -> list[ToolSpec]:
-    """The tools of the workspace. Files that are new are asked what they are only where a rule may mean one of them."""
+    """The tools of the workspace. haft describes new tool files only if a rule may be about one of them."""
     from haft.service import is_all_there
     from haft.surfaces.cli.commands.tools import listings
 
     quiet = replace(options, quiet=True)
-    known = listings(quiet, asking=False)
+    known = listings(quiet, describe=False)
     ready = [listing.spec for listing in known if listing.enabled]
     return [listing.spec for listing in (known if is_all_there(rules, ready) else listings(quiet))]

@@ -1,4 +1,4 @@
-"""`haft permissions replay`: what rules would have decided about the calls that were made."""
+"""`haft permissions replay`: decides past calls again with other rules, and prints the differences."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ MOST_SHOWN: Final = 60
 
 
 @click.command("replay", cls=HaftCommand)
-@click.option("--with", "path", metavar="FILE", help="Rules to try: a haft.toml, read as if it were your own.")
+@click.option("--with", "path", metavar="FILE", help="The rules to use: a haft.toml, read as if it were your own.")
 @click.option("--limit", metavar="N", type=click.IntRange(min=1), default=1000, help="At most so many. Default: 1000.")
 @click.pass_obj
 def replay_rules(options: Globals, path: str | None, limit: int) -> None:
-    """Decide the past calls of this workspace again, newest first, and show those that would be decided otherwise: by
-    the rules of FILE instead of your own against the rules of now, or by the rules of now against what was decided
-    then. Nothing is called, and nobody is asked. Secrets are not in the audit log: they cannot be matched."""
+    """Decide the past calls of this workspace again, newest first, and list those with a different decision. With FILE,
+    its rules replace your own, and their decisions are compared with those of today's rules. Without FILE, the
+    decisions of today's rules are compared with the original ones. No tool is called, and no person is asked. Secrets
+    are not in the audit log, so rules cannot match them."""
     from haft.service import ToolService
     from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
 
@@ -46,8 +47,8 @@ def replay_rules(options: Globals, path: str | None, limit: int) -> None:
         ]
     )
     if not options.quiet:
-        gone = f"; {done.passed_over:_} more were of tools that are not here" if done.passed_over else ""
-        say(f"{len(done.flips):_} of {done.looked_at:_} calls would be decided otherwise{gone}")
+        gone = f"; {done.passed_over:_} more were of tools that do not exist here" if done.passed_over else ""
+        say(f"{len(done.flips):_} of {done.looked_at:_} calls would be decided differently{gone}")
 
 
 async def _replayed(service: ToolService, rules: Sequence[Rule] | None, limit: int) -> Replayed:

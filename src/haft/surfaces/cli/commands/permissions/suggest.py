@@ -1,4 +1,4 @@
-"""`haft permissions suggest`: rules that would have answered past approvals."""
+"""`haft permissions suggest`: suggests rules that would have saved past approvals."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from haft.service import Suggested, Suggestion, ToolService
 
 MOST_NAMED = 5
-"""Calls that are named one by one."""
+"""How many calls are listed one by one."""
 
 
 @click.command("suggest", cls=HaftCommand)
-@click.option("--since", "after", metavar="T", help="`2h`, `30m`, `1d`, a date or an ISO time.")
+@click.option("--since", "after", metavar="T", help="Only calls since then: `2h`, `30m`, `1d`, a date or an ISO time.")
 @click.option("--limit", metavar="N", type=click.IntRange(min=1), default=1000, help="At most so many. Default: 1000.")
 @click.pass_obj
 def suggest_rules(options: Globals, after: str | None, limit: int) -> None:
-    """The fewest narrow rules that would have answered what a person approved in this workspace, with the prompts that
-    each would have saved and what else it would have let pass, by a replay of the past calls. The command that writes
-    each rule is printed, and nothing is written. No rule is suggested for a class of danger or an interpreter, nor one
-    that would have let pass a call that a person rejected."""
+    """Suggest the fewest narrow rules that would have allowed the calls that a person approved in this workspace. haft
+    replays the past calls, and prints for each rule how many prompts it would have saved, which other calls it would
+    have allowed, and the command that adds it. Nothing is written. haft suggests no rule for a class of danger or an
+    interpreter, and no rule that would have allowed a call that a person rejected."""
     from haft.service import ToolService
     from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
 
@@ -41,7 +41,7 @@ def suggest_rules(options: Globals, after: str | None, limit: int) -> None:
         facts(found.to_json())
         return
     for number, one in enumerate(found.suggestions, 1):
-        lines(_described(number, one))
+        lines(_suggestion_lines(number, one))
     if not options.quiet:
         say(_summary(found))
 
@@ -53,17 +53,17 @@ async def _suggested(service: ToolService, moment: float | None, limit: int) -> 
         return await suggested(service, since=moment, limit=limit)
 
 
-def _described(number: int, one: Suggestion) -> Iterator[str]:
+def _suggestion_lines(number: int, one: Suggestion) -> Iterator[str]:
     from haft.service import add_line
 
     yield f"{number}. {one_line(', and '.join(each.rule.words for each in one.rules))}"
-    yield f"   would have saved {one.prompts} prompts{'' if one.is_alone else ', with those above'}"
+    yield f"   would have saved {one.prompts} prompts{'' if one.is_alone else ', together with the rules above'}"
     yield from (f"   narrow enough: {each.why}" for each in one.rules if each.why is not None)
     passed = [(run, call) for call in one.also for run in call.runs]
     if not passed:
-        yield "   would have let pass nothing else"
+        yield "   would have allowed no other call"
     else:
-        yield f"   would have let pass {len(passed)} more calls that no person approved:"
+        yield f"   would have allowed {len(passed)} more calls that no person approved:"
         for run, call in passed[:MOST_NAMED]:
             arguments = to_json_text(dict(call.query.arguments))
             yield f"     {run}  {one_line(call.query.spec.name)}  {one_line(arguments)[:80]}"
@@ -74,10 +74,10 @@ def _described(number: int, one: Suggestion) -> Iterator[str]:
 
 def _summary(found: Suggested) -> str:
     if not found.approved:
-        return f"nothing to suggest: of {found.looked_at:_} past calls a person approved none that would ask again"
+        return f"nothing to suggest: of {found.looked_at:_} past calls, no approved one would need approval again"
     if not found.saved:
         these = "this approval" if found.approved == 1 else f"these {found.approved} approvals"
-        return f"nothing to suggest: no narrow rule answers {these}"
+        return f"nothing to suggest: no narrow rule would have saved {these}"
     rest = found.approved - found.saved
-    left = f"; no narrow rule answers the other {rest}" if rest else ""
-    return f"{found.saved} of {found.approved} approvals would not have been asked{left}"
+    left = f"; no narrow rule would have saved the other {rest}" if rest else ""
+    return f"{found.saved} of {found.approved} approvals would not have been needed{left}"

@@ -1,7 +1,7 @@
-"""`haft permissions test`: what would be decided about a call, by which rule, and why. Nothing is called.
+"""`haft permissions test`: says how a call would be decided, by which rule, and why. No tool is called.
 
-Every input has an answer: what cannot be read as a call is rejected by the layer `input`, and so is what would go wrong
-on the way.
+Every line of a batch gets an answer: the layer `input` rejects lines that are not calls, and calls that cannot be
+decided.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ STYLES: Final = {"allow": "good", "reject": "bad"}
 
 
 class TestCommand(HaftCommand):
-    """Remembers the words as they stood: click does not tell which options came after the tool's name."""
+    """Keeps the words of the line, since click does not tell which options came after the tool's name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta["haft.words"] = list(args)
@@ -43,7 +43,7 @@ class TestCommand(HaftCommand):
         return super().parse_args(ctx, args)
 
     def _refuse_hidden_workspace(self, ctx: click.Context, words: list[str]) -> None:
-        """`--workspace` after the name of a tool that declares it too: refused before it is taken for a directory."""
+        """Refuse `--workspace` after the name of a tool with a parameter `workspace`, before it is read as a path."""
         tool = named = None
         with contextlib.suppress(click.UsageError):
             tool = self.make_parser(ctx).parse_args(list(words))[0].get("tool")
@@ -66,19 +66,27 @@ class TestCommand(HaftCommand):
     options_metavar="[--PARAMETER VALUE]... [OPTIONS]",
 )
 @click.argument("tool", required=False, shell_complete=complete_names, help="A tool; its parameters may follow.")
-@click.option("--args", metavar="JSON|@FILE|-", help="The arguments as one JSON object; named parameters win over it.")
+@click.option(
+    "--args", metavar="JSON|@FILE|-", help="The arguments as one JSON object; parameters given by name win over it."
+)
 @click.option("--cwd", metavar="DIR", default=".", help="Where the call would run, in the workspace.")
 @click.option(
-    "-v", "--verbose", is_flag=True, help="Every rule and part that was looked at, and why it did not decide."
+    "-v", "--verbose", is_flag=True, help="Also print every rule and part that was considered, and the result."
 )
 @click.option("--batch", metavar="FILE|-", help='Many calls: one {"tool", "args"} a line; one answer a line, in order.')
-@click.option("--run-delegate", "asks", is_flag=True, help="Ask the program that a rule leaves it to; else none runs.")
+@click.option("--run-delegate", is_flag=True, help="Run the program that a rule delegates to; else no program runs.")
 @click.pass_context
 def test_rules(
-    context: click.Context, tool: str | None, args: str | None, cwd: str, verbose: bool, batch: str | None, asks: bool
+    context: click.Context,
+    tool: str | None,
+    args: str | None,
+    cwd: str,
+    verbose: bool,
+    batch: str | None,
+    run_delegate: bool,
 ) -> None:
-    """What would be decided about a call, by which rule, where that is written, and why. Exit 0: allow, 10: ask or try,
-    11: reject. Nothing is called. Arguments that the tool would refuse are judged as they are."""
+    """Say how a call would be decided, by which rule, where that rule is written, and why. Exit 0: allow, 10: ask or
+    try, 11: reject. The tool is not called. Invalid arguments are decided about as they are."""
     options = context.find_object(Globals) or Globals()
     from haft.service import ToolService
     from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
@@ -89,32 +97,32 @@ def test_rules(
     service = ToolService.open(workspace_of(options), thread=terminal_thread())
     tell_ignored(service.config, options)
     tell_what_is_logged(options)
-    trial = _Trial(service, verbose=verbose, asks=asks, quiet=options.quiet)
+    decider = _Decider(service, verbose=verbose, run_delegate=run_delegate, quiet=options.quiet)
     if batch is not None:
         if args is not None or context.args:
             raise BadUsage("with `--batch` each line has its own arguments")
-        asyncio.run(_batch(trial, batch))
+        asyncio.run(_batch(decider, batch))
         return
     assert tool is not None
-    explained = asyncio.run(_one(trial, _line(context, tool, args), cwd))
+    explained = asyncio.run(_one(decider, _line(context, tool, args), cwd))
     if options.json:
         facts(_shape(explained, service.workspace, verbose=verbose))
     else:
-        lines(_described(explained, service.workspace, verbose=verbose))
+        lines(_decision_lines(explained, service.workspace, verbose=verbose))
     context.exit(EXITS[explained.decision.action])
 
 
-class _Trial:
-    """Decides as the service would."""
+class _Decider:
+    """Decides about calls as the service would."""
 
-    def __init__(self, service: ToolService, *, verbose: bool, asks: bool, quiet: bool) -> None:
+    def __init__(self, service: ToolService, *, verbose: bool, run_delegate: bool, quiet: bool) -> None:
         self.service = service
         self._quiet = quiet
         self.verbose = verbose
-        self._asks = asks
+        self._run_delegate = run_delegate
 
     def tell_missing(self) -> None:
-        """Which rules speak of what is not there: they look as if they held."""
+        """Warn about rules for tools that do not exist: such rules look as if they were in force."""
         from haft.service import missing_from
 
         if not self._quiet:
@@ -123,7 +131,7 @@ class _Trial:
 
     async def explain(self, tool: str, arguments: Mapping[str, Any], cwd: str) -> Explanation:
         explained = await self.service.permissions_test(tool, arguments, cwd=cwd)
-        if self._asks and explained.decision.action == "delegate":
+        if self._run_delegate and explained.decision.action == "delegate":
             from haft.service import with_delegates
 
             return await with_delegates(self.service, explained, tool, arguments)
@@ -131,7 +139,7 @@ class _Trial:
 
 
 def _line(context: click.Context, tool: str, args: str | None) -> Line:
-    """The words after the tool's name, as `tools use` would have them."""
+    """The line, in the form of `tools use`."""
     shown = Line(
         tool, {} if args is None else {"--args": [args]}, tokens_of(context.args), command=context.command_path
     )
@@ -140,7 +148,7 @@ def _line(context: click.Context, tool: str, args: str | None) -> Line:
 
 
 def _after_name(context: click.Context, words: list[str], tool: str) -> dict[str, str]:
-    """Haft's options after the tool's name, each as it was written."""
+    """Haft's options after the tool's name, each with its spelling on the line."""
     found: dict[str, str] = {}
     after = words[words.index(tool) + 1 :]
     names = {name: max(each.opts, key=len) for each in context.command.get_params(context) for name in each.opts}
@@ -151,37 +159,37 @@ def _after_name(context: click.Context, words: list[str], tool: str) -> dict[str
     return found
 
 
-async def _one(trial: _Trial, line: Line, cwd: str) -> Explanation:
-    """Once the service is open, which knows the tools that are new."""
+async def _one(decider: _Decider, line: Line, cwd: str) -> Explanation:
+    """The decision about one call. The open service knows new tools too."""
     from haft.surfaces.cli.words.binding import arguments
 
     assert line.name is not None
-    async with trial.service as service:
-        trial.tell_missing()
+    async with decider.service as service:
+        decider.tell_missing()
         given = arguments(line, line.name, service.catalogue.get(line.name).spec.input_schema)
-        return await trial.explain(line.name, given, cwd)
+        return await decider.explain(line.name, given, cwd)
 
 
-async def _batch(trial: _Trial, place: str) -> None:
-    """One answer a line, each as soon as it is there."""
-    async with trial.service:
-        trial.tell_missing()
+async def _batch(decider: _Decider, place: str) -> None:
+    """Print one answer for each line, as soon as it is known."""
+    async with decider.service:
+        decider.tell_missing()
         async for line in lines_of(place):
-            text = to_json_text(await _answer(trial, line))
+            text = to_json_text(await _answer(decider, line))
             data((visible(text) if is_terminal(sys.stdout) else text) + "\n")
 
 
-async def _answer(trial: _Trial, line: bytes) -> dict[str, Any]:
-    """To one line, whatever it holds."""
+async def _answer(decider: _Decider, line: bytes) -> dict[str, Any]:
+    """The answer to one line, whether it is valid or not."""
     try:
         tool, arguments, cwd = question_in(line)
-        return _shape(await trial.explain(tool, arguments, cwd), trial.service.workspace, verbose=trial.verbose)
-    except Exception as error:  # one line must not take the answers to all others with it
+        return _shape(await decider.explain(tool, arguments, cwd), decider.service.workspace, verbose=decider.verbose)
+    except Exception as error:  # One line must not stop the answers to the others.
         return rejected_input(error)
 
 
 def _shape(explained: Explanation, workspace: str, *, verbose: bool) -> dict[str, Any]:
-    """Without `by`: that is said of calls that were made."""
+    """The decision as JSON. It has no `by`, which only calls that were made have."""
     shape = explained.decision.to_json()
     del shape["by"]
     file = _file_of(explained.decision.source, workspace)
@@ -191,7 +199,7 @@ def _shape(explained: Explanation, workspace: str, *, verbose: bool) -> dict[str
 
 
 def _file_of(source: str, workspace: str) -> str | None:
-    """The file that a rule stands in; None where it stands in none."""
+    """The file that a rule is written in; None if it is not in a file."""
     placed = _PLACED.fullmatch(source)
     if placed is None:
         return None
@@ -199,7 +207,7 @@ def _file_of(source: str, workspace: str) -> str | None:
     return path if os.path.isfile(path) else None
 
 
-def _described(explained: Explanation, workspace: str, *, verbose: bool) -> Iterator[str]:
+def _decision_lines(explained: Explanation, workspace: str, *, verbose: bool) -> Iterator[str]:
     decision = explained.decision
     yield f"{_styled(decision.action)}: {one_line(decision.reason)}"
     yield f"  layer: {one_line(decision.layer)}"
@@ -222,7 +230,7 @@ def _described(explained: Explanation, workspace: str, *, verbose: bool) -> Iter
 
 def _particulars(decision: Decision) -> Iterator[str]:
     for each in decision.delegates:
-        yield f"  asks: {one_line(each.to)} ({one_line(each.source)})"
+        yield f"  delegates to: {one_line(each.to)} ({one_line(each.source)})"
     opened = {name: value for name, value in decision.grants.to_json().items() if value}
     if opened and decision.action != "reject":
         yield f"  grants: {one_line(to_json_text(opened))}"
