@@ -127,7 +127,7 @@ def checks_page() -> str:
     rows = [f"| [`{code.code}`](#{code.code}) | {code.level} | {code.meaning} |" for code in CODES.values()]
     parts = [MADE, CHECKS_OPENING, "\n| code | level | problem |\n|---|---|---|\n", "\n".join(rows), "\n"]
     for code in CODES.values():
-        fix = " `--fix` repairs it." if code.fixable else ""
+        fix = " `--fix` fixes it." if code.fixable else ""
         parts.append(
             f"\n## `{code.code}`\n\n{code.level.capitalize()}. {code.meaning}{fix}\n\n{code.explanation}\n\n"
             f"Wrong:\n\n```text\n{code.bad}\n```\n\nRight:\n\n```text\n{code.good}\n```\n"

@@ -33,7 +33,7 @@ def test_show_says_what_calls_can_see(haft):
     assert "It runs in haft's own process, without a sandbox." in haft("tools", "show", "read_file").out
     said = haft("tools", "show", "shell").out
     assert "Approved calls see this machine read-only" in said
-    assert "Calls that pass without approval" in said and "/usr, /bin, /sbin, /lib*, /etc" in said
+    assert "Calls that need no approval" in said and "/usr, /bin, /sbin, /lib*, /etc" in said
 
 
 def test_show_in_the_forms_of_other_ecosystems(haft):
@@ -56,7 +56,7 @@ def test_search_finds_by_words_and_says_when_nothing_fits(haft):
     assert haft("tools", "search", "regular", "expression").out.startswith("search ")
     nothing = haft("tools", "search", "xylophone")
     assert (nothing.code, nothing.out) == (0, "")
-    assert "no tool fits" in nothing.err
+    assert "no tool matches" in nothing.err
     assert haft("tools", "search", "xylophone", "--json").json == []
 
 

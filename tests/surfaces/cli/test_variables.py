@@ -80,7 +80,7 @@ def test_a_call_that_fails_names_what_its_source_reads(box):
         ("A-b", "not a valid name of a variable"),
         ("LD_PRELOAD", "other code than their own"),
         ("PATH", "built by haft"),
-        ("HAFT_HOME", "haft's own"),
+        ("HAFT_HOME", "a variable of haft itself"),
     ],
 )
 def test_what_cannot_be_passed_on_is_refused(box, name, words):
