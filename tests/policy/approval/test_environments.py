@@ -210,13 +210,13 @@ def test_directories_beyond_number_are_not_honoured_either(desk):
 GRANT = {"env": ["TEAM_TOKEN"]}
 
 
-def test_a_rule_that_grants_something_runs_without_the_environment_that_was_agreed_to(desk):
+def test_a_rule_that_grants_something_runs_without_the_environment_that_was_approved(desk):
     desk.monkeypatch.setenv("TEAM_TOKEN", "tok-9f31c")
     program(desk.venv / "bin/inner", "echo hijacked")
     desk.call("mine")
     outcome = desk.call("outer", "outer*", approves=False, grant=GRANT)
     assert (outcome.output, desk.asked) == ("the real one\n", [])
-    assert "gives it more than the programs there may have" in outcome.notes[0]
+    assert "grants that the programs there may not have" in outcome.notes[0]
     assert desk.call("outer", "outer*", approves=False).output == "hijacked\n", "without grants it is found"
 
 
@@ -239,9 +239,12 @@ def test_so_does_what_the_caller_brings(desk):
     assert outcome.output == "the real one\n"
 
 
-def test_a_call_that_is_tried_before_anyone_approves_it_does_not_find_what_nobody_agreed_to(desk):
+def test_a_trial_run_before_approval_does_not_find_what_nobody_approved(desk):
     outcome = desk.use("shell", {"command": "mine; touch x"}, [], trial=True)
-    assert outcome.output == "of the machine\n" and "tried before anyone approved it" in outcome.notes[0]
+    assert (
+        outcome.output == "of the machine\n"
+        and "this is a trial run, and nobody has approved the call yet" in outcome.notes[0]
+    )
 
 
 NOTIFY = """#!/bin/sh
