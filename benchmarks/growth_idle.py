@@ -19,7 +19,7 @@ from haft.authoring import making
 from haft.sources.amp_toolbox.describe import read
 from haft.sources.brief_run import ProgramOutput
 from haft.sources.identity import identity_at
-from haft.storage import KeptDefinitions, StateHome
+from haft.storage import DefinitionCache, StateHome
 from haft.version import __version__
 
 MANY = 3_000
@@ -111,7 +111,7 @@ def _fill(workspace: Path, tools: int) -> None:
 def _describe(workspace: Path, home: str) -> None:
     """Store the descriptions of the executables, as if haft had described them: starting thousands of them is another
     matter."""
-    definitions = KeptDefinitions(StateHome(home).definitions, __version__)
+    definitions = DefinitionCache(StateHome(home).definitions, __version__)
     for box in workspace.glob("boxes/*"):
         known = {}
         for tool in box.iterdir():

@@ -56,7 +56,7 @@ async def session(directory: str) -> None:
             outcome = await asyncio.wait_for(_awaited(service.call(name, arguments)), 30)
             say(directory, "ack", outcome.run_id, outcome.status, outcome.error and outcome.error.code)
             if name in ("quick", "wordy"):
-                await asyncio.sleep(0.06)  # The scribe has its turn, too, before the session closes.
+                await asyncio.sleep(0.06)  # The run_writer has its turn, too, before the session closes.
 
 
 async def _awaited(run):

@@ -15,7 +15,7 @@ import pytest
 
 from haft.changes.store.blobs import Blobs, DamagedBlob
 from haft.contracts import ToolFailed
-from haft.files.syncing import sync_filesystem
+from haft.files.sync import sync_filesystem
 from sampling import SELDOM
 
 pytestmark = pytest.mark.every_user(share=SELDOM)

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from haft.files.gitconfig import Malformed, known_to_git, parsed
+from haft.files.gitconfig import Malformed, parsed, shareable_gitconfig
 
 TEXTS = [
     "[core]\n\thooksPath = .hk\n",
@@ -99,6 +99,6 @@ def test_a_zero_byte_is_not_understood():
 def test_what_a_call_may_know_is_written_so_that_git_reads_the_same(tmp_path):
     name = 'Ann "A" \\ B; #1'
     subprocess.run(["git", "config", "--file", tmp_path / ".gitconfig", "user.name", name], check=True)
-    (tmp_path / "copy").write_text(known_to_git(str(tmp_path), {}))
+    (tmp_path / "copy").write_text(shareable_gitconfig(str(tmp_path), {}))
     read = ["git", "config", "--file", tmp_path / "copy", "user.name"]
     assert subprocess.run(read, capture_output=True, text=True, check=True).stdout == name + "\n"

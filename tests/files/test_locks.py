@@ -5,16 +5,16 @@ import threading
 
 import pytest
 
-from haft.files import HeldLock, locked, try_take
+from haft.files import HeldLock, locked, try_lock
 
 
 def test_a_held_lock_cannot_be_taken_until_it_is_released(tmp_path):
     path = str(tmp_path / "host")
     lock = HeldLock.create(path)
     assert os.listdir(tmp_path) == ["host"]
-    assert try_take(path) is None
+    assert try_lock(path) is None
     lock.release(unlink=False)
-    taken = try_take(path)
+    taken = try_lock(path)
     assert taken is not None and taken.held
     taken.release(unlink=True)
     taken.release(unlink=True)
@@ -30,11 +30,11 @@ def test_the_lock_ends_with_its_process_however_it_ends(tmp_path):
     )
     process = subprocess.Popen([sys.executable, "-c", program, path], stdout=subprocess.PIPE)
     assert process.stdout.readline() == b"held\n"
-    assert try_take(path) is None
+    assert try_lock(path) is None
     process.kill()
     process.wait()
     process.stdout.close()
-    taken = try_take(path)
+    taken = try_lock(path)
     assert taken is not None
     taken.release(unlink=True)
 
@@ -44,16 +44,16 @@ def test_a_program_that_is_started_meanwhile_does_not_keep_the_lock(tmp_path):
     lock = HeldLock.create(path)
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False)
     lock.release(unlink=False)
-    taken = try_take(path)
+    taken = try_lock(path)
     assert taken is not None
     taken.release(unlink=True)
     process.communicate(b"\n")
 
 
 def test_a_lock_whose_file_is_missing_can_be_taken(tmp_path):
-    taken = try_take(str(tmp_path / "gone"))
+    taken = try_lock(str(tmp_path / "gone"))
     assert taken is not None
-    assert try_take(str(tmp_path / "gone")) is None
+    assert try_lock(str(tmp_path / "gone")) is None
     taken.release(unlink=True)
 
 
@@ -72,7 +72,7 @@ def test_a_lock_on_a_file_that_was_removed_meanwhile_is_not_the_lock(tmp_path, m
         flock(descriptor, operation)
 
     monkeypatch.setattr(fcntl, "flock", remove_first)
-    taken = try_take(path)
+    taken = try_lock(path)
     assert taken is not None
     assert os.stat(path).st_ino != removed[0]
     taken.release(unlink=True)
@@ -114,8 +114,8 @@ def test_a_locked_section_gives_up_after_its_timeout(tmp_path):
                 pass
         holder.release(unlink=False)
         with locked(file.fileno(), timeout=0):
-            assert try_take(path) is None
-        taken = try_take(path)
+            assert try_lock(path) is None
+        taken = try_lock(path)
         assert taken is not None
         taken.release(unlink=True)
 
@@ -133,10 +133,10 @@ def test_a_forked_child_does_not_keep_its_parents_lock_alive(tmp_path):
         os._exit(0)
     try:
         os.read(here_reading, 1)
-        assert try_take(path) is None
+        assert try_lock(path) is None
         os.close(lock._descriptor)  # as the kernel does when the holder dies
         lock._descriptor = -1
-        taken = try_take(path)
+        taken = try_lock(path)
         assert taken is not None
         taken.release(unlink=True)
     finally:

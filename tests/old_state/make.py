@@ -57,9 +57,9 @@ matches = {command = "touch allowed*"}
 UNWRITTEN = """
 import asyncio, os, signal
 from haft import ToolService
-from haft.runs import scribe
+from haft.runs import run_writer
 
-scribe.GROUP_SECONDS = 3_600  # Nothing leaves the journal.
+run_writer.GROUP_SECONDS = 3_600  # Nothing leaves the journal.
 
 
 async def main():

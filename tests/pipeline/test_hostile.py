@@ -172,7 +172,7 @@ def test_a_storm_of_cancellations_while_queued_ends_every_run_as_cancelled_or_do
 
 def test_a_full_disk_does_not_keep_anyone_from_cancelling(tmp_path, monkeypatch):
     from haft.contracts import StorageFailed
-    from haft.runs import Scribe
+    from haft.runs import RunWriter
 
     async def body(service):
         run = service.call("shell", {"command": "sleep 60"})
@@ -182,7 +182,7 @@ def test_a_full_disk_does_not_keep_anyone_from_cancelling(tmp_path, monkeypatch)
         def full(self, entry):
             raise StorageFailed("full", OSError(28, "no space"))
 
-        monkeypatch.setattr(Scribe, "write", full)
+        monkeypatch.setattr(RunWriter, "write", full)
         assert run.cancel() is True
         outcome = await run
         assert (outcome.status, outcome.error.code) == ("error", "storage-failed")

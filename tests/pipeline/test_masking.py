@@ -7,7 +7,7 @@ import os
 import pytest
 
 from haft.contracts import MARK, Answer, ApprovalAnswer, Effects, Failure, ToolName, ToolSpec
-from haft.runs.kept import kept_frames
+from haft.runs.kept_output import kept_frames
 from haft.service import ToolService
 
 SECRET = "sk-live-0123456789abcdef"

@@ -159,7 +159,7 @@ def test_events_are_those_of_table_journal_and_output_in_their_order(home, entry
     ]
     assert events[-1].type == "outcome"
     assert events[-1].facts["outcome"]["status"] == "done"
-    assert [event.seq for event in history.happenings(history.find(run), after=3)] == [6]
+    assert [event.seq for event in history.events_beyond(history.find(run), after=3)] == [6]
     history.close()
     journal.rotate()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from haft.contracts import HostId
 from haft.runs import Journal
-from haft.runs.journal import journal_paths, journalled
+from haft.runs.journal import journal_paths, read_journal
 
 HOST = HostId("h_test")
 
@@ -18,7 +18,7 @@ def test_lines_come_back_in_order_across_rotations(home, entry):
         if number % 2:
             assert journal.rotate() is not None
     assert journal.rotate() is None
-    assert [one.run for path in journal_paths(home.hosts, HOST) for one in journalled(path)] == [
+    assert [one.run for path in journal_paths(home.hosts, HOST) for one in read_journal(path)] == [
         one.run for one in entries
     ]
 
@@ -34,7 +34,7 @@ def test_a_torn_line_is_ignored_wherever_it_is_torn(home, entry):
         os.truncate(path, 0)
         with open(path, "wb") as file:
             file.write(whole[:size])
-        assert [one.run for one in journalled(path)] == [first.run]
+        assert [one.run for one in read_journal(path)] == [first.run]
 
 
 def test_journals_of_other_hosts_are_not_taken_for_ones_own(home, entry):

@@ -124,7 +124,7 @@ class Watched(nurseries.WarmPool):
 
     def free(self, folder: Path) -> int:
         """How many are loaded of a template, and wait."""
-        return sum(each.key.name == str(folder) and not each.is_busy for each in self._kept)
+        return sum(each.key.name == str(folder) and not each.is_busy for each in self._loaded)
 
     def why_not(self, folder: Path) -> str | None:
         return next((why for (name, _version), why in self.unfit.items() if name == str(folder)), None)

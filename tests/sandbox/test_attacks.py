@@ -105,7 +105,7 @@ def test_what_can_never_be_granted_is_refused(workspace, tmp_path):
     os.makedirs(tmp_path / "home")
     for path in (tmp_path / "home", tmp_path / "nothing", "/proc/self", "/dev/shm", OWN_CODE, "/no/*"):
         with pytest.raises(BadUsage):
-            sandbox._granting.paths((str(path),), "write")
+            sandbox._grant_resolver.paths((str(path),), "write")
 
 
 def test_a_granted_place_that_another_call_swaps_for_a_link_opens_nothing_else(with_service, workspace, tmp_path):
@@ -170,8 +170,8 @@ def test_the_name_of_a_workspace_is_no_pattern(tmp_path):
     for place in (own, other):
         (place / ".git").mkdir(parents=True)
     sandbox = Sandbox(str(own), str(tmp_path / "home"), os.environ, Root(str(own)).open_directory, Limits())
-    assert sandbox._granting.paths((".git",), "write") == [str(own / ".git")]
-    assert sandbox._granting.paths((".g*",), "write") == [str(own / ".git")]
+    assert sandbox._grant_resolver.paths((".git",), "write") == [str(own / ".git")]
+    assert sandbox._grant_resolver.paths((".g*",), "write") == [str(own / ".git")]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount on the host")

@@ -112,7 +112,7 @@ CASES = {
     "pid namespaces": (("pid-namespaces",), NO_NAMESPACES, SECOND, "unshare (processes)"),
     "mounting": (("mounts",), NO_NAMESPACES, SECOND, "mount on /"),
     "attributes of mounts": (("mount-attributes",), NO_NAMESPACES, SECOND, "Linux 5.12"),
-    "network namespaces": (("network-namespaces",), NO_NETWORK, FULL, "only TCP can be kept from a call"),
+    "network namespaces": (("network-namespaces",), NO_NETWORK, FULL, "haft can deny a call only TCP"),
     "network namespaces and Landlock": (
         ("network-namespaces", "landlock"),
         NO_LANDLOCK,
@@ -292,10 +292,10 @@ def test_a_proc_that_a_container_covered(machine):
     poor = nested(machine, script)
     found = poor.doctor()
     assert (found["namespaces"]["state"], found["sandbox"]["state"]) == ("ok", "warn")
-    assert "no /proc of its own" in found["sandbox"]["detail"]
+    assert "no private /proc" in found["sandbox"]["detail"]
     assert found["limits"]["state"] == "warn" and "cpu_seconds" in found["limits"]["hint"]
     outcome = poor.shell("ls -A /proc; echo x > .envrc; echo x > inside", "--approve")
-    assert outcome["sandbox"]["layers"] == FULL and "no /proc of its own" in outcome["sandbox"]["reason"]
+    assert outcome["sandbox"]["layers"] == FULL and "no private /proc" in outcome["sandbox"]["reason"]
     assert outcome["status"] == "done", outcome
     assert "Read-only file system" in outcome["output"] and outcome["output"].count("\n") == 1
     assert (machine.workspace / ".envrc").read_text() == "as it was"

@@ -6,7 +6,13 @@ import socket
 import pytest
 
 from haft.contracts import Confinement, Limits
-from haft.sandbox.evidence import Ground, judge, looked_for_credentials, swallowed, waited_for_network
+from haft.sandbox.evidence import (
+    HostFacts,
+    diagnose,
+    looked_for_credentials,
+    swallowed_failure,
+    waited_for_network,
+)
 
 pytestmark = pytest.mark.every_user
 
@@ -25,13 +31,13 @@ def home(tmp_path):
 def said(home):
     """What is made of some output, in the sandbox of a call that may write the workspace."""
 
-    def said(output, ground=None, **confinement):
+    def said(output, host=None, **confinement):
         given = {
             "profile": "workspace", "network": False, "writable": (WORKSPACE,), "hidden": (home, "/run"),
             "layers": LAYERS, **confinement,
         }  # fmt: skip
-        return judge(
-            output.replace("HOME", home), Confinement(**given), Limits(), Ground(WORKSPACE, home, **(ground or {}))
+        return diagnose(
+            output.replace("HOME", home), Confinement(**given), Limits(), HostFacts(WORKSPACE, home, **(host or {}))
         )
 
     return said
@@ -259,22 +265,22 @@ def test_a_script_whose_interpreter_is_hidden_names_that(said, home, tmp_path):
     (tmp_path / "tools/bin/python").touch()
     (tmp_path / "own").mkdir()
     (tmp_path / "own/tool").write_text(f"#!{home}/tools/bin/python\n")
-    ground = {"shown": (f"{home}/own",)}
-    error = said("bash: line 1: HOME/own/tool: cannot execute: required file not found", ground=ground)
+    host = {"shown": (f"{home}/own",)}
+    error = said("bash: line 1: HOME/own/tool: cannot execute: required file not found", host=host)
     assert f"`{home}/tools/bin/python` is hidden" in error.message
     assert f"`--read {home}/tools`, or in a rule" in error.hint
     (tmp_path / "own/tool").write_text("#!/usr/bin/env python3\n")
-    assert said("bash: line 1: HOME/own/tool: not found", ground=ground) is None
+    assert said("bash: line 1: HOME/own/tool: not found", host=host) is None
 
 
 def test_a_program_of_an_environment_in_the_workspace_is_said_to_be_off_path(said, tmp_path):
     (tmp_path / ".venv/bin").mkdir(parents=True)
     (tmp_path / ".venv/bin/pytest").touch(mode=0o755)
     confinement = Confinement("workspace", network=False, layers=LAYERS, hidden=("/run",))
-    ground = Ground(str(tmp_path), "/nowhere", path=f"/usr/bin:{tmp_path}/.venv/bin")
-    error = judge("bash: line 1: pytest: command not found", confinement, Limits(), ground)
+    host = HostFacts(str(tmp_path), "/nowhere", path=f"/usr/bin:{tmp_path}/.venv/bin")
+    error = diagnose("bash: line 1: pytest: command not found", confinement, Limits(), host)
     assert error.code == "sandbox-denied" and "`.venv/bin/pytest`" in error.hint
-    assert judge("bash: line 1: other: command not found", confinement, Limits(), ground) is None
+    assert diagnose("bash: line 1: other: command not found", confinement, Limits(), host) is None
 
 
 def test_an_existing_file_is_named_itself_and_quoted(said, tmp_path):
@@ -301,14 +307,14 @@ def test_a_home_as_a_whole_and_what_lies_above_it_are_not_suggested(said, home, 
 
 def test_what_nobody_may_open_is_not_offered(said):
     error = said("bash: /proc/self/setgroups: Read-only file system")
-    assert "--write" not in error.hint and "cannot be opened" in error.hint
+    assert "--write" not in error.hint and "no grant opens the host" in error.hint
 
 
 def test_of_a_worktree_the_whole_repository_is_named(said, tmp_path):
     common = tmp_path / "main/.git"
     (common / "worktrees/w").mkdir(parents=True)
     output = f"fatal: Unable to create '{common}/worktrees/w/index.lock': Read-only file system"
-    assert f"`--write {common}`" in said(output, ground={"repository": str(common)}).hint
+    assert f"`--write {common}`" in said(output, host={"repository": str(common)}).hint
 
 
 def test_a_call_that_ran_out_of_time_had_no_network_only_where_it_says_so():
@@ -319,24 +325,24 @@ def test_a_call_that_ran_out_of_time_had_no_network_only_where_it_says_so():
 
 def test_curls_own_exit_code_tells_where_it_says_nothing(home):
     confinement = Confinement("workspace", network=False, hidden=(home,), layers=LAYERS)
-    ground = Ground(WORKSPACE, home)
-    assert "could not resolve a host" in judge("", confinement, Limits(), ground, 6).message
-    assert judge("", confinement, Limits(), ground, 7) is None
-    assert judge("", Confinement("workspace", network=True, layers=LAYERS), Limits(), ground, 6) is None
+    host = HostFacts(WORKSPACE, home)
+    assert "could not resolve a host" in diagnose("", confinement, Limits(), host, 6).message
+    assert diagnose("", confinement, Limits(), host, 7) is None
+    assert diagnose("", Confinement("workspace", network=True, layers=LAYERS), Limits(), host, 6) is None
 
 
 @pytest.mark.parametrize("output", NETWORK)
 def test_a_network_failure_that_was_caught_is_told_with_the_grant(output, home):
     confinement = {"profile": "workspace", "hidden": (home,), "layers": LAYERS}
-    found = swallowed(f"{output}\nwent on without\n", Confinement(**confinement, network=False))
+    found = swallowed_failure(f"{output}\nwent on without\n", Confinement(**confinement, network=False))
     assert "it has no network" in found.message and "`--network`" in found.hint
-    assert swallowed(output, Confinement(**confinement, network=True)) is None
-    assert "never" in swallowed(output, Confinement(**confinement, network=False, never_network=True)).hint
+    assert swallowed_failure(output, Confinement(**confinement, network=True)) is None
+    assert "never" in swallowed_failure(output, Confinement(**confinement, network=False, never_network=True)).hint
 
 
 @pytest.mark.parametrize("output", NONE)
 def test_other_words_are_not_told_as_a_network_failure(output, home):
-    assert swallowed(output, Confinement("workspace", network=False, hidden=(home,), layers=LAYERS)) is None
+    assert swallowed_failure(output, Confinement("workspace", network=False, hidden=(home,), layers=LAYERS)) is None
 
 
 CREDENTIALS = {
@@ -355,16 +361,16 @@ def test_a_file_with_credentials_that_is_hidden_is_told_with_the_grant(words, ho
     path = os.path.join(home, CREDENTIALS[words])
     words = words.replace("HERE", home)
     confinement = {"profile": "workspace", "network": False, "hidden": (home,), "layers": LAYERS}
-    ground = Ground(WORKSPACE, home)
-    assert looked_for_credentials(words, Confinement(**confinement), ground) == []  # It is not there.
+    host = HostFacts(WORKSPACE, home)
+    assert looked_for_credentials(words, Confinement(**confinement), host) == []  # It is not there.
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w") as file:
         file.write("x")
-    ((found, how),) = looked_for_credentials(words, Confinement(**confinement), ground)
+    ((found, how),) = looked_for_credentials(words, Confinement(**confinement), host)
     assert found == path and f"`--read {path}`" in how
-    assert looked_for_credentials(words, Confinement(**confinement, readable=(path,)), ground) == []
+    assert looked_for_credentials(words, Confinement(**confinement, readable=(path,)), host) == []
     for other in (f"wrote {path}", "could not read elsewhere/.netrc", "cannot open /srv/.aws/credentials"):
-        assert looked_for_credentials(other, Confinement(**confinement), ground) == []
+        assert looked_for_credentials(other, Confinement(**confinement), host) == []
 
 
 def test_of_credentials_behind_a_link_it_is_said_that_no_grant_opens_them(home, tmp_path):
@@ -372,7 +378,7 @@ def test_of_credentials_behind_a_link_it_is_said_that_no_grant_opens_them(home, 
     (tmp_path / "dotfiles/netrc").write_text("x")
     (tmp_path / ".netrc").symlink_to(tmp_path / "dotfiles/netrc")
     confinement = Confinement("workspace", network=False, hidden=(home,), layers=LAYERS)
-    ((_path, how),) = looked_for_credentials("~/.netrc not found", confinement, Ground(WORKSPACE, home))
+    ((_path, how),) = looked_for_credentials("~/.netrc not found", confinement, HostFacts(WORKSPACE, home))
     assert "--read" not in how and "is a link to" in how
 
 
@@ -389,7 +395,7 @@ def test_no_tool_is_helped_to_private_keys_by_its_words(said, home, place):
     for error in (
         said(f"cat: {path}: No such file or directory"),
         said(f"cat: {path}: No such file or directory", session=True),
-        said(f"cat: {path}: No such file or directory", ground=views, unasked=True),
+        said(f"cat: {path}: No such file or directory", host=views, unasked=True),
     ):
         told = f"{error.message} {error.hint}"
         assert f"`{path}`" in told and "private keys" in told

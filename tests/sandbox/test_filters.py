@@ -149,7 +149,7 @@ def test_a_program_that_git_runs_for_a_line_that_passes_unasked_traces_nothing(h
         subprocess.run([*git, *words], check=True)
     (place / "a.txt").write_text("two\n")
     for name, call in {"trace": ("ptrace", tracing.TRACEME), "connect": ("socket", UNIX, STREAM)}.items():
-        tiny.write(place / name, tiny.program(abi.ways_in()[0], *call))
+        tiny.write(place / name, tiny.program(abi.kernel_abis()[0], *call))
     shown = "./trace; echo traced $?; ./connect; echo connected $?; cat"
     subprocess.run([*git, "config", "diff.odd.textconv", f"sh -c '{shown} $1' -"], check=True)
     outcome = host.call("auto", "cd repository && git diff")
@@ -180,7 +180,7 @@ def test_the_numbers_follow_the_width_of_the_process_and_not_the_name_of_the_ker
         for width, number in zip((8, 4), numbers, strict=True):
             monkeypatch.setattr(struct, "calcsize", lambda _format, width=width: width)
             assert abi.own_number("keyctl") == number, (machine, width)
-            assert {way.bits for way in abi.ways_in()} == {32, 64}
+            assert {way.bits for way in abi.kernel_abis()} == {32, 64}
 
 
 def test_filters_are_there_under_the_32_bit_name_of_a_64_bit_kernel():

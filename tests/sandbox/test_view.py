@@ -353,7 +353,8 @@ def test_a_filter_that_git_runs_for_an_unasked_line_sees_no_more(workspace, tmp_
     assert outcome.decision.unasked and "No such file" in outcome.output
     assert outcome.error.code == "sandbox-denied"
     assert (
-        f"`{foreign}` is on this machine, and calls that pass without approval do not see it" in outcome.error.message
+        f"`{foreign}` exists on this machine, but calls that run without approval do not see it"
+        in outcome.error.message
     )
     assert f"`--read {foreign}`" in outcome.error.hint
 

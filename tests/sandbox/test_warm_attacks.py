@@ -307,6 +307,6 @@ def test_secrets_are_on_no_command_line_and_in_no_environment(tmp_path, monkeypa
             for name in ("one", "two", "one", "two"):
                 outcome = await loaded.warm_call(name)
                 assert outcome.output == str([f"s3cret-{name}"[::-1], []])
-                assert "s3cret" not in repr(loaded.warm_pool._kept[0].key)
+                assert "s3cret" not in repr(loaded.warm_pool._loaded[0].key)
 
     asyncio.run(go())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from haft.contracts import HaftError, StartFailed
 from haft.helper import scratch
-from haft.sandbox import warm_pool as nurseries
+from haft.sandbox import warm_pool as warm_pools
 from haft.sandbox.warm_pool import Key, WarmPool
 
 HELPER, OTHER = object(), object()
@@ -28,8 +28,8 @@ class Starter:
         self.is_over = True
 
 
-def key(name="name", version="1", terms="") -> Key:
-    return Key(name, version, terms)
+def key(name="name", version="1", setup="") -> Key:
+    return Key(name, version, setup)
 
 
 async def quiet(warm_pool) -> None:
@@ -45,14 +45,14 @@ async def kept(warm_pool, which, helper=HELPER) -> Starter:
     async def load():
         return starter
 
-    warm_pool.want(which, helper, load)
+    warm_pool.load_later(which, helper, load)
     await quiet(warm_pool)
     return starter
 
 
 @pytest.fixture
 def run(monkeypatch):
-    monkeypatch.setattr(nurseries, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(warm_pools, "PAUSE_SECONDS", 0)
     return asyncio.run
 
 
@@ -65,7 +65,7 @@ def test_one_is_taken_by_one_call_at_a_time(run):
         assert warm_pool.take(key(), HELPER) is None
         warm_pool.give_back(starter)
         assert warm_pool.take(key(), HELPER) is starter
-        assert warm_pool.take(key(terms="other"), HELPER) is None
+        assert warm_pool.take(key(setup="other"), HELPER) is None
         warm_pool.close()
         assert starter.is_over and warm_pool.count == 0
 
@@ -100,9 +100,9 @@ def test_one_that_is_busy_ends_when_it_is_given_back(run):
 def test_of_one_program_there_are_so_many_and_no_more(run):
     async def go():
         warm_pool = WarmPool()
-        for _ in range(nurseries.MOST_ALIKE + 2):
+        for _ in range(warm_pools.MAX_ALIKE + 2):
             await kept(warm_pool, key())
-        assert warm_pool.count == nurseries.MOST_ALIKE
+        assert warm_pool.count == warm_pools.MAX_ALIKE
         warm_pool.close()
 
     run(go())
@@ -133,7 +133,7 @@ def test_what_cannot_be_kept_is_not_tried_again_in_that_version(run):
             raise StartFailed("it prints")
 
         for _ in range(3):
-            warm_pool.want(key(), HELPER, load)
+            warm_pool.load_later(key(), HELPER, load)
             await quiet(warm_pool)
         assert len(tries) == 1 and warm_pool.unfit == {("name", "1"): "it prints"}
         await kept(warm_pool, key(version="2"))
@@ -153,7 +153,7 @@ def test_what_went_wrong_by_chance_is_tried_again(run, error):
             raise error
 
         for _ in range(2):
-            warm_pool.want(key(), HELPER, load)
+            warm_pool.load_later(key(), HELPER, load)
             await quiet(warm_pool)
         assert len(tries) == 2 and not warm_pool.unfit
 
@@ -161,7 +161,7 @@ def test_what_went_wrong_by_chance_is_tried_again(run, error):
 
 
 def test_what_hangs_is_given_up(run, monkeypatch):
-    monkeypatch.setattr(nurseries, "LOADING_SECONDS", 0.02)
+    monkeypatch.setattr(warm_pools, "LOADING_SECONDS", 0.02)
 
     async def go():
         warm_pool = WarmPool()
@@ -169,7 +169,7 @@ def test_what_hangs_is_given_up(run, monkeypatch):
         async def load():
             await asyncio.sleep(1000)
 
-        warm_pool.want(key(), HELPER, load)
+        warm_pool.load_later(key(), HELPER, load)
         await quiet(warm_pool)
         assert "not loaded within" in warm_pool.unfit["name", "1"]
 
@@ -185,7 +185,7 @@ def test_what_is_being_loaded_when_it_closes_is_never_kept(run):
             begun.set()
             await asyncio.sleep(1000)
 
-        warm_pool.want(key(), HELPER, load)
+        warm_pool.load_later(key(), HELPER, load)
         await begun.wait()
         warm_pool.close()
         await quiet(warm_pool)
@@ -295,7 +295,7 @@ def test_a_link_is_removed_and_not_what_it_leads_to(tmp_path):
 
 
 def test_more_than_is_looked_at_is_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(scratch, "MOST_ENTRIES", 5)
+    monkeypatch.setattr(scratch, "MAX_ENTRIES", 5)
     place = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
     known = scratch.inventory(place)
     tree(str(tmp_path), [f"n{n}" for n in range(6)])

@@ -6,14 +6,14 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from haft.helper.abi import Abi, ways_in
+from haft.helper.abi import Abi, kernel_abis
 from haft.helper.tracing import PROGRAMS, executable
 
-WIDTHS = [way.bits for way in ways_in()]
+WIDTHS = [way.bits for way in kernel_abis()]
 
 
 def of_width(bits: int) -> Abi:
-    return next(way for way in ways_in() if way.bits == bits)
+    return next(way for way in kernel_abis() if way.bits == bits)
 
 
 def program(way: Abi, call: str, *arguments: int) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 import haft
 from haft import Context, ToolService, tool
 from haft.contracts import BadConfig, BadUsage, Grants, UnknownRun, UnknownTool
-from haft.runs import scribe
+from haft.runs import run_writer
 from haft.service.record import RecordFacade
 
 
@@ -191,7 +191,7 @@ def test_a_first_run_that_ends_while_the_audit_log_is_verified_is_no_loss(places
 
 
 def test_a_run_that_only_a_journal_has_yet_is_no_loss(places, monkeypatch):
-    monkeypatch.setattr(scribe, "GROUP_SECONDS", 3600)
+    monkeypatch.setattr(run_writer, "GROUP_SECONDS", 3600)
     with ToolService.open_sync(**places, tools=[add]) as service:
         service.call("add", {"a": 2, "b": 3}).wait()
         assert len(service.runs()) == 1

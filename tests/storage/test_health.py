@@ -14,13 +14,13 @@ def test_a_large_database_is_not_read_as_a_whole_and_that_is_said(tmp_path, monk
         Database, "rows", lambda self, query, values=(): asked.append(query) or rows(self, query, values)
     )
     whole = health.health_of(StateHome(str(tmp_path)))
-    assert (whole.is_sound, whole.words.endswith("WAL")) == (True, True)
+    assert (whole.is_sound, whole.summary.endswith("WAL")) == (True, True)
     assert "PRAGMA quick_check(1)" in asked
     asked.clear()
-    monkeypatch.setattr(health, "MOST_CHECKED", 1000)
+    monkeypatch.setattr(health, "MAX_CHECKED", 1000)
     large = health.health_of(StateHome(str(tmp_path)))
     assert large.is_sound
-    assert "of each table the newest 1000 rows were read" in large.words
+    assert "of each table the newest 1000 rows were read" in large.summary
     assert not [query for query in asked if "check" in query]
     selects = [query for query in asked if query.startswith("SELECT * FROM")]
     assert len(selects) >= 8

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from haft.contracts import StorageFailed
-from haft.files import try_take
+from haft.files import try_lock
 from haft.storage import StateHome, open_stores
 from haft.storage.sqlite.migrations import MIGRATIONS
 from haft.version import __version__
@@ -133,7 +133,7 @@ def test_listening_and_cleaning_up_at_once_disturb_no_living_host(home, leases):
     path = os.path.join(home.hosts, f"{lease.host}.lock")
     for _ in range(200):
         assert len(list(leases.live())) == 1
-        assert try_take(path) is None
+        assert try_lock(path) is None
     lease.release(done=True)
 
 

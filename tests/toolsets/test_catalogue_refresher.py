@@ -6,7 +6,7 @@ import errno
 import pytest
 
 from haft import ToolService
-from haft.files import watching
+from haft.files import watches
 from haft.toolsets import catalogue_refresher
 from haft.toolsets.discovery import Discovery
 from haft.toolsets.skills import SkillSource
@@ -91,12 +91,12 @@ def test_where_nothing_can_be_watched_changes_are_seen_all_the_same(workspace, m
             (workspace / ".agents/tools/one").unlink()
             await until(service, set())
 
-    monkeypatch.setattr(watching, "_opened", none)
+    monkeypatch.setattr(watches, "_opened", none)
     asyncio.run(work())
 
 
 def test_and_where_not_everything_can_be_watched(workspace, monkeypatch):
-    monkeypatch.setattr(watching, "MOST_WATCHES", 1)
+    monkeypatch.setattr(watches, "MAX_WATCHES", 1)
 
     async def work():
         async with opened(workspace) as service:

@@ -22,7 +22,7 @@ import pytest
 
 from haft.config.config import load_config
 from haft.contracts import StorageFailed, ToolFailed, Unconfined
-from haft.files import try_take
+from haft.files import try_lock
 from haft.sandbox.abilities import Abilities
 from haft.sandbox.sandbox import Sandbox
 from haft.sources.agent_studio.requirements import MOST_BYTES, parse_requirements, read_requirements
@@ -310,7 +310,7 @@ def test_what_another_process_is_making_is_waited_for(place):
     made = prepared(place)
     stamp = (place.template / ".requirements_hash.txt").read_text()
     (place.template / ".requirements_hash.txt").unlink()
-    lock = try_take(str(place.state / "environments" / f"{key_of(str(place.template))}.lock"))
+    lock = try_lock(str(place.state / "environments" / f"{key_of(str(place.template))}.lock"))
     asked = place.index.count()
 
     async def wait():

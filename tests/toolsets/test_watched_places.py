@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from haft.files import watching
+from haft.files import watches
 from haft.toolsets.watched_places import WatchedPlaces
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
@@ -149,7 +149,7 @@ def test_what_the_kernel_does_not_tell_is_found_by_a_look(watched, tmp_path):
 
 
 def test_more_than_may_be_watched_is_said(watched, root, monkeypatch):
-    monkeypatch.setattr(watching, "MOST_WATCHES", 2)
+    monkeypatch.setattr(watches, "MAX_WATCHES", 2)
     for name in ("a", "b", "c"):
         (root / name).mkdir()
     follow(watched, **{name: root / name for name in ("a", "b", "c")})

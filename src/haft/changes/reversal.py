@@ -249,7 +249,7 @@ def _objection(
     if error is None:
         return None
     return SandboxDenied(
-        f"this {plan.direction} would restore files that could run code later on this machine",
+        f"this {plan.direction}: it would restore files that could run code later on this machine",
         error.message,
         "a person can force it with `--force`",
     )

@@ -171,8 +171,9 @@ class SandboxDenied(CallError):
     code = "sandbox-denied"
 
     def __init__(self, denied: str, evidence: str, grant: str, paths: Sequence[str] = ()) -> None:
-        """`paths` are those of a change set that it stands before, all of them."""
-        super().__init__(f"the sandbox denied it something: {denied} ({evidence})", hint=grant)
+        """`denied` names the act and the reason: "a write: …". `paths` are all the paths of the change set that the
+        denial concerns."""
+        super().__init__(f"the sandbox denied {denied} ({evidence})", hint=grant)
         self.paths = tuple(paths)
 
 

@@ -1,8 +1,9 @@
-"""The caches in a home that calls have of their own: what lies there for a call is not what lies there on the host."""
+"""The caches in a home of which calls have their own: a call sees other files there than the host has."""
 
 from __future__ import annotations
 
 from typing import Final
 
 CACHES: Final = {"cache": ".cache", "npm": ".npm", "cargo": ".cargo/registry", "go": "go/pkg"}
-"""Writable and kept between calls, one set for each workspace; by their name in the state home, the place in a home."""
+"""By the cache's name in the state home, its path in a home. The caches are writable and kept between calls; each
+workspace has its own."""

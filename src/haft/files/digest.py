@@ -1,6 +1,6 @@
-"""Content by name: the SHA-256 of bytes and of open files, in hexadecimal.
+"""The SHA-256 of bytes and of open files, in hexadecimal.
 
-The one spelling of a digest in haft: change sets, definitions and caches compare these strings.
+All digests in haft have this form: change sets, definitions and caches compare these strings.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ _CHUNK = 1 << 20
 
 
 def digest_of(content: bytes) -> str:
-    """Of bytes in memory."""
+    """The digest of bytes."""
     import hashlib  # loads OpenSSL, which most starts of the program never need
 
     return hashlib.sha256(content).hexdigest()
 
 
 def digest_of_file(file: BinaryIO, stopped: Callable[[], bool] | None = None) -> str:
-    """Of an open file from its current position on, with little memory. `stopped` is asked between chunks."""
+    """The digest of an open file from its current position on, with little memory. `stopped` is called between chunks;
+    if it returns True, `ToolFailed` is raised."""
     import hashlib
 
     digest = hashlib.sha256()

@@ -1,6 +1,7 @@
-"""What is done with a directory once its descriptor is in hand: look at its names, make them durable.
+"""Functions on the descriptor of a directory: list its names, make them durable.
 
-The descriptors come from `walk` and may be O_PATH, which neither lists nor syncs: each function opens its own beneath.
+The descriptors come from `walk` and may be O_PATH, which can neither be listed nor synced, so each function opens its
+own.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ _READABLE = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def some_names(directory: int, most: int) -> list[str]:
-    """Up to `most` names in `directory`; none where it cannot be read. For hints, which are a courtesy."""
+    """Up to `most` names in `directory`, for hints; empty if it cannot be read."""
     try:
         descriptor = os.open(".", _READABLE, dir_fd=directory)
     except OSError:
@@ -28,7 +29,7 @@ def some_names(directory: int, most: int) -> list[str]:
 
 
 def sync_directory(directory: int) -> None:
-    """Make the names in `directory` durable, where its filesystem can."""
+    """Make the names in `directory` durable, if its file system supports that."""
     try:
         descriptor = os.open(".", _READABLE, dir_fd=directory)
     except PermissionError:

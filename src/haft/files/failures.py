@@ -1,7 +1,7 @@
-"""Words for what the operating system refuses: from `OSError` to an error that names the path and the reason.
+"""Turns an `OSError` into an error that names the path and the reason.
 
-Used by everything in this package, so that a full disk reads the same whoever meets it. What is about *where* a path
-leads is not here: that is `walk`'s to say."""
+All of this package uses it, so that each failure, such as a full disk, always has the same message. Errors about where
+a path leads are in `walk`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from haft.contracts import CallError, Conflict, ToolFailed
-from haft.files.showing import shown
+from haft.files.printable import shown
 
 _REASONS: Final[dict[int, str]] = {
     errno.ENOSPC: "the disk is full",
@@ -33,16 +33,16 @@ _REASONS: Final[dict[int, str]] = {
 
 
 def failed(path: str, deed: str, error: OSError) -> CallError:
-    """The error to raise after `error`: "`path` cannot be `deed`", and why."""
-    if error.errno == errno.ELOOP:  # only ever from O_NOFOLLOW: what was no link a moment ago is one now
+    """The error to raise for an `OSError`: "`path` cannot be `deed`", and the reason."""
+    if error.errno == errno.ELOOP:  # Comes only from O_NOFOLLOW: the file was replaced by a link.
         return Conflict(f"`{shown(path)}` became a link while it was being {deed}")
     reason = _REASONS.get(error.errno or 0) or (error.strerror or str(error)).lower()
     return ToolFailed(f"`{shown(path)}` cannot be {deed}: {reason}")
 
 
 @contextmanager
-def in_words(path: str, deed: str) -> Iterator[None]:
-    """Whatever the system refuses inside is raised as `failed` says it."""
+def translate_errors(path: str, deed: str) -> Iterator[None]:
+    """Raise each `OSError` of the block as the error that `failed` returns."""
     try:
         yield
     except OSError as error:
@@ -50,7 +50,8 @@ def in_words(path: str, deed: str) -> Iterator[None]:
 
 
 def require_regular(path: str, mode: int) -> None:
-    """Raise unless `mode` is a regular file's. Anything else may block, act when opened, or never end."""
+    """Raise unless the mode is that of a regular file. Other files may block, have effects when opened, or be
+    endless."""
     if stat.S_ISREG(mode):
         return
     if stat.S_ISDIR(mode):
@@ -59,7 +60,7 @@ def require_regular(path: str, mode: int) -> None:
 
 
 def kind_of(mode: int) -> str:
-    """What a mode that is no regular file's says it is, in words."""
+    """The kind of a file that is not regular, in words."""
     if stat.S_ISFIFO(mode):
         return "a named pipe"
     if stat.S_ISSOCK(mode):
@@ -70,5 +71,5 @@ def kind_of(mode: int) -> str:
 
 
 def identity_of(status: os.stat_result) -> tuple[int, ...]:
-    """What changes when a file is replaced, written to, or has its mode changed."""
+    """A value that changes when a file is replaced, written, or gets another mode."""
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

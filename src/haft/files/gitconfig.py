@@ -1,7 +1,7 @@
-"""Git configuration, read as git reads it, and the few lines of a person's own that a call may know.
+"""Parses git configuration as git does, and extracts the few settings of a person that a call may know.
 
-Who judges configuration must see what git will see, so the parser follows git's letter by letter and stops where git
-stops. It follows no includes and knows nothing of what a setting does.
+Code that checks configuration must see what git will see, so the parser behaves exactly as git's and stops where git
+stops. It follows no includes and does not know the meaning of settings.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Final
 from haft.values import dataclass
 
 KEPT: Final = frozenset({("user", "name"), ("user", "email"), ("init", "defaultbranch"), ("safe", "directory")})
-_MOST_BYTES: Final = 1_000_000
-"""More than a call may bring into configuration unasked, or it could hide what comes after."""
+_MAX_BYTES: Final = 1_000_000
+"""More than a call may write into configuration without approval; otherwise a call could hide settings behind it."""
 _SPACE: Final = " \t\n\r"
 _LETTERS: Final = frozenset(string.ascii_letters)
 _KEY: Final = frozenset(string.ascii_letters + string.digits + "-")
@@ -24,26 +24,26 @@ _ESCAPES: Final = {"t": "\t", "b": "\b", "n": "\n", "\\": "\\", '"': '"'}
 
 
 class Malformed(ValueError):
-    """Git would refuse the rest of it."""
+    """Git would refuse the configuration from here on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One line of configuration, in small letters but for `subsection` and `value`."""
+    """One setting. Section and name are in lower case; `subsection` and `value` are as written."""
 
     section: str
     subsection: str | None
     name: str
     value: str
-    """Empty also where git reads a bare name, which means yes."""
+    """Empty also for a name without a value, which git takes for true."""
 
     @property
     def key(self) -> str:
         return ".".join(word for word in (self.section, self.subsection, self.name) if word is not None)
 
 
-def known_to_git(home: str, env: Mapping[str, str]) -> str:
-    """What to write into the private home. Included files are not followed."""
+def shareable_gitconfig(home: str, env: Mapping[str, str]) -> str:
+    """The git configuration to write into the private home of a call. Included files are not read."""
     config = env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
     found: dict[tuple[str, str], list[str]] = {}
     for path in (os.path.join(config, "git", "config"), os.path.join(home, ".gitconfig")):
@@ -59,8 +59,8 @@ def known_to_git(home: str, env: Mapping[str, str]) -> str:
 
 
 def plain_bytes(path: str, most: int) -> bytes | None:
-    """The beginning of a regular file that is no link; None of anything else. In a workspace anything may lie under a
-    name: a pipe would be waited for."""
+    """The beginning of a regular file; None for links and other files. In a workspace a name may be of any kind of
+    file, and reading a pipe would block."""
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
             return None
@@ -72,26 +72,25 @@ def plain_bytes(path: str, most: int) -> bytes | None:
 
 
 def read_plain(path: str, most: int) -> str:
-    """The same as text; nothing where there is none."""
+    """The same as text; empty instead of None."""
     return (plain_bytes(path, most) or b"").decode("utf-8", "replace")
 
 
 def first_line(path: str) -> str:
-    """Of a regular file; nothing of anything else."""
+    """The first line of a regular file; empty for other files."""
     return read_plain(path, 4096).split("\n", 1)[0]
 
 
 def settings(path: str) -> Iterator[Setting]:
-    """What a file says, up to where git would no longer understand it."""
+    """The settings of a file, up to the first error."""
     try:
-        yield from parsed((plain_bytes(path, _MOST_BYTES) or b"").decode("utf-8", "surrogateescape"))
+        yield from parsed((plain_bytes(path, _MAX_BYTES) or b"").decode("utf-8", "surrogateescape"))
     except Malformed:
         return
 
 
 def parsed(text: str) -> Iterator[Setting]:
-    """The settings in their order; `Malformed` at the first thing that git would refuse, or that has no business in
-    such a file."""
+    """The settings in their order. Raises `Malformed` at the first thing that git would refuse, or at a zero byte."""
     if "\0" in text:
         raise Malformed("a zero byte")
     letters = _Letters(text.removeprefix("\ufeff").replace("\r\n", "\n"))
@@ -112,7 +111,7 @@ def parsed(text: str) -> Iterator[Setting]:
 
 
 class _Letters:
-    """A text, letter by letter; empty at its end."""
+    """Reads a text character by character; an empty string marks the end."""
 
     __slots__ = ("_at", "_text")
 
@@ -131,7 +130,7 @@ class _Letters:
 
 
 def _section(letters: _Letters) -> tuple[str, str | None]:
-    """What stands in brackets: `[a]`, `[a.b]` of old, or `[a "b"]`."""
+    """Parse a section header: `[a]`, the old form `[a.b]`, or `[a "b"]`."""
     words: list[str] = []
     while (letter := letters.next()) != "]":
         if letter and letter in _SPACE:
@@ -201,6 +200,6 @@ def _value(letters: _Letters) -> str:
 
 
 def _quoted(value: str) -> str:
-    """A value, so that git reads the same again."""
+    """The value, quoted so that git reads the same value again."""
     plain = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
     return plain if plain == value == value.strip() and not set("#;\b") & set(value) else f'"{plain}"'

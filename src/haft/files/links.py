@@ -1,4 +1,4 @@
-"""Where paths lead: links step by step, and whether something lies in a directory by any way."""
+"""Follows links step by step, and tells whether a path is in a directory."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-MOST_STEPS: Final = 16
+MAX_STEPS: Final = 16
 
 
 def steps_of(path: str) -> Iterator[str]:
-    """The path itself and, where it is a link, each file that it leads to, up to the last. An interpreter is often a
-    link to a link, and each step of the way must be there. Links among the directories above are not looked at."""
-    for _ in range(MOST_STEPS):
+    """The path itself and, if it is a link, each path that it leads to, up to the last. An interpreter is often a link
+    to a link, and a call must see every step. Links among the directories above are not followed."""
+    for _ in range(MAX_STEPS):
         yield path
         if not os.path.islink(path):
             return
@@ -20,12 +20,12 @@ def steps_of(path: str) -> Iterator[str]:
 
 
 def leads_inside(path: str, root: str) -> bool:
-    """Whether a path lies in a directory, or is a link that leads there or on from there."""
+    """Whether a path is in a directory, or is a link of which any step is in it."""
     return any(lies_inside(step, root) for step in steps_of(path))
 
 
 def lies_inside(path: str, root: str) -> bool:
-    """Whether a path is a directory or lies in it, by its words or by where it leads: by neither does what a workspace
-    brings become the user's."""
+    """Whether a path, as written or with links resolved, is `root` or is in it. So a file of a workspace cannot pass
+    for a file of the user."""
     inside = root.rstrip("/") + "/"
     return any(f"{way}/".startswith(inside) for way in (os.path.abspath(path), os.path.realpath(path)))

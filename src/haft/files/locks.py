@@ -1,8 +1,8 @@
-"""Locks between processes, by `flock`: they end with their process, however it ends.
+"""Locks between processes, by `flock`: the kernel releases them when the process ends, however it ends.
 
-`HeldLock` is a sign of life: its holder keeps it from start to end, and whoever can take it knows that the holder is
-gone. `locked` is for short critical sections on a file that is open anyway. Descriptors are closed on exec, so no
-program that a tool starts keeps a lock alive. Not for network filesystems that do not pass `flock` on.
+`HeldLock` shows that a process is alive: it holds the lock for its whole life, so a process that gets the lock knows
+that the holder has ended. `locked` is for short critical sections on a file that is already open. Descriptors are
+closed on exec, so no program that a tool starts keeps a lock. Not for network file systems without `flock`.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class HeldLock:
         _held.add(self)
 
     def forget(self) -> None:
-        """In a forked child: give up the copy of the descriptor, or the lock would outlive its holder. Not unlocked:
-        that would unlock the holder's too."""
+        """In a forked child: close the copy of the descriptor, or the lock would outlive its holder. Do not unlock:
+        that would release the lock of the parent too."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
     @classmethod
     def create(cls, path: str, note: bytes = b"") -> HeldLock:
-        """A new lock file at `path`, which nobody ever sees unlocked, nor without its note, as far as the disk has room
-        for that. The name must be the holder's own."""
+        """Make a new lock file at `path`. No process ever sees it unlocked, or without its note unless the disk is
+        full. No other process may use the same path."""
         temporary = f"{path}.{os.urandom(8).hex()}.tmp"
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
@@ -70,17 +70,17 @@ class HeldLock:
         return self._descriptor >= 0
 
     def note(self, data: bytes) -> None:
-        """Write `data` into the file, in place of what was noted before. Without the lock nothing is written."""
+        """Write `data` into the file, in place of the previous note. Without the lock nothing is written."""
         if self.held:
             os.pwrite(self._descriptor, data, 0)
             os.ftruncate(self._descriptor, len(data))
 
     def read_note(self) -> bytes:
-        """What was noted here, also by an earlier holder."""
+        """The note in the file, also one of an earlier holder."""
         return os.pread(self._descriptor, _LONGEST_NOTE, 0) if self.held else b""
 
     def release(self, *, unlink: bool) -> None:
-        """Let go; with `unlink` the file goes first, while it is still ours. A second time does nothing."""
+        """Release the lock; with `unlink`, remove the file first, while it is locked. Calling it again does nothing."""
         if not self.held:
             return
         descriptor, self._descriptor = self._descriptor, -1
@@ -89,13 +89,13 @@ class HeldLock:
                 with suppress(FileNotFoundError):
                     os.unlink(self.path)
         finally:
-            fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing alone would not do where a forked child has a copy
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # Closing is not enough if a forked child has a copy.
             os.close(descriptor)
 
 
-def try_take(path: str, *, makes: bool = True) -> HeldLock | None:
-    """The lock at `path`, if nobody holds it; else None, at once. A file that is missing is held by nobody, and made;
-    unless it `makes` none."""
+def try_lock(path: str, *, makes: bool = True) -> HeldLock | None:
+    """Take the lock at `path` if no process holds it, else return None at once. A missing file is made; unless `makes`,
+    None is returned instead."""
     while True:
         try:
             flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT if makes else 0)
@@ -107,7 +107,7 @@ def try_take(path: str, *, makes: bool = True) -> HeldLock | None:
         taken = False
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Between opening and locking its last holder may have removed it: then this is a lock on nothing.
+            # Its last holder may have removed the file between opening and locking: then this lock has no effect.
             taken = _is_at(descriptor, path)
         except BlockingIOError:
             return None
@@ -119,11 +119,11 @@ def try_take(path: str, *, makes: bool = True) -> HeldLock | None:
 
 
 def noted(path: str) -> bytes | None:
-    """What the holder of the lock at `path` noted, at most 64 KiB; None where nobody holds it. For a moment after a
-    change the end of an older, longer note may follow the new one.
+    """The note of the process that holds the lock at `path`, at most 64 KiB; None if no process holds it. For a moment
+    after a change, the end of an older, longer note may follow the new one.
 
-    It is never taken from anybody, and never made. A lock that nobody holds is touched for an instant, in which
-    `try_take` finds it held.
+    This never takes a lock from its holder, and never makes the file. A free lock is taken for an instant, in which
+    `try_lock` finds it held.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -134,14 +134,14 @@ def noted(path: str) -> bytes | None:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return os.pread(descriptor, _LONGEST_NOTE, 0)
-        fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing alone would not do where a forked child has a copy
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # Closing is not enough if a forked child has a copy.
         return None
     finally:
         os.close(descriptor)
 
 
 def holder_of(path: str) -> int | None:
-    """The process that holds the lock at `path`, as far as the kernel tells; for messages."""
+    """The pid of the process that holds the lock at `path`, if the kernel reports it; for messages."""
     try:
         found = os.stat(path, follow_symlinks=False)
         with open("/proc/locks") as file:
@@ -155,7 +155,7 @@ def holder_of(path: str) -> int | None:
 
 @contextmanager
 def locked(descriptor: int, timeout: float) -> Iterator[None]:
-    """Hold the exclusive lock of an open file; `TimeoutError` when it is not free within `timeout` seconds."""
+    """Hold the exclusive lock of an open file. Raises `TimeoutError` if it is not free within `timeout` seconds."""
     deadline = time.monotonic() + timeout
     pause = _SHORTEST_SLEEP
     while True:

@@ -1,7 +1,7 @@
-"""Files of the machine that no tool is shown where root runs haft: no file mode keeps root from them.
+"""Secret files of the machine that no tool may see if root runs haft, since file modes do not stop root.
 
-The sandbox masks them for commands, and `Root` refuses them where the workspace holds some. Other users are kept from
-them by the kernel.
+The sandbox masks them for commands, and `Root` refuses those that are inside the workspace. For other users the kernel
+denies them.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ SECRETS: Final = (
     "/var/lib/systemd/coredump",
     "/var/spool/cron",
 )
-"""Masked for root, whom no file mode stops. The host's ssh keys are added."""
+"""Masked if root runs haft; `secrets_of_root` adds the ssh keys of the machine."""
 
 
 def secrets_of_root() -> Iterator[str]:
-    """What root could read anywhere."""
+    """The secret files that root could read; empty for other users."""
     if os.geteuid() == 0:
         yield from (path for path in SECRETS if os.path.lexists(path) and not os.path.islink(path))
         try:

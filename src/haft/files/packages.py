@@ -1,7 +1,7 @@
-"""The package that a program belongs to, and the Python that an environment runs: what a tool needs beside its file.
+"""The files that a tool needs besides its own: the package of a program, and the Python of an environment.
 
-A stranger who can put a file into a directory above a tool must not decide how much of the disk the tool sees. So the
-search stops where others may write, where somebody else owns a directory, and before anything that holds a home.
+Another user who can put a file into a directory above a tool must not decide how much of the disk the tool sees. So the
+search stops at directories that everyone may write or that another user owns, and at a home and all above it.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from typing import Final
 
 MANIFESTS: Final = ("package.json", "pyproject.toml")
 NEVER: Final = ("", ".local", ".local/share", ".config", ".cache", ".cargo", ".ssh", ".gnupg")
-"""Of a home, never taken as a whole, whatever lies in them."""
+"""Directories of a home that are never shown as a whole, whatever they contain."""
 SHARED: Final = (
     "/", "/tmp", "/var/tmp", "/run", "/dev/shm", "/data", "/home", "/media", "/mnt", "/opt", "/srv", "/usr",  # noqa: S108
     "/usr/local", "/var",
 )  # fmt: skip
-"""What lies here is anyone's."""
-MOST_LEVELS: Final = 40
+"""Directories that are shared, so they are never the root of a package."""
+MAX_LEVELS: Final = 40
 
 
 def package_of(path: str) -> str | None:
-    """The root of the package that a file is part of: the nearest directory above it with a manifest. None where there
-    is none, where a repository begins before one is found, or where it cannot be trusted to be the file's own."""
+    """The root of the package that a file belongs to: the nearest directory above it with a manifest. None if there is
+    none, if the top of a repository comes first, or if another user could have put the manifest there."""
     real = os.path.realpath(path)
     try:
         trusted = {os.stat(real).st_uid, os.geteuid(), 0}
     except OSError:
         return None
     directory = os.path.dirname(real)
-    for _level in range(MOST_LEVELS):
+    for _level in range(MAX_LEVELS):
         if holds_a_home(directory) or directory in SHARED or not _is_closed(directory, trusted):
             return None
         if any(_is_own_file(os.path.join(directory, name), trusted) for name in MANIFESTS):
@@ -45,7 +45,7 @@ def package_of(path: str) -> str | None:
 
 
 def holds_a_home(directory: str) -> bool:
-    """Whether a directory is a home, a part of one that is never taken as a whole, or lies above one."""
+    """Whether a directory is a home, a part of one that is never shown as a whole, or is above one."""
     if directory == "/":
         return True
     words = directory.split("/")
@@ -64,7 +64,7 @@ def _homes() -> Iterator[str]:
 
 
 def _is_closed(directory: str, trusted: set[int]) -> bool:
-    """Whether nobody but these may put anything there. Members of its group may."""
+    """Whether only the trusted users, and the group of the directory, may put files there."""
     try:
         found = os.lstat(directory)
     except OSError:
@@ -81,8 +81,8 @@ def _is_own_file(path: str, trusted: set[int]) -> bool:
 
 
 def interpreter_of(environment: str, env: Mapping[str, str]) -> list[str]:
-    """Where the Python of a virtual environment is installed, where uv or pyenv put it: that installation alone, by
-    every name that leads there. Whoever can write the environment may link it to anything, so nothing else counts."""
+    """The installation of Python that a virtual environment uses, if uv or pyenv installed it, by every path that leads
+    there. Other installations do not count, since a call that can write the environment may link it to any file."""
     link = os.path.join(environment, "bin", "python")
     if not os.path.isfile(os.path.join(environment, "pyvenv.cfg")):
         return []
@@ -103,7 +103,7 @@ def interpreter_of(environment: str, env: Mapping[str, str]) -> list[str]:
 
 
 def _installed_in(env: Mapping[str, str]) -> list[str]:
-    """Where uv and pyenv keep the interpreters that they install."""
+    """The directories in which uv and pyenv install interpreters."""
     home = env.get("HOME") or os.path.expanduser("~")
     data = env.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share")
     roots = [
@@ -115,7 +115,7 @@ def _installed_in(env: Mapping[str, str]) -> list[str]:
 
 
 def _is_python(place: str, root: str) -> bool:
-    """Whether a directory is an installation of Python, and one of those."""
+    """Whether a directory is an installation of Python, directly in `root`."""
     real = os.path.realpath(place)
     inside = os.path.dirname(real) == os.path.realpath(root)
     return inside and bool(glob.glob(os.path.join(glob.escape(real), "lib", "python3*", "os.py")))

@@ -1,8 +1,8 @@
-"""What in a workspace would run later on the host, or decide what runs, by its name.
+"""The names of files in a workspace that later run on the host, or decide what runs there.
 
-Two packages use it: `sandbox` holds what exists read-only while a call runs, `changes` judges what a call made.
-What the content of a git directory means is for them; here are only names, how a filesystem may spell them, and the
-places that git's configuration names.
+Two packages use them: `sandbox` makes such files read-only while a call runs, and `changes` checks the changes of a
+call. Those packages know what the content of a git directory means; this module has only names, the ways in which a
+file system may spell them, and the paths that git's configuration names.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
-from haft.files.gitplaces import places_of
+from haft.files.git_paths import git_paths_of
 from haft.lazy import regex
 
 REASONS: Final = {
@@ -47,32 +47,33 @@ REASONS: Final = {
     "searches run what it says": (".ripgreprc",),
     "haft obeys it": ("haft.json", "haft.lock", "haft.toml"),
 }  # fmt: skip
-"""Why a name is protected, and those names: what a program obeys by itself, without being told to run that file. An
-editor that opens the folder, a debugger, a shell or a version manager that enters it, `cargo --version`, `yarn --help`,
-`npm view` (`.npmrc` names programs, and where secrets are sent to).
+"""The reasons for protection, each with its names: files that a program obeys although nobody told it to run them. Such
+programs are an editor that opens the directory; a debugger, a shell or a version manager that enters it; `cargo
+--version`, `yarn --help`, `npm view` (`.npmrc` names programs, and the servers that get secrets).
 
-Free stays what is the work itself and runs when a person runs the project: `package.json`, `Makefile`,
-`pyproject.toml`, `conftest.py`, `build.rs`, `rust-toolchain.toml`, `.pnpmfile.cjs`; and what a hook that the person has
-installed is there to run: `.pre-commit-config.yaml`, `lefthook.yml`."""
+Not protected are files that belong to the work itself and run when a person runs the project: `package.json`,
+`Makefile`, `pyproject.toml`, `conftest.py`, `build.rs`, `rust-toolchain.toml`, `.pnpmfile.cjs`; and files that a hook
+runs which the person has installed: `.pre-commit-config.yaml`, `lefthook.yml`."""
 
 NAMES: Final = tuple(sorted(name for names in REASONS.values() for name in names))
 
 ENDINGS: Final = {".code-workspace": "editors run what it says"}
-"""Files that are protected by how their names end."""
+"""The suffixes of names that are protected, each with the reason."""
 AREA: Final = regex(r"\.haft-\d+-[0-9a-f]{20}")
-"""What haft keeps beside a workspace that lies on another filesystem than its state: no call writes there."""
+"""The directory that haft makes beside a workspace if that is on another file system than the state home; no call may
+write there."""
 
 _UNSEEN: Final = regex(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-"""Characters that a filesystem which ignores case ignores too."""
+"""Characters that file systems ignore which also ignore case."""
 _SHORT: Final = {"git~1": ".git", "gitmod~1": ".gitmodules"}
 
 
 def folded(name: str) -> str:
-    """One name of a path, so that names which some filesystem takes for the same are the same: letters of either case,
-    invisible characters, what Windows drops at the end, and the short names that it gives."""
+    """A normal form of one name of a path: names that some file system takes for the same become equal. It handles
+    upper and lower case, invisible characters, characters that Windows drops at the end, and Windows' short names."""
     small = name.lower()
     if small.isascii() and not small.endswith((".", " ")) and "~" not in small and ":" not in small:
         return small
@@ -82,7 +83,7 @@ def folded(name: str) -> str:
 
 
 def elsewhere(workspace: str, inside: str = "") -> list[str]:
-    """Where in the workspace git is told that hooks and further configuration are: by its repository, also where the
-    workspace is only a part of it, or by that of a directory `inside`; by the person and by the machine. Repositories
-    nested in there are not looked into."""
-    return places_of(workspace, inside).obeyed
+    """The paths in the workspace that git's configuration names for hooks and further configuration: that of its
+    repository, also if the workspace is only a part of it, or of the repository in a directory `inside`; that of the
+    person and of the machine. Nested repositories are not read."""
+    return git_paths_of(workspace, inside).obeyed

@@ -1,4 +1,4 @@
-"""The texts that a tool is made of: its files, and the command lines that it is given."""
+"""The source texts of a tool: its files, and the command lines in its arguments."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Final
 
 from haft.contracts import ToolSpec
 
-MOST_FILES: Final = 40
+MAX_FILES: Final = 40
 LONGEST: Final = 256_000
 
 
 def texts_of(spec: ToolSpec, arguments: Mapping[str, object] | None = None) -> Iterator[str]:
-    """Command lines first. Files that are no text, and what of a file is very long, are left out."""
+    """The texts, command lines first. Binary files are left out, and long files are cut."""
     yield from (value for name in spec.commands if isinstance(value := (arguments or {}).get(name), str))
-    for path in spec.files[:MOST_FILES]:
+    for path in spec.files[:MAX_FILES]:
         try:
             found = os.stat(path)
         except OSError:

@@ -1,6 +1,6 @@
-"""Directories of ours that calls have filled: how much is in one, and removing it.
+"""Measures and removes haft's own directories that calls have filled.
 
-No link in them is followed and no file in them is opened: calls decide what lies there.
+Calls decide what such a directory contains, so this module follows no link and opens no file in it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _BLOCK: Final = 512
 
 
 def measured(path: str) -> tuple[int, int]:
-    """How many files and directories lie below, and the bytes of the disk that they take. What is closed to us, or lies
-    deeper than `DEEPEST`, is not counted."""
+    """The number of files and directories below a path, and their size on disk. Directories that we may not read, or
+    that are deeper than `DEEPEST`, are not counted."""
     files = size = 0
     seen: set[int] = set()
     with contextlib.ExitStack() as opened, contextlib.suppress(OSError):
@@ -53,7 +53,7 @@ def _names(directory: int) -> list[str]:
 
 
 def remove(path: str) -> None:
-    """A directory of ours with everything in it, whatever modes the call gave it, however deep."""
+    """Remove a directory with everything in it, whatever modes a call gave it, and however deep it is."""
     with contextlib.suppress(RecursionError):
         import shutil
 
@@ -64,8 +64,8 @@ def remove(path: str) -> None:
 
 
 def _flatten(path: str) -> None:
-    """Empty a directory whose insides are closed or too deep for others: each directory comes up to the top, and goes
-    there. No path is ever longer than two names."""
+    """Empty a directory whose content is unreadable or too deep for `rmtree`: move each inner directory up to the top
+    and remove it there. So no path has more than two names."""
     top = os.open(path, _INSIDE)
     os.fchmod(top, 0o700)
     try:
@@ -79,11 +79,11 @@ def _flatten(path: str) -> None:
 
 
 def _empty(top: int, name: str, count: int) -> int:
-    """Remove a file, or a directory once its directories have come up to the top."""
+    """Remove a file, or a directory after moving its directories up to the top."""
     if not stat.S_ISDIR(os.stat(name, dir_fd=top, follow_symlinks=False).st_mode):
         os.unlink(name, dir_fd=top)
         return count
-    os.chmod(name, 0o700, dir_fd=top)  # A directory: nobody else is here who could put a link in its place.
+    os.chmod(name, 0o700, dir_fd=top)  # Safe: no other process can replace it by a link here.
     inner = os.open(name, _INSIDE, dir_fd=top)
     try:
         with os.scandir(inner) as found:

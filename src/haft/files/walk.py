@@ -1,11 +1,11 @@
-"""From a path to a place beneath a root, one directory descriptor at a time.
+"""Resolves a path below a root, one directory descriptor at a time.
 
-The kernel is never given more than one name, and never follows a link for us: each is opened beneath the descriptor of
-its parent with O_NOFOLLOW, a link is read and its words are walked the same way, `..` goes back to the descriptor we
-came from. So a name that is swapped for a link between two steps is refused or walked, never followed out, and magic
-links (`/proc/self/root`) are only words. `beneath` stands above and opens what the walk arrives at.
+The kernel gets only one name at a time and never follows a link for us. Each name is opened relative to the descriptor
+of its parent with O_NOFOLLOW; the target of a link is read and walked in the same way; `..` goes back to the previous
+descriptor. So a name that another process replaces by a link is refused or walked, but never followed out of the root,
+and magic links (`/proc/self/root`) are treated as plain text. `root` uses a walk and opens the file at its end.
 
-Not checked: hard links (they are files like any other) and what is mounted inside the root.
+Not checked: hard links (they are files like any other) and mounts inside the root.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from typing import Final, Literal, Self
 from haft.contracts import CallError, PathEscapes, ToolFailed, near_miss
 from haft.files.directories import some_names, sync_directory
 from haft.files.failures import failed
-from haft.files.showing import shown
+from haft.files.printable import shown
 
 Missing = Literal["fail", "make", "suppose"]
-"""What to do about a directory that is not there: fail, make it, or go on as if it were."""
+"""What to do if a directory is missing: fail, make it, or go on as if it existed."""
 
 _DIRECTORY: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_MOST_LINKS: Final = 40
-_MOST_DEPTH: Final = 256
-"""Each directory on the way costs a descriptor for the time of the walk."""
+_MAX_LINKS: Final = 40
+_MAX_DEPTH: Final = 256
+"""Each directory of the path takes a descriptor during the walk."""
 _LONGEST_PATH: Final = 4096
-_MOST_SIBLINGS: Final = 1000
+_MAX_SIBLINGS: Final = 1000
 
 
 class Walk:
-    """A walk that has arrived: `name` in `directory`, which is no link as far as anyone knew a moment ago.
+    """The end of a resolved path: `name` in `directory`. A moment ago `name` was no link.
 
-    Use it with `with`: leaving closes every descriptor. Whoever opens `name` must still say O_NOFOLLOW.
+    Use it with `with`, which closes every descriptor. Open `name` with O_NOFOLLOW nevertheless.
     """
 
     __slots__ = (
@@ -61,17 +61,17 @@ class Walk:
         masked: Sequence[str] = (),
         top: str | None = None,
     ) -> None:
-        """`top` is where the walk begins, where that is not the first of the names of the root."""
+        """`top` is the directory where the walk begins; by default the first alias of the root."""
         self._top = aliases[0] if top is None else top
         self.path = path
         self.name = "."
         self.exists = True
-        """False where a directory on the way is missing and was only supposed."""
+        """False if a directory of the path is missing and was only assumed."""
         self.made: list[tuple[int, str, str]] = []
-        """The directories made on the way: descriptor of the parent, name, path from the root."""
+        """The directories that the walk made: descriptor of the parent, name, path from the root."""
         self._aliases = aliases
         self._masked = masked
-        """Places from the root that no walk arrives at, nor below."""
+        """Paths from the root that are refused, with everything below them."""
         self._missing: Missing = missing
         self._descriptors: list[int] = []
         self._names: list[str] = []
@@ -83,8 +83,8 @@ class Walk:
             self._go()
             if any(f"{self.where}/".startswith(f"{place}/") for place in self._masked):
                 raise ToolFailed(
-                    f"`{shown(self.path)}` is a secret of the machine, which is masked from tools that root runs",
-                    hint="look at it without haft",
+                    f"`{shown(self.path)}` is a secret of the machine, which haft hides from tools that root runs",
+                    hint="read it without haft",
                 )
         except BaseException as error:
             self.unmake()
@@ -99,17 +99,17 @@ class Walk:
 
     @property
     def directory(self) -> int:
-        """The descriptor of the directory in which `name` stands."""
+        """The descriptor of the directory that contains `name`."""
         return self._descriptors[-1]
 
     @property
     def where(self) -> str:
-        """The place from the root, with every link resolved."""
+        """The path from the root, with every link resolved."""
         names = self._names if self.name == "." else [*self._names, self.name]
         return "/".join(names) or "."
 
     def status(self) -> os.stat_result | None:
-        """What stands at the place; None where nothing does."""
+        """The status of the file; None if it does not exist."""
         if not self.exists:
             return None
         try:
@@ -118,14 +118,14 @@ class Walk:
             return None
 
     def nothing_there(self, name: str | None = None) -> CallError:
-        """The error for a missing `name` (else the last), with the sibling that was perhaps meant."""
+        """The error for a missing `name` (by default the last), with a similar name in the directory as hint."""
         name = self.name if name is None else name
-        near = near_miss(name, some_names(self.directory, _MOST_SIBLINGS))
+        near = near_miss(name, some_names(self.directory, _MAX_SIBLINGS))
         hint = None if near is None else f"did you mean `{shown('/'.join([*self._names, near]))}`?"
         return ToolFailed(f"`{shown(self.path)}` does not exist", hint=hint)
 
     def unmake(self) -> None:
-        """Remove the directories made on the way, for a caller that failed after them; full ones stay."""
+        """Remove the directories that the walk made, for a caller that failed later; those that are not empty stay."""
         while self.made:
             parent, name, _ = self.made.pop()
             with suppress(OSError):
@@ -154,7 +154,7 @@ class Walk:
         if not path:
             raise PathEscapes("", "an empty path names nothing in it")
         if "\0" in path:
-            raise PathEscapes(shown(path[:_LONGEST_PATH]), "a path cannot hold a NUL character")
+            raise PathEscapes(shown(path[:_LONGEST_PATH]), "a path cannot contain a NUL character")
         try:
             length = len(os.fsencode(path))
         except UnicodeEncodeError:
@@ -169,7 +169,7 @@ class Walk:
     def _split(self, path: str) -> list[str] | None:
         """The names of `path` in reverse; None for an absolute path that does not begin with the root's.
 
-        The comparison only chooses where to start: what follows is walked beneath the root in any case.
+        The comparison only chooses the start: the rest is walked below the root in any case.
         """
         parts = path.split("/")
         if not path.startswith("/"):
@@ -178,15 +178,15 @@ class Walk:
         for alias in self._aliases:
             prefix = [part for part in alias.split("/") if part]
             if names[: len(prefix)] == prefix:
-                # The last part is kept as it was: a trailing slash says "a directory".
+                # Keep a trailing slash: it says that the path is a directory.
                 rest = [*names[len(prefix) :], *([""] if parts[-1] in ("", ".") else [])]
                 return rest[::-1]
         return None
 
     def _enter(self, name: str) -> str | None:
-        """Go into the directory `name`; where it is a link, return its target instead."""
-        if len(self._descriptors) > _MOST_DEPTH:
-            raise ToolFailed(f"`{shown(self.path)}` lies more than {_MOST_DEPTH} directories deep")
+        """Enter the directory `name`; if it is a link, return its target instead."""
+        if len(self._descriptors) > _MAX_DEPTH:
+            raise ToolFailed(f"`{shown(self.path)}` is more than {_MAX_DEPTH} directories deep")
         try:
             descriptor = os.open(name, _DIRECTORY, dir_fd=self.directory)
         except FileNotFoundError:
@@ -205,7 +205,7 @@ class Walk:
         return None
 
     def _settle(self, name: str) -> str | None:
-        """Take `name` as the end of the walk; where it is a link, return its target instead."""
+        """Take `name` as the end of the walk; if it is a link, return its target instead."""
         target = self._read_link(name)
         if target is None:
             self.name = name
@@ -223,8 +223,8 @@ class Walk:
 
     def _follow(self, name: str, target: str) -> None:
         self._links += 1
-        if self._links > _MOST_LINKS:
-            raise ToolFailed(f"`{shown(self.path)}` leads through more than {_MOST_LINKS} links")
+        if self._links > _MAX_LINKS:
+            raise ToolFailed(f"`{shown(self.path)}` leads through more than {_MAX_LINKS} links")
         names = self._split(target)
         if names is None:
             link = shown("/".join([*self._names, name]))
@@ -238,13 +238,13 @@ class Walk:
         if len(self._descriptors) == 1:
             raise PathEscapes(shown(self.path), "`..` leads above the workspace")
         left = self._descriptors.pop()
-        # Its number may soon be another file's: what was made in it must not be unmade through it.
+        # The kernel may reuse its number for another file, so `unmake` must not use it.
         self.made = [(-1 if parent == left else parent, name, path) for parent, name, path in self.made]
         os.close(left)
         self._names.pop()
 
     def _supply(self, name: str) -> None:
-        """Deal with a missing directory as this walk was told to."""
+        """Handle a missing directory as `missing` says."""
         rest = [part for part in reversed(self._pending) if part not in ("", ".")]
         if self._missing == "fail" or ".." in rest:
             raise self.nothing_there(name)
@@ -263,7 +263,7 @@ class Walk:
         try:
             os.mkdir(name, dir_fd=self.directory)
         except FileExistsError:
-            return  # somebody else was faster; the walk looks at it again
+            return  # Another process was faster; the walk tries it again.
         self.made.append((self.directory, name, "/".join([*self._names, name])))
         sync_directory(self.directory)
 

@@ -1,4 +1,4 @@
-"""System call numbers by name, for each way that programs can enter the kernel.
+"""System call numbers by name, for each ABI of the kernel.
 
 A 64-bit kernel also runs 32-bit programs, which have numbers of their own: a filter must know both. The numbers that
 this process itself uses follow its own width, not the kernel's name: a 32-bit Python runs on a 64-bit kernel too.
@@ -26,10 +26,10 @@ GENERIC = {
 
 
 class Abi(NamedTuple):
-    """One way into the kernel."""
+    """One ABI of a kernel."""
 
     audit: int
-    """How a filter sees it."""
+    """The number by which a filter recognises it."""
     bits: int
     numbers: dict[str, int]
 
@@ -57,24 +57,24 @@ FAMILIES: dict[str, tuple[Abi, ...]] = {
     ),
     "riscv": (Abi(0xC000_00F3, 64, SINCE_424 | GENERIC),),
 }  # fmt: skip
-"""By family, every way in that its kernels have."""
+"""By family of machines, every ABI of its kernels."""
 
 MACHINES = {r"x86_64|i[3-6]86": "x86", r"aarch64|armv[678]l": "arm", r"riscv64": "riscv"}
 """What the kernel calls itself, in either width: `setarch` makes a 64-bit one use its 32-bit name."""
 
 
 def family(machine: str) -> str | None:
-    """The family of a machine; None where its numbers are not known."""
+    """The family of a machine; None if haft does not know its numbers."""
     return next((name for pattern, name in MACHINES.items() if re.fullmatch(pattern, machine)), None)
 
 
-def ways_in() -> tuple[Abi, ...]:
-    """Every way into this machine's kernel; none where they are not known."""
+def kernel_abis() -> tuple[Abi, ...]:
+    """Every ABI of this machine's kernel; empty if haft does not know them."""
     found = family(os.uname().machine)
     return FAMILIES[found] if found else ()
 
 
 def own_number(call: str) -> int | None:
-    """The number by which this very process makes a call; None where it is not known."""
+    """The number of a system call for this process; None if haft does not know it."""
     bits = struct.calcsize("P") * 8
-    return next((way.numbers.get(call) for way in ways_in() if way.bits == bits), None)
+    return next((way.numbers.get(call) for way in kernel_abis() if way.bits == bits), None)

@@ -1,9 +1,9 @@
-"""Cgroups, where this process may make them: the kernel's own count of memory and processes, and a fair share of the
-processors for each call.
+"""Cgroups, if this process may make them: the kernel counts memory and processes, and gives each call a fair share of
+the processors.
 
-A process is moved into a group once and forks there: moving takes the kernel ten milliseconds and holds up every fork
-of the machine meanwhile, so no call pays for it. Version 2 where its controllers can be had, else version 1. Whether
-they can be had is found out by trying.
+A process is moved into a group once and then forks there. Moving takes the kernel ten milliseconds and delays every
+fork on the machine, so haft does it ahead of calls. haft uses version 2 if its controllers are available, else version
+1, and finds that out by trying.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import time
 from typing import Any
 
 TASKS_PER_PROCESS = 2
-"""The kernel counts threads: how many a process of a call may have on average."""
+"""How many threads a process of a call may have on average: the kernel counts threads, not processes."""
 CONNECTIONS = "memory.kmem.tcp"
-"""Where version 1 counts the memory of TCP and UDP, apart from all other."""
+"""The file in which version 1 counts the memory of TCP and UDP, separate from all other memory."""
 
 
 class Hierarchy:
-    """A directory of cgroups that we may make others in, held open from before anything became read-only."""
+    """A directory of cgroups in which we may make others, opened before everything became read-only."""
 
     def __init__(self, version: int, controllers: frozenset[str], parent: str) -> None:
         self.version = version
@@ -30,13 +30,13 @@ class Hierarchy:
 
 
 class Group:
-    """The groups of one forker: one where version 2 counts everything, else one for each controller."""
+    """The groups of one forker: one if version 2 has all controllers, else one for each controller."""
 
     def __init__(self, hierarchies: list[Hierarchy], name: str) -> None:
         self._hierarchies = hierarchies
         self._name = name
         self._places: dict[str, tuple[int, int]] = {}
-        """By controller: the version and the directory."""
+        """By controller, the version and a descriptor of the directory."""
         self._before: dict[str, int] = {}
         for hierarchy in hierarchies:
             os.mkdir(name, dir_fd=hierarchy.descriptor)
@@ -45,12 +45,12 @@ class Group:
                 self._places[controller] = hierarchy.version, place
 
     def join(self) -> None:
-        """Move this process in."""
+        """Move this process into the group."""
         for place in self.descriptors:
             _write(place, "cgroup.procs", "0")
 
     def remove(self) -> None:
-        """When nobody is in it any more."""
+        """Remove the group; it must have no processes any more."""
         for hierarchy in self._hierarchies:
             with contextlib.suppress(OSError):
                 os.rmdir(self._name, dir_fd=hierarchy.descriptor)
@@ -68,7 +68,7 @@ class Group:
         return "pids" in self._places
 
     def limit(self, limits: dict[str, Any]) -> None:
-        """For all calls to come."""
+        """Set the limits for all later calls."""
         if "memory" in self._places:
             version, place = self._places["memory"]
             amount = int(limits["memory_bytes"])
@@ -77,37 +77,37 @@ class Group:
                 with contextlib.suppress(OSError):
                     _write(place, "memory.swap.max", "0" if amount else "max")
             else:
-                with contextlib.suppress(OSError):  # Lowering it below the other one is refused, whichever comes first.
+                with contextlib.suppress(OSError):  # This limit may never be below the other one, so lift it first.
                     _write(place, "memory.memsw.limit_in_bytes", "-1")
                 _write(place, "memory.limit_in_bytes", str(amount or -1))
                 with contextlib.suppress(OSError):
                     _write(place, "memory.memsw.limit_in_bytes", str(amount or -1))
-                with contextlib.suppress(OSError):  # It counts from then on, and refuses nothing.
+                with contextlib.suppress(OSError):  # This starts the counting; it does not refuse memory.
                     _write(place, f"{CONNECTIONS}.limit_in_bytes", str(amount or -1))
         if "pids" in self._places:
             most = int(limits["max_processes"]) * TASKS_PER_PROCESS
             _write(self._places["pids"][1], "pids.max", str(most + 8) if most else "max")
 
     def begin(self) -> None:
-        """A call begins: what was counted before it is not its own."""
+        """Begin a call: remember the counts so far, which do not belong to it."""
         self._before = {controller: self._count(controller) for controller in self._places}
 
     def killed_for_memory(self) -> bool:
-        """Whether the kernel had to kill something of the call."""
+        """Whether the kernel killed a process of the call because memory ran out."""
         return self.counts_memory and self._count("memory") > self._before.get("memory", 0)
 
     def memory_used(self) -> int:
-        """The most that was in use at one time, as far as the kernel says."""
+        """The peak memory of the call, as the kernel reports it."""
         version, place = self._places["memory"]
         return _whole(place, "memory.peak" if version == 2 else "memory.max_usage_in_bytes")
 
     def in_connections(self) -> int:
-        """What connections hold, where nothing else counts that."""
+        """The memory of connections under version 1; 0 under version 2, which counts it with the rest."""
         version, place = self._places["memory"]
         return 0 if version == 2 else _whole(place, f"{CONNECTIONS}.usage_in_bytes")
 
     def left_behind(self) -> int:
-        """Memory that is still charged when nobody of the call is left, page cache aside."""
+        """The memory, without page cache, that is still charged after all processes of the call ended."""
         if "memory" not in self._places:
             return 0
         version, place = self._places["memory"]
@@ -115,7 +115,7 @@ class Group:
         return sum(_number(place, "memory.stat", name) for name in names)
 
     def refused_forks(self) -> int:
-        """How often the kernel refused the call another process."""
+        """How often the kernel refused a fork of the call."""
         return self._count("pids") - self._before.get("pids", 0) if self.counts_tasks else 0
 
     def _count(self, controller: str) -> int:
@@ -157,7 +157,7 @@ def _number(place: int, name: str, key: bytes) -> int:
 
 
 def own_groups() -> dict[str, str]:
-    """By controller, and by "" for version 2: the group this process is in."""
+    """The group of this process, by controller, and by "" for version 2."""
     found = {}
     with open("/proc/self/cgroup") as file:
         for line in file:
@@ -168,7 +168,7 @@ def own_groups() -> dict[str, str]:
 
 
 def mounts() -> list[tuple[int, frozenset[str], str]]:
-    """The cgroup filesystems: version, controllers, where."""
+    """The mounted cgroup filesystems: version, controllers, path."""
     found = []
     with open("/proc/self/mountinfo", "rb") as file:
         for line in file:
@@ -183,7 +183,7 @@ def mounts() -> list[tuple[int, frozenset[str], str]]:
 
 
 def usable(name: str, roots: list[tuple[int, frozenset[str], str]] | None = None) -> list[Hierarchy]:
-    """The hierarchies that will do for memory, processes and processors, each tried by making a group."""
+    """The hierarchies that haft can use for memory, processes and processors, each tested by making a group."""
     found: list[Hierarchy] = []
     try:
         groups = own_groups()
@@ -196,7 +196,7 @@ def usable(name: str, roots: list[tuple[int, frozenset[str], str]] | None = None
         if not counted:
             continue
         own = groups.get("" if version == 2 else next(iter(counted)), "/")
-        # Version 2 has processes only in groups without others below them: ours stand beside the one we are in.
+        # In version 2 a group with processes may have no groups below it, so ours are beside the group of this process.
         inside = own if version == 1 or own == "/" else os.path.dirname(own)
         parent = os.path.join(root, inside.lstrip("/")).rstrip("/")
         try:
@@ -242,7 +242,7 @@ def _limit_file(version: int) -> str:
 
 
 def sweep(hierarchies: list[Hierarchy], own: str | None = None) -> None:
-    """Remove the groups of helpers that are gone, and with `own` those of this one: at its end."""
+    """Remove the groups of helpers that have ended, and with `own` the groups of this helper, at its end."""
     for hierarchy in hierarchies:
         with contextlib.suppress(OSError):
             for name in os.listdir(hierarchy.descriptor):
@@ -252,7 +252,7 @@ def sweep(hierarchies: list[Hierarchy], own: str | None = None) -> None:
 
 
 def tag() -> str:
-    """How this process calls its groups."""
+    """The beginning of the names of this process's groups."""
     return f"haft-{os.getpid()}-{time.monotonic_ns():x}"
 
 

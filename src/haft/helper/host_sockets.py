@@ -1,10 +1,11 @@
-"""Where sockets of the host can be seen: a read-only mount keeps nobody from connecting to one.
+"""Finds the paths of Unix sockets of the host, which must be covered: a process can connect to a socket even on a
+read-only mount.
 
-The kernel lists sockets by the name that they were bound with, in the network namespace and the mounts of whoever bound
-them. A container has others than the host, so its names are translated: to the file system they lie in, and from there
-to every place where that is mounted here. Only root may look into the namespaces of others.
+The kernel lists each socket by the path that it was bound to, as seen in the namespaces of the process that bound it. A
+container has other mounts than the host, so its paths are translated: to the path inside the file system, and from
+there to every path at which that file system is mounted here. Only root may read the namespaces of other users.
 
-Not found are sockets that were renamed, linked or moved with their directory since, or were bound by a relative name.
+It does not find sockets that were renamed, linked or moved with their directory, or bound by a relative path.
 """
 
 from __future__ import annotations
@@ -15,27 +16,27 @@ import re
 from collections.abc import Iterator
 
 _BOUND = re.compile(rb"^\S+: (?:\S+ +){6}(/.*)$", re.MULTILINE)
-"""A line of /proc/net/unix whose socket has a path."""
+"""A line of /proc/net/unix for a socket that has a path."""
 
-MOST_SOCKETS = 8_000_000
-"""How many bytes of a table are read: a call with network could fill that of sockets."""
+MAX_SOCKETS = 8_000_000
+"""How many bytes of a table are read: a call with network could make the table of sockets very long."""
 
 Mounts = list[tuple[str, str, str]]
-"""The device, what of it is mounted, and where."""
+"""For each mount the device, the mounted directory of it, and the mount point."""
 
 
 class HostSockets:
-    """The paths of sockets that someone on the host has bound, as they are at any time."""
+    """The current paths of Unix sockets of the host."""
 
     def __init__(self) -> None:
-        """Before the namespaces of the host are left."""
+        """Must run before this process leaves the namespaces of the host."""
         self._proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._own: int | None = None
         with contextlib.suppress(OSError):
             self._own = os.open("/proc/self/net/unix", os.O_RDONLY | os.O_CLOEXEC)
 
     def paths(self, *, everywhere: bool) -> set[str]:
-        """Where they are seen from here; `everywhere`: those of containers too, which takes a while."""
+        """The paths of the sockets as seen from here. `everywhere` includes those of containers, which is slower."""
         found: set[str] = set()
         if self._own is not None:
             os.lseek(self._own, 0, os.SEEK_SET)
@@ -51,13 +52,13 @@ class HostSockets:
         return found
 
     def close(self) -> None:
-        """Before anything of a call runs: through these descriptors it would see the processes of the host."""
+        """Must run before any command of a call: through these descriptors it would see the processes of the host."""
         for descriptor in (self._proc, self._own):
             if descriptor is not None:
                 os.close(descriptor)
 
     def _one_of_each(self) -> list[str]:
-        """A process in each pair of network namespace and mounts that we may look into."""
+        """One process for each pair of network and mount namespace that we may read."""
         found: dict[tuple[str, str], str] = {}
         for name in os.listdir(self._proc):
             if name.isdigit():
@@ -76,7 +77,7 @@ class HostSockets:
 
 def _read(table: int) -> bytes:
     words = bytearray()
-    while len(words) < MOST_SOCKETS and (part := os.read(table, 1 << 16)):
+    while len(words) < MAX_SOCKETS and (part := os.read(table, 1 << 16)):
         words += part
     return bytes(words)
 
@@ -95,7 +96,7 @@ def _unescaped(word: bytes) -> str:
 
 
 def _translated(names: set[str], theirs: Mounts, here: Mounts) -> set[str]:
-    """Every place here that shows what has one of these names there."""
+    """Every path here at which a socket with one of these paths there can be seen."""
     mounted = {point: (device, root) for device, root, point in theirs}  # The last one lies on top.
     shown: dict[tuple[str, str], list[str]] = {}
     for device, root, point in here:
@@ -113,7 +114,7 @@ def _translated(names: set[str], theirs: Mounts, here: Mounts) -> set[str]:
 
 
 def _above(path: str) -> Iterator[str]:
-    """The path, and every directory that it lies in."""
+    """The path, and every directory above it."""
     while path != "/":
         yield path
         path = os.path.dirname(path)
@@ -121,5 +122,5 @@ def _above(path: str) -> Iterator[str]:
 
 
 def _moved(path: str, before: str, after: str) -> str:
-    """The same below another place."""
+    """The path with the directory `before` replaced by `after`."""
     return after.rstrip("/") + path.removeprefix(before.rstrip("/"))

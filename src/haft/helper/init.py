@@ -1,8 +1,8 @@
-"""Pid 1 of one call: prepares its room ahead, starts the command in it, watches over it and has the last word.
+"""The init (pid 1) of one call: prepares the sandbox ahead, starts the command, supervises it and reports how it ended.
 
-An init restricts itself and then spawns the command, which is cheaper than forking once more. It keeps its own
-capabilities, which nothing it starts inherits, and nothing can trace or signal it from below. When it ends, the kernel
-kills what is left in its namespace.
+An init restricts itself and then spawns the command, which is cheaper than another fork. It keeps its own capabilities;
+the processes that it starts do not inherit them, and can neither trace nor signal it. When it ends, the kernel kills
+the remaining processes of its namespace.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from haft.helper import cgroups, jail, kernel, landlock, seccomp
-from haft.helper.meter import Meter, apply_rlimits, opened_own_io, rlimits
-from haft.helper.paths import WrittenFile, check_same
-from haft.helper.sockets import fullest
+from haft.helper.meter import Meter, apply_rlimits, open_own_io, rlimits
+from haft.helper.paths import Replaced, check_same
+from haft.helper.protocol import argv_and_env, failure, never_started, programs, read_request, send_report
+from haft.helper.sockets import largest_buffers
 from haft.helper.supervisor import Supervisor, wake_on_children
-from haft.helper.words import argv_and_env, failure, never_started, programs, read_request, tell
 
 STREAMS = 3
 
 
-class Everyone:
-    """The processes of a call, seen by pid 1 of its namespace: all there are, but for those that were there before."""
+class NamespaceProcesses:
+    """The processes of a call, as its init sees them: all processes of the namespace, except the `but`."""
 
     def __init__(self, but: frozenset[int] = frozenset()) -> None:
         self._but = but | {1}
@@ -40,35 +40,35 @@ class Everyone:
 
 
 class Init:
-    """Pid 1 of one call, from before the call is known."""
+    """The init of one call; it starts before the call is known."""
 
     def __init__(
         self,
         orders: socket.socket,
         template: jail.Template,
         group: cgroups.Group | None,
-        carriers: Mapping[str, Callable[..., None]],
+        runners: Mapping[str, Callable[..., None]],
     ) -> None:
-        """`carriers`, by the word in a request, carry what is no single call: a program that is kept loaded, and one
-        that outlives calls."""
+        """`runners`, by field of the request, run programs that serve more than one call: those that are kept loaded,
+        and those that outlive their calls."""
         self._orders = orders
-        self._carriers = carriers
+        self._runners = runners
         self._template = template
         self._group = group
         self._abi = landlock.version()
         self._filter = b""
         self._is_root = os.geteuid() == 0
-        self._own_io = opened_own_io()
-        self._full_sockets = fullest()
+        self._own_io = open_own_io()
+        self._full_sockets = largest_buffers()
         self._witnesses: list[int] = []
-        """Where the host watches the layer that is mounted next."""
+        """Inotify descriptors of the host for a watch on the next layer that is mounted."""
         self._last: Callable[[], None] | None = None
-        """Once the command runs: makes the kernel kill this process after it, where memory runs out."""
+        """Makes the kernel kill this process after the command when memory runs out; called once the command runs."""
 
     def live(self, kind: dict[str, Any]) -> None:
-        """Prepare, wait for the call, carry it to its end."""
+        """Prepare the sandbox, wait for the call, and run it."""
         self._filter = self._template.filters[kind["unasked"]]
-        room = jail.Room(
+        sandbox = jail.CallSandbox(
             self._template,
             network=kind["network"],
             extra=kind["extra"],
@@ -77,9 +77,9 @@ class Init:
             unasked=kind["unasked"],
             scoped=kind.get("scoped", False),
         )
-        problem = self._prepare(room)
+        problem = self._prepare(sandbox)
         if kind.get("trial"):
-            words = {"proc": room.has_proc, "network": not room.has_network, "problem": problem and str(problem)}
+            words = {"proc": sandbox.has_proc, "network": not sandbox.has_network, "problem": problem and str(problem)}
             self._orders.sendall(json.dumps(words).encode())
         message, descriptors, _, _ = socket.recv_fds(self._orders, 1, 3 + STREAMS)
         if not message:
@@ -92,21 +92,23 @@ class Init:
             request = read_request(control)
         except EOFError:
             return
-        self.take_handed(room, request, descriptors, 1 + STREAMS)
-        for word, carrier in self._carriers.items():
+        self.take_descriptors(sandbox, request, descriptors, 1 + STREAMS)
+        for word, carrier in self._runners.items():
             if request.get(word):
-                carrier(self, room, control, wake, request, descriptors[1:], problem)
+                carrier(self, sandbox, control, wake, request, descriptors[1:], problem)
                 return
-        main = self._begin(room, request, control, descriptors[1:], problem)
+        main = self._begin(sandbox, request, control, descriptors[1:], problem)
         if main is not None:
-            self.carry(control, main, request, room, wake)
+            self.supervise_call(control, main, request, sandbox, wake)
 
-    def take_handed(self, room: jail.Room, request: dict[str, Any], descriptors: list[int], count: int) -> None:
-        """Take what came with a call after so many descriptors: what each is for, the request says."""
+    def take_descriptors(
+        self, sandbox: jail.CallSandbox, request: dict[str, Any], descriptors: list[int], count: int
+    ) -> None:
+        """Take the descriptors of a call after the first `count`; the request says what each is for."""
         self._forget_witnesses()
         for name, descriptor in zip(request["handed"], descriptors[count:], strict=False):
             if name == "share":
-                room.share = socket.socket(fileno=descriptor)
+                sandbox.share = socket.socket(fileno=descriptor)
             else:
                 self._witnesses.append(descriptor)
         del descriptors[count:]
@@ -115,76 +117,76 @@ class Init:
         while self._witnesses:
             os.close(self._witnesses.pop())
 
-    def _prepare(self, room: jail.Room) -> OSError | None:
-        """Everything that does not depend on the call. What went wrong is told when there is someone to tell."""
+    def _prepare(self, sandbox: jail.CallSandbox) -> OSError | None:
+        """Do everything that does not depend on the call. An error is returned, and reported when the call comes."""
         try:
-            room.furnish()
+            sandbox.build()
             kernel.limit_future_capabilities(kernel.ROOT_KEEPS if self._is_root else ())
-            self._last = room.let_commands_go_first()
+            self._last = sandbox.kill_commands_first()
             kernel.prctl(kernel.PR_SET_DUMPABLE, 0, "prctl(PR_SET_DUMPABLE)")
             if self._is_root:
-                self._filter_calls()  # Ahead, since root needs no namespace any more.
+                self._filter_calls()  # Possible already now: root makes no more namespaces.
         except OSError as error:
             return error
         return None
 
     def _begin(
         self,
-        room: jail.Room,
+        sandbox: jail.CallSandbox,
         request: dict[str, Any],
         control: socket.socket,
         streams: list[int],
         problem: OSError | None,
     ) -> int | None:
-        """Start the command. Its pid; None where it was not started, and the host was told why."""
+        """Start the command and return its pid; None if it was not started and the host got the reason."""
         try:
-            # A workspace that is gone takes its mounts with it, and the room cannot be furnished.
-            is_stale = self.is_elsewhere(request)
+            # If the workspace was removed, so were its mounts, and the sandbox cannot be built.
+            is_stale = self.is_other_workspace(request)
             if problem is not None and not is_stale:
                 raise problem
-            if is_stale or not self._enter(room, request):
-                tell(control, {"stale": True})
+            if is_stale or not self._enter(sandbox, request):
+                send_report(control, {"stale": True})
                 return None
-        except WrittenFile as error:
-            tell(control, {"replaced": error.filename})
+        except Replaced as error:
+            send_report(control, {"replaced": error.filename})
             return None
         except (OSError, ValueError) as error:
-            tell(control, never_started([None, f"the sandbox around it could not be built: {error}"]))
+            send_report(control, never_started([None, f"the sandbox around it could not be built: {error}"]))
             return None
         try:
             main = self._start(request, list(streams))
-            self.go_last()
+            self.be_killed_last()
         except (OSError, ValueError) as error:
-            tell(control, never_started(failure(error)))
+            send_report(control, never_started(failure(error)))
             return None
         for descriptor in streams:
             os.close(descriptor)
         return main
 
-    def is_elsewhere(self, request: dict[str, Any]) -> bool:
-        """Whether the host has another workspace by now than when the zygote began."""
+    def is_other_workspace(self, request: dict[str, Any]) -> bool:
+        """Whether the workspace was replaced since the zygote started."""
         return bool(request["root"] != self._template.root)
 
-    def go_last(self) -> None:
-        """Have this process killed after what it started."""
+    def be_killed_last(self) -> None:
+        """When memory runs out, have the kernel kill this process after those that it started."""
         if self._last is not None:
             self._last()
 
-    def _enter(self, room: jail.Room, request: dict[str, Any]) -> bool:
-        """Open the room as far as this call may, and stand in its directory. False where that is another one than the
-        host meant: the workspace was replaced since the zygote began."""
+    def _enter(self, sandbox: jail.CallSandbox, request: dict[str, Any]) -> bool:
+        """Open the sandbox for this call, and change to its working directory. False if that is not the directory that
+        the host means: it was replaced since the zygote started."""
         confinement = request["sandbox"]
-        if not self.open_up(room, request):
+        if not self.open_for_call(sandbox, request):
             return False
-        room.forget_host()
+        sandbox.close_host_sockets()
         os.chdir(os.fsencode(request["directory"]))
         if confinement["layer"] is None and not _is(b".", request["identity"]):
             return False
-        self.restrict(room, request, room.writable_places(confinement))
+        self.restrict(sandbox, request, sandbox.writable_places(confinement))
         return True
 
-    def open_up(self, room: jail.Room, request: dict[str, Any]) -> bool:
-        """Open the room as far as this call may. False where the workspace is another one than the host meant."""
+    def open_for_call(self, sandbox: jail.CallSandbox, request: dict[str, Any]) -> bool:
+        """Open the sandbox for this call. False if the workspace is not the one that the host means."""
         found = os.stat(self._template.workspace)
         if not [found.st_dev, found.st_ino] == request["root"] == self._template.root:
             return False
@@ -192,8 +194,8 @@ class Init:
             check_same(path, which)
         layer = request["sandbox"]["layer"]
         if layer is not None and not _is(os.fsencode(request["directory"]), request["identity"]):
-            return False  # Looked at before it is covered: under a layer everything has other numbers.
-        room.open_up(request["sandbox"])
+            return False  # Checked before the layer is mounted, since inodes above a layer differ.
+        sandbox.open_for_call(request["sandbox"])
         for descriptor in self._witnesses if layer is not None else ():
             kernel.watch(descriptor, self._template.workspace)
         self._forget_witnesses()
@@ -201,34 +203,36 @@ class Init:
             self._group.begin()
         return True
 
-    def restrict(self, room: jail.Room, request: dict[str, Any], writable: Sequence[str | int]) -> None:
-        """From now on this process, and what it starts, is held to the sandbox and the limits of a call."""
+    def restrict(self, sandbox: jail.CallSandbox, request: dict[str, Any], writable: Sequence[str | int]) -> None:
+        """Confine this process, and all that it starts, to the sandbox and the limits of a call."""
         limits = request["limits"]
         user = not self._is_root
-        alone = user and bool(limits["max_processes"]) and self._count_alone(room)
+        alone = user and bool(limits["max_processes"]) and self._count_alone(sandbox)
         apply_rlimits(rlimits(limits, user=user, calls=cgroups.TASKS_PER_PROCESS if alone else request["calls"]))
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1, "prctl(PR_SET_NO_NEW_PRIVS)")
         if self._abi:
-            landlock.restrict(writable, tcp=may_use_tcp(room, request["sandbox"]), abi=self._abi)
+            landlock.restrict(writable, tcp=may_use_tcp(sandbox, request["sandbox"]), abi=self._abi)
         if not self._is_root:
             self._filter_calls()
 
-    def rules(self, room: jail.Room, confinement: dict[str, Any]) -> int | None:
-        """The second layer of a call, for whoever restricts itself by it; None where there is none."""
+    def rules(self, sandbox: jail.CallSandbox, confinement: dict[str, Any]) -> int | None:
+        """A descriptor of the call's Landlock rules, with which a process restricts itself; None without Landlock."""
         if not self._abi:
             return None
-        return landlock.ruleset(room.writable_places(confinement), tcp=may_use_tcp(room, confinement), abi=self._abi)
+        return landlock.ruleset(
+            sandbox.writable_places(confinement), tcp=may_use_tcp(sandbox, confinement), abi=self._abi
+        )
 
     def _filter_calls(self) -> None:
         if self._filter:
             seccomp.restrict(self._filter)
             if self._group is None or not self._group.counts_memory:
-                seccomp.restrict(seccomp.for_uncounted_memory())
+                seccomp.restrict(seccomp.uncounted_memory_filter())
 
-    def _count_alone(self, room: jail.Room) -> bool:
-        """The kernel counts an ordinary user's processes by user namespace: one more, and this call has a count of its
-        own. In the one that all calls share, a fork bomb would keep the others from forking."""
-        if not room.has_proc:
+    def _count_alone(self, sandbox: jail.CallSandbox) -> bool:
+        """Enter one more user namespace: the kernel counts an ordinary user's processes by user namespace, so the call
+        gets a count of its own. With a shared count, a fork bomb would keep other calls from forking."""
+        if not sandbox.has_proc:
             return False
         uid, gid = os.geteuid(), os.getegid()
         try:
@@ -237,7 +241,7 @@ class Init:
             return False
         kernel.prctl(kernel.PR_SET_DUMPABLE, 1, "prctl(PR_SET_DUMPABLE)")  # Else its files in /proc are root's.
         for name, words in kernel.maps_to_itself(uid, gid):
-            room.tell_kernel(name, words)
+            sandbox.write_own_proc(name, words)
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0, "prctl(PR_SET_DUMPABLE)")
         kernel.limit_future_capabilities(())
         return True
@@ -248,7 +252,7 @@ class Init:
         if not request["stdin"]:
             streams[0] = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         actions = [(os.POSIX_SPAWN_DUP2, descriptor, target) for target, descriptor in enumerate(streams)]
-        told: OSError | None = None
+        failed: OSError | None = None
         for program in programs(argv[0], env):
             try:
                 return os.posix_spawn(
@@ -256,41 +260,41 @@ class Init:
                     setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
                 )  # fmt: skip
             except (FileNotFoundError, NotADirectoryError) as error:
-                told = told or error
+                failed = failed or error
             except PermissionError as error:
-                told = error
-        raise told or FileNotFoundError(2, os.strerror(2))
+                failed = error
+        raise failed or FileNotFoundError(2, os.strerror(2))
 
-    def carry(
+    def supervise_call(
         self,
         control: socket.socket,
         main: int,
         request: dict[str, Any],
-        room: jail.Room,
+        sandbox: jail.CallSandbox,
         wake: int,
         others: frozenset[int] = frozenset(),
         at_end: Callable[[Supervisor], dict[str, Any]] = lambda _supervisor: {},
         orders: Callable[[dict[str, Any]], dict[str, Any]] = lambda _words: {},
     ) -> None:
-        """Watch over the command until nothing of the call is left, and have the last word, with what `at_end` adds to
-        it. Who is among the `others` is no part of the call. `orders` does what the host wants done meanwhile."""
+        """Supervise the command until all processes of the call have ended, and send the report, with the fields that
+        `at_end` adds. The processes in `others` do not belong to the call. `orders` carries out orders of the host."""
         control.setblocking(False)
-        everyone = Everyone(others)
+        processes = NamespaceProcesses(others)
         meter = None
-        if room.has_proc:
+        if sandbox.has_proc:
             meter = Meter(
                 request["limits"],
-                everyone.pids,
+                processes.pids,
                 scratch="/dev/shm",  # noqa: S108  the call's own, as are all that lie in memory
-                roots=room.disk_places(request["sandbox"]),
+                roots=sandbox.disk_places(request["sandbox"]),
                 group=self._group,
                 own_io=self._own_io,
-                shares_network=room.has_network,
+                shares_network=sandbox.has_network,
                 full_sockets=self._full_sockets,
-                kept=room.kept,
+                thread_tmp=sandbox.thread_tmp,
             )
         name = " ".join(request["argv"])
-        supervisor = Supervisor(control, main, name, everyone, meter, has_others=bool(others), orders=orders)
+        supervisor = Supervisor(control, main, name, processes, meter, has_others=bool(others), orders=orders)
         left = supervisor.watch(wake)
         if supervisor.hit is None and supervisor.status and meter is not None and (full := meter.scratch_is_full()):
             supervisor.hit = "memory_bytes", full
@@ -303,16 +307,16 @@ class Init:
             meter.final_count()
             supervisor.hit = supervisor.hit or meter.spilled
         spilled = None if meter is None else meter.spilled
-        tell(control, {**supervisor.report(left, None), "spilled": spilled, **at_end(supervisor)})
+        send_report(control, {**supervisor.report(left, None), "spilled": spilled, **at_end(supervisor)})
 
 
-def may_use_tcp(room: jail.Room, confinement: dict[str, Any]) -> bool:
-    """Without a network of its own the second layer has to do; else programs may reach themselves."""
-    return bool(confinement["network"] or not room.has_network)
+def may_use_tcp(sandbox: jail.CallSandbox, confinement: dict[str, Any]) -> bool:
+    """Whether Landlock allows TCP: always in a network namespace of the call, where it reaches only the call itself."""
+    return bool(confinement["network"] or not sandbox.has_network)
 
 
 def _is(directory: bytes, which: list[int]) -> bool:
-    """Whether it is the one that the host meant."""
+    """Whether a directory has this identity."""
     try:
         found = os.stat(directory)
     except OSError:

@@ -1,12 +1,12 @@
 """The sandbox itself: mounts and namespaces, in three steps.
 
-- `Template`: once, in the zygote. Everything is read-only, `/dev` is a small one of our own, secrets are masked.
-- `furnish`: in each init, ahead of its call. Its own processes, network and scratch places; what lies in a hidden place
-  and must be seen is bound back.
-- `open_up`: when the call is known. The workspace becomes writable where it may, but for what is protected in it.
+- `Template`: once, in the zygote. Makes everything read-only, mounts a small `/dev`, and masks secrets.
+- `build`: in each init, ahead of its call. Makes namespaces for processes and network, and the scratch directories;
+  binds back paths inside hidden directories that the call must see.
+- `open_for_call`: when the call is known. Makes the workspace writable if the call may write, except protected paths.
 
-Mount namespaces are copied from the step before, so each does only what the one before could not know. Descriptors of
-the host never come in here: through one of its directories a command would be outside again.
+Each step starts with a copy of the mounts of the step before, and adds only what was not known then. Descriptors of the
+host's directories never come in here: through one, a command could leave the sandbox.
 """
 
 from __future__ import annotations
@@ -21,63 +21,63 @@ from typing import Any
 
 from haft.helper import kernel
 from haft.helper.host_sockets import HostSockets
-from haft.helper.kept import THREADS, Kept
 from haft.helper.kernel import ATTR_NODEV, ATTR_NOSUID, ATTR_RDONLY, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY
-from haft.helper.paths import WrittenFile, identity, walked, walked_from_top
+from haft.helper.paths import Replaced, identity, open_path_without_links, open_without_links
 from haft.helper.protect import protect
+from haft.helper.thread_tmp import THREADS, ThreadTmp
 
 DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
 LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
 LAYERS = "/dev/.layers"
-"""Where calls find their layers; taken away before a command starts."""
+"""The directory with the layers of calls; unmounted before a command starts."""
 NOTHING = "/dev/.nothing"
-"""An empty directory, to be shown where one is masked."""
-OWN_ROOT = "/dev/shm/root"  # noqa: S108  in the scratch place of the room
-"""Where the root of a call that nobody approved is put together."""
+"""An empty directory, mounted over directories that are masked."""
+OWN_ROOT = "/dev/shm/root"  # noqa: S108  in the private scratch directory of the call
+"""Where the root directory of a call without approval is put together."""
 HOST = "/.host"
-"""Where the host's files are, in such a root, until everything was bound."""
+"""The host's files in such a root, until everything is bound."""
 SCRATCH_FILES = 1_000_000
-"""How many files all scratch places of a call may hold: names take memory too."""
+"""How many files all scratch directories of a call may contain: file names take memory too."""
 
 
 FIRST_TO_GO = 500
-"""How much sooner the kernel kills commands, of a thousand: small ones too go before the process that watches them."""
+"""Added to the OOM score of commands, of a thousand: so the kernel kills even small ones before their supervisor."""
 
 
-def opened(path: str, flags: int = os.O_PATH) -> int | None:
-    """A descriptor to bind from; None where there is nothing."""
+def open_or_none(path: str, flags: int = os.O_PATH) -> int | None:
+    """A descriptor to bind from; None if nothing exists at the path."""
     try:
         return os.open(path, flags | os.O_CLOEXEC)
     except OSError:
         return None
 
 
-def opened_as_meant(path: str, rest: list[Any]) -> int | None:
-    """The same, where the host said which file it meant: another one in its place is not shown."""
+def open_checked(path: str, rest: list[Any]) -> int | None:
+    """The same, but raise `Replaced` if the request names an identity and the file has another one."""
     if len(rest) < 2:
-        return opened(path)
-    place = walked_from_top(path)
+        return open_or_none(path)
+    place = open_path_without_links(path)
     if place is None or identity(place) != rest[1]:
-        raise WrittenFile(path)
+        raise Replaced(path)
     return place
 
 
 class Template:
-    """What all calls of a host have in common."""
+    """The mounts that all calls of a host process share."""
 
     def __init__(self, site: dict[str, Any], *, in_user_namespace: bool, filters: dict[bool, bytes]) -> None:
         self.site = site
         self.filters = filters
-        """For system calls, by whether nobody approved the call."""
+        """The seccomp filters, by whether the call runs without approval."""
         self.workspace: str = site["workspace"]
         self.in_user_namespace = in_user_namespace
         self.open_mounts: list[tuple[str, list[int]]] = []
-        """The mounts at and below the workspace that the host can write to, by their path in it, and which they are."""
+        """The mounts at and below the workspace that are writable on the host: their path in it, and their identity."""
         self.root: list[int] = []
-        """Which directory the workspace is."""
+        """The identity of the workspace."""
 
     def enter(self) -> None:
-        """Leave the host's mounts for a copy that nothing can be written to."""
+        """Leave the host's mounts for a read-only copy."""
         kernel.unshare(kernel.CLONE_NEWNS, "mounts")
         kernel.mount(None, "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
         place = os.open(self.workspace, os.O_PATH | os.O_CLOEXEC | os.O_DIRECTORY)
@@ -85,16 +85,16 @@ class Template:
         kernel.bind(place, self.workspace)
         os.close(place)
         for path in writable_mounts(self.workspace):
-            if (mounted := walked_from_top(path)) is not None:
+            if (mounted := open_path_without_links(path)) is not None:
                 self.open_mounts.append((os.path.relpath(path, self.workspace), identity(mounted)))
                 os.close(mounted)
-        devices = {name: opened(f"/dev/{name}") for name in DEVICES}
+        devices = {name: open_or_none(f"/dev/{name}") for name in DEVICES}
         kernel.set_mount("/", add=ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, recursive=True)
         self._build_devices(devices)
         self.mask()
 
     def mask(self) -> None:
-        """Show nothing where secrets lie that no file mode keeps from root."""
+        """Cover the secrets of the machine: file modes do not keep root from reading them."""
         for path in self.site["mask"]:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 found = os.lstat(path)
@@ -118,17 +118,17 @@ class Template:
         for directory in ("/dev/shm", "/dev/pts", NOTHING, LAYERS, THREADS):  # noqa: S108  made here, in a /dev of our own
             os.mkdir(directory, 0o755)
         kernel.set_mount("/dev", add=ATTR_RDONLY)
-        for path, place in self.brought():
+        for path, place in self.private_mounts():
             kernel.mount(path, place, None, kernel.MS_BIND)
             kernel.set_mount(place, clear=ATTR_RDONLY)
 
-    def brought(self) -> list[tuple[str, str]]:
-        """What of haft's own is there until a call begins: where it lies, and where it is found."""
+    def private_mounts(self) -> list[tuple[str, str]]:
+        """haft's own directories that are mounted until a call begins: the path on the host, and the mount point."""
         own = (self.site["layers"], LAYERS), (self.site["threads"], THREADS)
         return [(path, place) for path, place in own if path is not None]
 
     def _make_device(self, path: str, name: str) -> bool:
-        """False in a user namespace, ours or that of a container: there the host's own is shown."""
+        """Make a device file. False in a user namespace, which forbids it; then the host's device is bound instead."""
         if self.in_user_namespace:
             return False
         try:
@@ -140,11 +140,11 @@ class Template:
 
 
 def writable_mounts(root: str) -> list[str]:
-    """The mounts at and below `root` that can be written to."""
+    """The writable mounts at and below `root`."""
     found = []
     with open("/proc/self/mountinfo", "rb") as file:
         for line in file:
-            words = line.split(b" ")  # Only these stand between the fields: a path may hold other blanks.
+            words = line.split(b" ")  # Only spaces separate the fields: a path may contain other whitespace.
             path = os.fsdecode(words[4].decode("unicode_escape").encode("latin-1"))
             if (path == root or path.startswith(root.rstrip("/") + "/")) and b"rw" in words[5].split(b","):
                 found.append(path)
@@ -152,7 +152,7 @@ def writable_mounts(root: str) -> list[str]:
 
 
 def mounts_below(root: str) -> list[tuple[str, bytes]]:
-    """The mounts at and below `root`, the first made first, each with its kind."""
+    """The mounts at and below `root`, oldest first, each with its file system type."""
     found = []
     with open("/proc/self/mountinfo", "rb") as file:
         for line in file:
@@ -164,15 +164,15 @@ def mounts_below(root: str) -> list[tuple[str, bytes]]:
 
 
 Bound = tuple[str, int | None, bool]
-"""Where something is to be seen, a descriptor of it where there is something, and whether it may be written."""
+"""The path at which something is shown, a descriptor of it (None if it does not exist), and whether it is writable."""
 
 
 def _depth(path: str) -> tuple[int, str]:
     return path.rstrip("/").count("/"), path
 
 
-class Room:
-    """One call's place, from `furnish` to its end."""
+class CallSandbox:
+    """The mounts and namespaces of one call, from `build` to its end."""
 
     def __init__(
         self,
@@ -187,34 +187,36 @@ class Room:
     ) -> None:
         self._template = template
         self._unasked = unasked
-        """Whether nobody approved the call: then it has a root of its own, with a part of the host in it."""
+        """Whether the call runs without approval: then it has its own root, with only a part of the host in it."""
         self._scoped = scoped
-        """Whether a call that only reads sees the workspace with what its caller has changed: it needs layers too."""
+        """Whether a call that only reads sees the workspace with the changes of its caller: then it needs layers
+        too."""
         self.share: socket.socket | None = None
-        """Where the host waits for a view of what lies under the call's layer and in it."""
+        """The socket on which the host waits for a view of the workspace as the call sees it."""
         self._devices: int | None = None
         self._sealed = sealed or template.site["required"]
-        """Whether what could be had at the start must be had now: that it is used up opens nothing."""
+        """Whether a protection that was available at the start must be available now. If the resource for it is used
+        up, the call fails instead of running with less."""
         self._site = template.site
         self._network = network
         self._extra = extra
-        """What is granted to this call alone: source, target, and whether it may be written."""
+        """The paths shown to this call alone: source, target, and whether it is writable."""
         self._links = links
-        """Names by which this call looks for what it is shown: each with where it leads."""
+        """Links that the call needs to find these paths: the path of each link, and its target."""
         self._caches: list[tuple[int, str]] = []
         self._own_proc: int | None = None
-        """The call's `/proc`, of which commands only see a copy that cannot be written."""
+        """The call's `/proc`; commands see only a read-only mount of it."""
         self._opened: list[int] = []
         self._lower: int | None = None
-        """The workspace itself, where its layer is exchanged: below the first one nothing else leads there."""
-        self._away: dict[str, int] = {}
-        """What is brought for each call, attached nowhere, where several calls follow each other in this room."""
+        """The workspace itself, opened before the first layer covers it; needed if layers are exchanged."""
+        self._detached: dict[str, int] = {}
+        """By mount point, detached mounts that are attached for each call, if several calls use this sandbox."""
         self._is_bare = False
-        """Whether the layer of the last call was taken away already."""
-        self.kept: Kept | None = None
-        """The `/tmp` of the call's thread, where it sees that."""
+        """Whether the layer of the last call was unmounted already."""
+        self.thread_tmp: ThreadTmp | None = None
+        """The `/tmp` of the call's thread, if the call sees it."""
         self.scratch: int | None = None
-        """What all scratch places lie in."""
+        """The directory that contains all scratch directories."""
         self._sockets = HostSockets()
         self.has_proc = False
         self.has_network = True
@@ -226,12 +228,12 @@ class Room:
 
     @property
     def tmp(self) -> str:
-        """Where `/tmp` really is."""
+        """The real path of `/tmp`."""
         tmp: str = self._site["tmp"]
         return tmp
 
-    def furnish(self) -> None:
-        """Everything that does not depend on the call."""
+    def build(self) -> None:
+        """Do everything that does not depend on the call."""
         kernel.unshare(kernel.CLONE_NEWNS | kernel.CLONE_NEWIPC, "mounts, ipc")
         if not self._network:
             try:
@@ -241,31 +243,31 @@ class Room:
             except OSError:
                 if self._sealed:
                     raise
-        bound, scratch = self._opened_sources()
+        bound, scratch = self._open_sources()
         if self._unasked:
             self._leave_host()
         self._mount_proc()
         self._bind_and_hide(bound, scratch)
         if self._unasked:
-            for _path, place in () if self._scoped else self._template.brought():
-                kernel.unmount(place)  # It writes nothing that a layer could take in, and has a /tmp of its own.
+            for _path, place in () if self._scoped else self._template.private_mounts():
+                kernel.unmount(place)  # The call writes nothing, so it needs no layer, and it has its own /tmp.
             kernel.unmount(HOST)
             os.rmdir(HOST)
             kernel.set_mount("/", add=ATTR_RDONLY)
         self._cover_sockets(everywhere=False)
 
-    def _opened_sources(self) -> tuple[list[Bound], set[str]]:
-        """What will be bound, opened while all of the host can be seen; and which of it are scratch places."""
+    def _open_sources(self) -> tuple[list[Bound], set[str]]:
+        """Open everything that will be bound, while the whole host is visible; and the paths of scratch directories."""
         site = self._site
         granted = {target for _source, target, *_rest in self._extra}
         hide: dict[str, int] = {path: mode for path, mode in site["hide"] if path not in granted}
         shown = [*site["view" if self._unasked else "show"], *self._extra]
-        bound = [(target, opened_as_meant(source, rest), bool(rest and rest[0])) for source, target, *rest in shown]
-        # A call that nobody approved only reads, and what only reads leaves nothing behind, not even in caches.
+        bound = [(target, open_checked(source, rest), bool(rest and rest[0])) for source, target, *rest in shown]
+        # A call without approval only reads, so it leaves nothing behind, not even in caches.
         caches = () if self._unasked else site["caches"]
-        self._caches = [(place, target) for source, target in caches if (place := opened(source)) is not None]
+        self._caches = [(place, target) for source, target in caches if (place := open_or_none(source)) is not None]
         devices = os.open("/dev", os.O_PATH | os.O_CLOEXEC)
-        self._devices = kernel.cloned(devices) if self._unasked else None
+        self._devices = kernel.clone_mounts(devices) if self._unasked else None
         os.close(devices)
         kernel.mount(
             "haft", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV,  # noqa: S108  a new one
@@ -275,7 +277,7 @@ class Room:
         for number, (path, mode) in enumerate(hide.items()):
             os.mkdir(f"/dev/shm/{number}")  # noqa: S108
             os.chmod(f"/dev/shm/{number}", mode)  # noqa: S108
-            bound.append((path, opened(f"/dev/shm/{number}"), True))  # noqa: S108
+            bound.append((path, open_or_none(f"/dev/shm/{number}"), True))  # noqa: S108
         targets = [target for _source, target, *_rest in shown]
         closed = list(site["private"])
         if self._unasked:
@@ -283,13 +285,13 @@ class Room:
         for number, path in enumerate(closed):
             empty = NOTHING
             if any(_is_below(target, (path,)) for target in targets):
-                empty = f"/dev/shm/closed-{number}"  # noqa: S108  where what is shown below it can be put
+                empty = f"/dev/shm/closed-{number}"  # noqa: S108  writable, to hold mount points of paths shown below
                 os.mkdir(empty, 0o755)
-            bound.append((path, opened(empty), False))
+            bound.append((path, open_or_none(empty), False))
         return bound, set(hide)
 
     def _leave_host(self) -> None:
-        """Have a root of its own, in which only those parts of the host are that everyone may see."""
+        """Give the call its own root, with only those parts of the host that every call sees."""
         os.mkdir(OWN_ROOT, 0o755)
         kernel.mount(OWN_ROOT, OWN_ROOT, None, kernel.MS_BIND)
         for path in self._site["seen"]:
@@ -317,8 +319,8 @@ class Room:
             kernel.mount("proc", "/proc", "proc", flags | MS_RDONLY)
             self.has_proc = True
         except OSError:
-            # A container may not let us. The host's would show the host's processes: better none at all. What is
-            # bound is found through it, so it is covered last of all.
+            # A container may forbid this. The host's /proc would show the host's processes, so the call gets none.
+            # Binding needs the host's /proc, so it is covered last.
             if self._sealed:
                 raise
             self.has_proc = False
@@ -326,26 +328,26 @@ class Room:
                 kernel.mount(f"{HOST}/proc", "/proc", None, kernel.MS_BIND | kernel.MS_REC)
 
     def _bind_and_hide(self, bound: list[Bound], scratch: set[str]) -> None:
-        """Scratch places over what is hidden, and back into them what must be seen, outermost first."""
+        """Mount scratch directories over hidden ones, and bind back into them the paths to show, outermost first."""
         for target, place, writable in sorted(bound, key=lambda step: _depth(step[0])):
             if place is None:
                 continue
             if target in scratch:
-                # Nothing may go wrong here unseen: what is not covered is not hidden.
+                # Errors must not be ignored here: a directory that is not covered is not hidden.
                 if self._unasked or os.path.lexists(target) or _is_below(target, scratch):
                     make_place(target, place)
                     kernel.bind(place, target)
             else:
                 with contextlib.suppress(FileNotFoundError, NotADirectoryError, FileExistsError):
                     make_place(target, place)
-                # By descriptor: what was shown before it may be in the hands of another call.
-                onto = walked_from_top(target)
+                # By descriptor: another call may be able to change the path.
+                onto = open_path_without_links(target)
                 if onto is not None:
                     kernel.cover(place, onto, clear=ATTR_RDONLY if writable else 0)
                     os.close(onto)
             os.close(place)
         for path, target in self._links:
-            with contextlib.suppress(OSError):  # Only where nothing of the host is seen, nor of the workspace.
+            with contextlib.suppress(OSError):  # Works only where neither the host nor the workspace is visible.
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 os.symlink(target, path)
         for place, target in self._caches:
@@ -359,21 +361,21 @@ class Room:
         kernel.mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
 
     def _cover_sockets(self, *, everywhere: bool) -> None:
-        """Those of the host that are in sight: a read-only mount does not keep anyone from connecting."""
+        """Cover the visible sockets of the host: a process can connect to a socket even on a read-only mount."""
         if self._unasked and self._template.filters[self._unasked]:
-            return  # It is refused any socket that it could connect.
+            return  # Its filter refuses every socket that could be connected.
         for path in self._sockets.paths(everywhere=everywhere):
-            # By descriptor: in the workspace someone may be putting a link in its place right now.
-            place = opened(path, os.O_PATH | os.O_NOFOLLOW)
+            # By descriptor: another process may replace the path by a link at this moment.
+            place = open_or_none(path, os.O_PATH | os.O_NOFOLLOW)
             if place is not None:
                 with contextlib.suppress(OSError):
                     if stat.S_ISSOCK(os.fstat(place).st_mode):
                         kernel.mount("/dev/null", f"/proc/self/fd/{place}", None, kernel.MS_BIND)
                 os.close(place)
 
-    def let_commands_go_first(self) -> Callable[[], None] | None:
-        """Have what this process starts from now on killed before anything else where memory runs out. What is returned
-        puts the process itself back to where it was."""
+    def kill_commands_first(self) -> Callable[[], None] | None:
+        """Have the kernel kill the processes that this one starts from now on first when memory runs out. The returned
+        function resets the priority of this process itself."""
         if self._own_proc is None:
             return None
         file = os.open("self/oom_score_adj", os.O_RDWR | os.O_CLOEXEC, dir_fd=self._own_proc)
@@ -386,7 +388,7 @@ class Room:
 
         return back
 
-    def tell_kernel(self, name: str, words: str) -> None:
+    def write_own_proc(self, name: str, words: str) -> None:
         """Write one of this process's own files in `/proc`."""
         if self._own_proc is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
@@ -396,58 +398,60 @@ class Room:
         finally:
             os.close(file)
 
-    def put_layers_away(self) -> None:
-        """For calls that follow each other: nobody sees where the layers lie but while one is put over the workspace.
-        `OSError` where there are none."""
+    def detach_layers(self) -> None:
+        """Detach the directory of layers, for a sandbox that serves several calls: it is visible only while a layer is
+        mounted. Raises `OSError` if there are no layers."""
         if self._site["layers"] is None:
             raise FileNotFoundError(errno.ENOENT, "there are no layers")
-        for _path, name in self._template.brought():
+        for _path, name in self._template.private_mounts():
             place = os.open(name, os.O_PATH | os.O_CLOEXEC)
-            self._away[name] = kernel.cloned(place)
+            self._detached[name] = kernel.clone_mounts(place)
             os.close(place)
             kernel.unmount(name)
 
     def keep_lower(self) -> None:
-        """For a layer that is exchanged: hold the workspace itself."""
+        """Keep the workspace itself open, for a sandbox whose layer is exchanged."""
         self._lower = os.open(self._template.workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
-    def let_go(self) -> None:
-        """Hold nothing in the layer any more."""
+    def release_layer(self) -> None:
+        """Close our own descriptors in the layer."""
         for place in self._opened:
             os.close(place)
         self._opened.clear()
 
-    def _bring_layers(self) -> None:
-        for name, tree in self._away.items():
+    def _attach_layers(self) -> None:
+        for name, tree in self._detached.items():
             onto = os.open(name, os.O_PATH | os.O_CLOEXEC)
             kernel.attach(tree, onto)
             os.close(onto)
-            self._away[name] = kernel.cloned(tree)
+            self._detached[name] = kernel.clone_mounts(tree)
             os.close(tree)
 
-    def open_up(self, confinement: dict[str, Any]) -> None:
-        """What this call may write, and what it may not although it lies there."""
-        self._bring_layers()
+    def open_for_call(self, confinement: dict[str, Any]) -> None:
+        """Make writable what this call may write, except protected paths."""
+        self._attach_layers()
         if confinement["scratch"] is not None and not self._unasked:
-            self.kept = Kept(self.tmp, confinement["scratch"])  # Before the layer: the workspace may lie in it.
-        self._let_write(confinement)
+            self.thread_tmp = ThreadTmp(
+                self.tmp, confinement["scratch"]
+            )  # Before the layer: the workspace may be in /tmp.
+        self._open_workspace(confinement)
         if not self._unasked or self._scoped:
-            for _path, place in self._template.brought():
-                kernel.unmount(place)  # Those of other calls lie there too.
+            for _path, place in self._template.private_mounts():
+                kernel.unmount(place)  # The layers of other calls are there too.
         if not self.has_proc:
             kernel.mount("haft", "/proc", "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k")
 
-    def forget_host(self) -> None:
-        """Where no other call follows in this room: nothing of the host is open in it any more."""
+    def close_host_sockets(self) -> None:
+        """Close the descriptors of the host, if no other call follows in this sandbox."""
         self._sockets.close()
 
-    def _let_write(self, confinement: dict[str, Any]) -> None:
-        # Those that were bound since; in a user namespace nobody lets us look into others.
+    def _open_workspace(self, confinement: dict[str, Any]) -> None:
+        # Sockets that were bound since. In a user namespace we may not read the namespaces of others.
         self._cover_sockets(everywhere=not self._template.in_user_namespace)
-        self._template.mask()  # A file that the host replaced since has come off its mask.
+        self._template.mask()  # Again, since a file that the host replaced meanwhile is no longer masked.
         if confinement["profile"] != "workspace":
             for _place, target in self._caches:
-                kernel.unmount(target)  # What only reads leaves nothing behind, not even there.
+                kernel.unmount(target)  # Calls that only read leave nothing behind, not even in caches.
             if confinement["layer"] is not None:
                 self._cover(confinement["layer"])
             return
@@ -461,29 +465,30 @@ class Room:
         protect(self._template.workspace, confinement["protected"], confinement["spared"])
 
     def _cover(self, layer: dict[str, Any]) -> None:
-        """Put a layer over the workspace. It covers what is mounted below it: what is hidden there must lie above."""
+        """Mount a layer over the workspace. It covers the mounts in the workspace, so those that hide paths are mounted
+        again above the layer."""
         covered = self._cloned_in_workspace()
         self._mount_layer(layer)
         for path, tree in covered:
-            if (onto := walked_from_top(path)) is not None:
+            if (onto := open_path_without_links(path)) is not None:
                 kernel.attach(tree, onto)
                 os.close(onto)
             os.close(tree)
         self._template.mask()
 
     def _cloned_in_workspace(self) -> list[tuple[str, int]]:
-        """Copies of what hides places in the workspace, with what is shown in them."""
+        """Copies of the mounts that hide paths in the workspace, with everything mounted in them."""
         found = []
         for path in (*(path for path, _mode in self._site["hide"]), *self._site["private"]):
-            if _is_below(path, (self._template.workspace,)) and (place := walked_from_top(path)) is not None:
-                found.append((path, kernel.cloned(place)))
+            if _is_below(path, (self._template.workspace,)) and (place := open_path_without_links(path)) is not None:
+                found.append((path, kernel.clone_mounts(place)))
                 os.close(place)
         return sorted(found, key=lambda each: _depth(each[0]))
 
     def _mount_layer(self, layer: dict[str, Any]) -> None:
-        """The workspace as it is, with the finished layers of whoever makes the call, under a layer that takes in every
-        change; without one, where the call only reads. Descriptors stand for paths: these could hold the letters that
-        separate options."""
+        """Mount an overlay: the workspace and the finished layers of the caller at the bottom, and on top a layer that
+        receives every change; no top layer if the call only reads. The options name descriptors, since a path could
+        contain the characters that separate options."""
         workspace, kind = self._template.workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
         onto = os.open(workspace, kind)
         lower = onto if self._lower is None else self._lower
@@ -496,7 +501,7 @@ class Room:
         else:
             place = self._layer_place(layer["name"])
             upper = self._layer_place(f"{layer['name']}/upper", layer["upper"])
-            os.mkdir(layer["work"], 0o700, dir_fd=place)  # A new one each time: one that was used is refused.
+            os.mkdir(layer["work"], 0o700, dir_fd=place)  # A new one each time: the kernel refuses a used one.
             options += f",upperdir=/proc/self/fd/{upper},workdir=/proc/self/fd/{place}/{layer['work']}"
             opened += [place, upper]
         kernel.mount("haft", f"/proc/self/fd/{onto}", "overlay", flags, f"{options},{layer['options']}")
@@ -505,56 +510,56 @@ class Room:
         top = os.open(workspace, kind)
         self._opened.append(top)
         if self.share is not None:
-            view = kernel.cloned(top)
+            view = kernel.clone_mounts(top)
             socket.send_fds(self.share, [b"v"], [view])
             os.close(view)
             self.share.close()
             self.share = None
 
     def _layer_place(self, name: str, which: list[int] | None = None) -> int:
-        """A directory among the layers, where it is the one that the host meant."""
-        place = walked_from_top(f"{LAYERS}/{name}")
+        """A descriptor of a directory of the layers. Raises `Replaced` if it is not the one that the host means."""
+        place = open_path_without_links(f"{LAYERS}/{name}")
         if place is None or (which is not None and identity(place) != which):
-            raise WrittenFile(f"{self._site['layers']}/{name}")
+            raise Replaced(f"{self._site['layers']}/{name}")
         return place
 
     def _open_mounts(self) -> None:
-        """By descriptor: a call may have moved a directory of the workspace and put a link in its place."""
+        """Make the mounts of the workspace writable. By descriptor: a call may have replaced a directory by a link."""
         top = os.open(self._template.workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         for name, which in self._template.open_mounts:
-            place = os.dup(top) if name == "." else walked(top, name)
+            place = os.dup(top) if name == "." else open_without_links(top, name)
             if place is not None and identity(place) == which:
                 kernel.open_mount(place)
                 self._opened.append(place)
         os.close(top)
 
     def _open_parts(self, paths: list[str]) -> None:
-        """What may be written in a workspace that else is read-only; by descriptor, as above."""
+        """Make parts of a read-only workspace writable; by descriptor, as above."""
         workspace = self._template.workspace
         top = os.open(workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         for path in paths:
             name = os.path.relpath(path, workspace)
-            place = walked(top, name)
+            place = open_without_links(top, name)
             if place is not None:
                 kernel.cover(place, clear=ATTR_RDONLY)
                 os.close(place)
-            place = walked(top, name)
+            place = open_without_links(top, name)
             if place is not None:
                 self._opened.append(place)
         os.close(top)
 
-    def close_again(self) -> None:
-        """Take the layer of a call away. `OSError` with EBUSY where anyone still holds something in it."""
-        self.let_go()
+    def close_after_call(self) -> None:
+        """Unmount the layer of a call. Raises `OSError` with EBUSY if some process still has something open in it."""
+        self.release_layer()
         if not self._is_bare:
-            self._take_layer_away()
+            self._unmount_layer()
             self._is_bare = True
-        if self.kept is not None:
-            self.kept.take_away()
-            self.kept = None
+        if self.thread_tmp is not None:
+            self.thread_tmp.unmount()
+            self.thread_tmp = None
         self._is_bare = False
 
-    def _take_layer_away(self) -> None:
+    def _unmount_layer(self) -> None:
         workspace = self._template.workspace
         below = mounts_below(workspace)
         layer = max((number for number, one in enumerate(below) if one == (workspace, b"overlay")), default=None)
@@ -565,9 +570,9 @@ class Room:
         kernel.unmount(workspace, idle=True)
 
     def outside(self, *, keeps: bool) -> list[str | int]:
-        """Where the second layer must let write what is there before any call: calls have their layer below it, and
-        where a thread `keeps` its `/tmp`, that is mounted there too."""
-        # Not all of `/dev`: the layers of other calls are there for a moment.
+        """The paths that Landlock must let a process write which starts before any call: the layers of its calls are
+        mounted below them, and so is the `/tmp` of its thread if `keeps`."""
+        # Not all of `/dev`: the layers of other calls are visible there for a moment.
         devices = [*(f"/dev/{name}" for name in DEVICES), "/dev/shm", "/dev/pts"]  # noqa: S108  its own
         hidden = [path for path, _mode in self._site["hide"]]
         caches = [target for _place, target in self._caches]
@@ -575,19 +580,19 @@ class Room:
         return [*devices, *hidden, *caches, *kept, os.path.dirname(self._template.workspace)]
 
     def lasting_places(self) -> list[str | int]:
-        """The same for a program above a layer that is exchanged, with what was granted to it elsewhere."""
+        """The same for a program whose layer is exchanged, with the paths outside the workspace granted to it."""
         granted = [target for _source, target, *rest in self._extra if rest and rest[0]]
         return [*self.outside(keeps=False), *granted]
 
     def disk_places(self, confinement: dict[str, Any]) -> list[str]:
-        """Where what it writes stays."""
+        """The writable paths on disk, whose files stay after the call."""
         places = [target for _source, target, *rest in self._extra if rest and rest[0]]
         if confinement["profile"] == "workspace":
             places += [self._template.workspace, *(target for _place, target in self._caches)]
         return places
 
     def writable_places(self, confinement: dict[str, Any]) -> list[str | int]:
-        """Where the second layer lets it write."""
+        """The paths and descriptors below which Landlock lets the call write."""
         places: list[str | int] = ["/dev", *(path for path, _mode in self._site["hide"])]
         places += [target for _source, target, *rest in self._extra if rest and rest[0]]
         if confinement["profile"] == "workspace":
@@ -597,7 +602,7 @@ class Room:
 
 
 def make_place(target: str, descriptor: int) -> None:
-    """Somewhere to bind to: a directory or an empty file, as it is at the source."""
+    """Make a mount point: a directory or an empty file, as the source is."""
     if os.path.lexists(target):
         return
     if stat.S_ISDIR(os.fstat(descriptor).st_mode):

@@ -1,4 +1,4 @@
-"""System calls that Python has no function for. Each raises `OSError` with the errno where the kernel says no."""
+"""System calls for which Python has no function. Each raises `OSError` with the errno if the kernel refuses."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PR_SET_NO_NEW_PRIVS = 38
 
 CAPABILITY_VERSION = 0x2008_0522
 ROOT_KEEPS = (0, 1, 3, 4, 6, 7)
-"""CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETGID, SETUID: what root needs to go on owning files in the workspace."""
+"""CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETGID, SETUID: root needs these to own files in the workspace."""
 
 SIOCSIFFLAGS, IFF_UP, IFF_RUNNING = 0x8914, 0x1, 0x40
 
@@ -49,7 +49,7 @@ libc.syscall.restype = ctypes.c_long
 
 
 def checked(result: int, what: str) -> int:
-    """The result, or the error that it stands for."""
+    """The result; raises `OSError` if it stands for an error."""
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{what}: {os.strerror(number)}")
@@ -57,7 +57,7 @@ def checked(result: int, what: str) -> int:
 
 
 def unshare(flags: int, what: str) -> None:
-    """Leave some namespaces for new ones."""
+    """Move this process into new namespaces."""
     checked(libc.unshare(flags), f"unshare ({what})")
 
 
@@ -73,42 +73,42 @@ def mount(source: str | None, target: str, kind: str | None, flags: int, options
 
 
 def unmount(target: str, *, idle: bool = False) -> None:
-    """Take the uppermost mount away; with `idle` only where nobody uses it, else `OSError` with EBUSY."""
+    """Remove the topmost mount. With `idle`, raise `OSError` with EBUSY if a process uses it."""
     flags = UMOUNT_NOFOLLOW | (0 if idle else MNT_DETACH)
     checked(libc.umount2(os.fsencode(target), flags), f"unmount of {target}")
 
 
 def pivot_root(root: str, old: str) -> None:
-    """Make a mount the root of everything; the root that was is then found at `old`, which lies in it."""
+    """Make a mount the root of all paths; the previous root is then mounted at `old`, a path below it."""
     checked(libc.pivot_root(os.fsencode(root), os.fsencode(old)), "pivot_root")
 
 
 def bind(descriptor: int, target: str, *, recursive: bool = True) -> None:
-    """Show what `descriptor` stands for at `target`, even where a mount covers its own path meanwhile."""
+    """Bind what `descriptor` stands for to `target`, even if another mount covers its own path."""
     mount(f"/proc/self/fd/{descriptor}", target, None, MS_BIND | (MS_REC if recursive else 0))
 
 
-def cloned(descriptor: int) -> int:
-    """A copy of the mounts that a descriptor stands for, attached nowhere."""
+def clone_mounts(descriptor: int) -> int:
+    """A detached copy of the mounts that a descriptor stands for."""
     flags = OPEN_TREE_CLONE | os.O_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE
     return checked(libc.syscall(SYS_OPEN_TREE, descriptor, b"", flags), "open_tree")
 
 
 def attach(tree: int, onto: int) -> None:
-    """Show such a copy over what a descriptor stands for."""
+    """Mount a detached copy over what the descriptor `onto` stands for."""
     checked(libc.syscall(SYS_MOVE_MOUNT, tree, b"", onto, b"", MOVE_FROM_EMPTY | MOVE_TO_EMPTY), "move_mount")
 
 
 def share_descriptors(one: int, other: int) -> bool:
-    """Whether two threads surely have the same descriptors."""
+    """Whether two threads certainly share their descriptors; False if that is unknown."""
     number = own_number("kcmp")
     return number is not None and libc.syscall(number, one, other, KCMP_FILES, 0, 0) == 0
 
 
 def cover(descriptor: int, onto: int | None = None, *, add: int = 0, clear: int = 0) -> None:
-    """Show what a descriptor stands for over itself or another, with other flags. No path is looked up."""
+    """Mount what a descriptor stands for over itself or over `onto`, with changed flags. It looks up no path."""
     empty = b""
-    tree = cloned(descriptor)
+    tree = clone_mounts(descriptor)
     try:
         if add or clear:
             attributes = struct.pack("QQQQ", add, clear, 0, 0)
@@ -121,7 +121,7 @@ def cover(descriptor: int, onto: int | None = None, *, add: int = 0, clear: int 
 
 
 def open_mount(descriptor: int) -> None:
-    """Let the mount whose root this is be written again."""
+    """Make the mount writable again whose root the descriptor stands for."""
     attributes = struct.pack("QQQQ", 0, ATTR_RDONLY, 0, 0)
     size = ctypes.c_size_t(len(attributes))
     checked(libc.syscall(SYS_MOUNT_SETATTR, descriptor, b"", AT_EMPTY_PATH, attributes, size), "mount_setattr")
@@ -140,7 +140,7 @@ def set_mount(path: str, *, add: int = 0, clear: int = 0, recursive: bool = Fals
 
 
 def watch(descriptor: int, path: str) -> None:
-    """Have an inotify instance told when the file system at `path` is gone for good. Who watches does not hold it."""
+    """Set an inotify watch that reports when the file system at `path` is finally gone. The watch does not keep it."""
     checked(libc.inotify_add_watch(descriptor, os.fsencode(path), IN_DELETE_SELF), f"watch on {path}")
 
 
@@ -150,7 +150,7 @@ def prctl(option: int, value: int, what: str) -> None:
 
 
 def become_subreaper() -> None:
-    """Orphans below this process become its children, not init's."""
+    """Make orphaned descendants children of this process, and not of the system's init."""
     prctl(PR_SET_CHILD_SUBREAPER, 1, "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
@@ -165,7 +165,7 @@ def limit_future_capabilities(kept: tuple[int, ...]) -> None:
 
 
 def _inherit_none() -> None:
-    """Root's programs get whatever is inheritable, even where the bounding set lacks it."""
+    """Clear the inheritable capabilities: root's programs would get them even if the bounding set lacks them."""
     header, sets = struct.pack("=Ii", CAPABILITY_VERSION, 0), ctypes.create_string_buffer(24)
     checked(libc.capget(header, sets), "capget")
     effective, permitted, _, effective_high, permitted_high, _ = struct.unpack("=6I", sets.raw)
@@ -174,19 +174,19 @@ def _inherit_none() -> None:
 
 
 def leave_keyrings() -> None:
-    """A session keyring of our own: the host's may hold secrets."""
+    """Join a new session keyring: the host's may contain secrets."""
     if (keyctl := own_number("keyctl")) is not None:
         libc.syscall(keyctl, KEYCTL_JOIN_SESSION_KEYRING, None)
 
 
 def raise_loopback() -> None:
-    """A new network namespace has a loopback device that is down, and programs expect to reach themselves."""
+    """Start the loopback device, which is down in a new network namespace; programs expect it."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as end:
         fcntl.ioctl(end, SIOCSIFFLAGS, struct.pack("16sH22x", b"lo", IFF_UP | IFF_RUNNING))
 
 
 def close_others(kept: set[int]) -> None:
-    """Close every descriptor but these and the three streams: a copy of someone's pipe would keep it open."""
+    """Close every descriptor except `kept` and the three streams: a copy of another call's pipe would keep it open."""
     low = 3
     for descriptor in sorted(each for each in kept if each >= low):
         os.closerange(low, descriptor)
@@ -195,12 +195,12 @@ def close_others(kept: set[int]) -> None:
 
 
 def map_user_to_itself(uid: int, gid: int) -> None:
-    """In a new user namespace: the same user as outside, and nobody else."""
+    """In a new user namespace, map only the current user and group, to themselves."""
     for name, words in maps_to_itself(uid, gid):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(words)
 
 
 def maps_to_itself(uid: int, gid: int) -> tuple[tuple[str, str], ...]:
-    """What to write for that, and where."""
+    """The files in `/proc/self` to write for that, and their content."""
     return ("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")

@@ -1,7 +1,7 @@
-"""Landlock: the second layer. A process that restricts itself can never again write outside the places it named, nor
-mount anything, and neither can what it starts.
+"""Landlock, the second layer of confinement. A process that restricts itself can never again write outside the named
+paths, nor mount anything, and neither can its children.
 
-It does not see chmod, chown, utime, xattr, mknod or UDP, so it is no sandbox by itself; the namespaces are.
+Landlock does not check chmod, chown, utime, xattr, mknod or UDP, so alone it is no sandbox; the namespaces are.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ RULE_PATH = 1
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
 TRUNCATE, IOCTL_DEVICE = 1 << 14, 1 << 15
 OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEVICE
-"""The rights that make sense for something that is no directory."""
+"""The rights that apply to files that are no directories."""
 
 BIND_TCP, CONNECT_TCP = 1, 2
 SCOPE_ABSTRACT_SOCKETS, SCOPE_SIGNALS = 1, 2
 
 RIGHTS_BY_VERSION = {1: 13, 2: 14, 3: 15, 4: 15}
-"""How many file rights each version knows; from 5 on, sixteen that we use."""
+"""How many file rights each version has; from version 5 on we use sixteen."""
 FIRST_WITH_TCP, FIRST_WITH_SCOPES = 4, 6
 
 
 def version() -> int:
-    """The version this kernel speaks; 0: none."""
+    """The Landlock version of this kernel; 0 if it has none."""
     found: int = libc.syscall(SYS_CREATE, None, ctypes.c_size_t(0), VERSION_FLAG)
     return max(found, 0)
 
 
 def restrict(writable: Sequence[str | int], *, tcp: bool, abi: int) -> None:
-    """From now on this process and what it starts read everywhere and write only beneath `writable`, paths or
-    descriptors; without `tcp` they neither connect nor listen."""
+    """Restrict this process and its children: they may read everywhere, and write only below `writable`, which are
+    paths or descriptors. Without `tcp` they can neither connect nor listen."""
     rules = ruleset(writable, tcp=tcp, abi=abi)
     try:
         prctl(PR_SET_NO_NEW_PRIVS, 1, "prctl(PR_SET_NO_NEW_PRIVS)")
@@ -49,7 +49,7 @@ def restrict(writable: Sequence[str | int], *, tcp: bool, abi: int) -> None:
 
 
 def ruleset(writable: Sequence[str | int], *, tcp: bool, abi: int) -> int:
-    """A descriptor of such rules, for whoever restricts itself by them."""
+    """A descriptor of such rules, with which a process can restrict itself."""
     rights = (1 << RIGHTS_BY_VERSION.get(abi, 16)) - 1
     words = [rights]
     if abi >= FIRST_WITH_TCP:

@@ -1,10 +1,11 @@
-"""How much memory a call holds, where no cgroup counts it.
+"""Measures the memory of a call, if no cgroup counts it.
 
-A look adds up bounds that are cheap to have. Only where they pass the limit, or the machine has lost more memory than
-the limit, is everything counted one by one. Shared memory counts once, whether it is mapped, open, or neither.
+Each measurement first adds up upper bounds that are cheap to get. Only if their sum exceeds the limit, or the machine
+lost more memory than the limit, does it count each item. Shared memory counts once, whether it is mapped, open, or
+neither.
 
-Some memory has no owner that can be asked: a shared mapping of which one page is left, a message whose sender is gone.
-It counts as the call's when the call may hold it, and the machine has lost as much.
+Some memory has no owner that can be found: a shared mapping of which one page is left, a message whose sender has
+ended. It counts as memory of the call if the call may have it, and the machine lost as much.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ import re
 import stat
 from collections.abc import Iterable
 
-from haft.helper.sockets import Held, Sockets
+from haft.helper.sockets import SocketMemory, Sockets
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 FULL_PIPE = 2 * PAGE
-"""What a pipe holds of one who has many: above fs.pipe-user-pages-soft each has two pages."""
+"""The size of a pipe of a user who has many: above fs.pipe-user-pages-soft each pipe has two pages."""
 STACK = max(16384, PAGE)
-"""What the kernel takes for a thread."""
+"""The kernel memory of a thread."""
 SEGMENTS = {"shm": {b"rss": 1}, "msg": {b"cbytes": 1, b"qnum": 64}, "sem": {b"nsems": 64}}
-"""What System V has of shared memory, messages and semaphores, by the columns that tell how many bytes they take."""
-MOST_DESCRIPTORS = 5000
-"""How many are looked at one by one. Each of the others counts as a pipe."""
+"""System V shared memory, messages and semaphores: the columns of their tables, and the bytes that each unit takes."""
+MAX_DESCRIPTORS = 5000
+"""How many descriptors are examined one by one. Each of the others counts as a pipe."""
 
 _NUMBERS = re.compile(rb"\n(FDSize|RssAnon|RssFile|RssShmem|VmPTE|HugetlbPages|Threads):\s+(\d+)")
 _HIDING = re.compile(rb"^\S+ \S+ \S+ (\S+) (\d+) +(?:/dev/zero \(deleted\)|\[anon_shmem:|/memfd:)", re.MULTILINE)
@@ -35,11 +36,11 @@ _IN_FLIGHT = re.compile(rb"^scm_fds:\s+(\d+)", re.MULTILINE)
 
 
 class Process:
-    """What the kernel says of one process, in bytes."""
+    """The memory of one process as the kernel reports it, in bytes."""
 
     def __init__(self, private: int, shared: int, kernel: int, descriptors: int) -> None:
         self.private = private
-        """Not shared memory: its own, and files."""
+        """Anonymous memory and mapped files, without shared memory."""
         self.shared = shared
         self.kernel = kernel
         """Page tables and stacks."""
@@ -47,21 +48,21 @@ class Process:
 
 
 class Descriptors:
-    """What descriptors hold."""
+    """The memory behind the descriptors of some processes."""
 
     def __init__(self) -> None:
         self.files: dict[tuple[int, int], int] = {}
-        """Bytes of files in memory that have no name, by device and inode."""
+        """Bytes of unnamed files in memory, by device and inode."""
         self.pipes: set[int] = set()
         self.sockets: dict[int, str] = {}
-        """By inode: where more is said of one."""
+        """By inode, the path of the socket's fdinfo file."""
         self.more = 0
-        """How many were not looked at."""
+        """The number of descriptors that were not examined."""
         self.are_secret = False
-        """Whether some may not be looked at."""
+        """Whether the descriptors of some process may not be read."""
 
     def are_on_their_way(self) -> bool:
-        """Whether a socket has descriptors to be received: any number of others may lie in it, and files in memory."""
+        """Whether a socket has descriptors in flight: these may contain more sockets, and files in memory."""
         found = (_IN_FLIGHT.search(_read(path) or b"") for path in self.sockets.values())
         return any(sent is not None and int(sent[1]) > 0 for sent in found)
 
@@ -76,28 +77,28 @@ class Memory:
         self._most_available, self._least_shared = _of_machine()
 
     def above(self, limit: int, pids: list[int]) -> int | None:
-        """How much it holds, where that is more than the limit."""
+        """The memory of the call if it is more than the limit, else None."""
         processes = {pid: found for pid in pids if (found := _process(pid)) is not None}
         files = self._in_scratch() + self._in_segments()
         rough = files + sum(each.private + each.shared + each.kernel for each in processes.values())
         rough += self._sockets.made() * self._sockets.full
         rough += sum(each.descriptors for each in processes.values()) * FULL_PIPE
         available, shared = _of_machine()
-        # The best that was seen: what others give back hides nothing.
+        # Compare with the best values so far: memory that other programs free must not hide what the call took.
         self._most_available = max(self._most_available, available)
         self._least_shared = min(self._least_shared, shared)
         lost = self._most_available - available
         if self._scratch is None:
-            rough += shared  # Any of it may be the call's, in files that it has open.
+            rough += shared  # All of it may belong to files that the call has open.
         if rough <= limit and lost <= limit:
             return None
         held = self._counted(processes, files, lost, shared - self._least_shared, limit)
         return held if held > limit else None
 
     def _counted(self, processes: dict[int, Process], files: int, lost: int, grown: int, limit: int) -> int:
-        """One by one, the cheapest first. More than the limit only where it is more, and exact only then."""
+        """Count each item, the cheapest first. The result is exact only if it is more than the limit."""
         found = _descriptors(processes)
-        sockets = self._sockets.held(found.sockets.keys()) if found.sockets or self._sockets.made() else Held()
+        sockets = self._sockets.held(found.sockets.keys()) if found.sockets or self._sockets.made() else SocketMemory()
         shared = files + sum(found.files.values())
         certain = sockets.certain + (len(found.pipes) + found.more) * FULL_PIPE
         certain += sum(each.kernel for each in processes.values())
@@ -128,14 +129,14 @@ class Memory:
         return 0
 
     def _in_segments(self) -> int:
-        """Of System V. They need no process."""
+        """Bytes of System V objects that the call made; they exist without a process."""
         return sum(
             held for kind in SEGMENTS for number, held in _segments(kind).items() if number not in self._not_ours[kind]
         )
 
 
 def _segments(kind: str) -> dict[bytes, int]:
-    """The bytes of each of a kind, by its number."""
+    """The bytes of each System V object of a kind, by its number."""
     head, *lines = (_read(f"/proc/sysvipc/{kind}") or b"").splitlines() or [b""]
     if not lines:
         return {}
@@ -146,7 +147,7 @@ def _segments(kind: str) -> dict[bytes, int]:
 
 
 def _of_machine() -> tuple[int, int]:
-    """Memory that is available, and memory that is shared."""
+    """Available memory and shared memory of the machine."""
     words = _read("/proc/meminfo") or b""
     with contextlib.suppress(ValueError, IndexError):
         return _number(words, b"MemAvailable:"), _number(words, b"Shmem:")
@@ -158,7 +159,7 @@ def _number(words: bytes, name: bytes) -> int:
 
 
 def _read(path: str) -> bytes | None:
-    """Nothing where it is gone, and None where we may not."""
+    """The content; empty if the file is gone, None if we may not read it."""
     try:
         with io.FileIO(path) as file:
             return file.readall()
@@ -179,12 +180,12 @@ def _process(pid: int) -> Process | None:
 
 
 def _proportional(pid: int, process: Process, counted: set[tuple[int, int]], device: int) -> tuple[int, int]:
-    """A process's share of memory: its own, and shared memory that is not counted as files. What several processes have
-    is divided between them."""
-    # The kernel walks all its tables for that: who has little but tables is not asked.
+    """A process's share of memory: its private memory, and shared memory that is not counted as files. Memory of
+    several processes is divided between them."""
+    # The kernel walks all page tables for this, so it is skipped for a process that has mostly page tables.
     words = None if process.kernel > process.private else _read(f"/proc/{pid}/smaps_rollup")
     if words == b"":
-        return 0, 0  # It has ended meanwhile.
+        return 0, 0  # The process has ended.
     if words is None or b"Pss_Shmem:" not in words:
         return process.private, process.shared
     private = _number(words, b"Pss_Anon:") + _number(words, b"Pss_File:")
@@ -201,13 +202,13 @@ def _proportional(pid: int, process: Process, counted: set[tuple[int, int]], dev
 
 
 def _device(words: bytes) -> int:
-    """As maps write it."""
+    """The device number from its form in `/proc/PID/maps`."""
     major, minor = words.split(b":")
     return os.makedev(int(major, 16), int(minor, 16))
 
 
 def _hides(pids: Iterable[int], counted: set[tuple[int, int]]) -> bool:
-    """Whether someone maps shared memory that is no file of anyone: no more than what is mapped of it can be seen."""
+    """Whether a process maps shared memory that no counted file contains: only its mapped part can be measured."""
     return any(
         (_device(where), int(inode)) not in counted
         for pid in pids
@@ -226,7 +227,7 @@ def _descriptors(processes: dict[int, Process]) -> Descriptors:
             continue
         except OSError:
             continue
-        some = names[: MOST_DESCRIPTORS - looked]
+        some = names[: MAX_DESCRIPTORS - looked]
         looked += len(some)
         found.more += len(names) - len(some)
         for name in some:

@@ -1,7 +1,7 @@
-"""What a call uses: memory, processes, processor time, bytes written, files made. Looked at many times a second.
+"""Measures many times a second what a call uses: memory, processes, processor time, bytes written, files made.
 
-Where a cgroup counts, it is asked; the rest is read from `/proc`. A look costs a few microseconds for each process, and
-the next one waits at least ten times the processor time that this one took.
+It asks the cgroup for what that counts, and reads the rest from `/proc`. A measurement costs a few microseconds for
+each process; the next one waits at least ten times the processor time that this one took.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from haft.helper.cgroups import Group
-from haft.helper.kept import Kept
 from haft.helper.memory import Memory
-from haft.helper.sockets import Sockets, fullest
+from haft.helper.sockets import Sockets, largest_buffers
+from haft.helper.thread_tmp import ThreadTmp
 
 TICK = os.sysconf("SC_CLK_TCK")
 SHORTEST_SECONDS = 0.01
 LONGEST_SECONDS = 0.5
 CALM_AFTER = 2.0
-"""Seconds after which a call is looked at less often."""
+"""Seconds after which a call is measured less often."""
 CALM_SECONDS = 0.05
-MOST_SCANNED = 1_000_000
+MAX_SCANNED = 1_000_000
 UTIME, CSTIME = 11, 14
 """Fields of /proc/PID/stat, counted after the name."""
 
 
 class Meter:
-    """The limits of one call, and how far it is."""
+    """Measures one call against its limits."""
 
     def __init__(
         self,
@@ -44,34 +44,34 @@ class Meter:
         own_io: int | None = None,
         shares_network: bool = True,
         full_sockets: tuple[int, int] | None = None,
-        kept: Kept | None = None,
+        thread_tmp: ThreadTmp | None = None,
     ) -> None:
-        """`full_sockets`: what `fullest` said, where that was asked before. `kept`: the `/tmp` of its thread."""
-        self._kept = kept
+        """`full_sockets`: the result of `largest_buffers`, if known. `thread_tmp`: the `/tmp` of the call's thread."""
+        self._thread_tmp = thread_tmp
         self.spilled: tuple[str, float] | None = None
-        """The limit that the `/tmp` of its thread passed, and how much that held."""
+        """The limit that the `/tmp` of the call's thread exceeded, and the amount in it."""
         self._limits = limits
         self._pids = pids
         self._scratch = scratch
         self._roots = tuple(roots)
-        """Where it may write to disk."""
+        """The directories on disk that the call may write."""
         self._group = group
         self._began = time.monotonic()
         self._began_at = time.time()
         self._cost = 0.0
         self._files, self._bytes = self._on_disk()
         self._memory: Memory | None = None
-        """Who counts it, where no cgroup does."""
+        """Measures the memory, if no cgroup does."""
         if limits["memory_bytes"] and not (group is not None and group.counts_memory):
-            self._memory = Memory(scratch, Sockets(full_sockets or fullest(), shared=shares_network))
-        self._own_io = opened_own_io() if own_io is None else own_io
+            self._memory = Memory(scratch, Sockets(full_sockets or largest_buffers(), shared=shares_network))
+        self._own_io = open_own_io() if own_io is None else own_io
         self._own_written = self._written_by_ended()
         self._ended_before = _ended_seconds()
         self._scan_past = 1.0
 
     def begin_call(self) -> None:
-        """From here on a call of a program that outlives its calls: what was used and written before is not its own.
-        Memory and processes are what the program has, and go on counting."""
+        """Begin a call of a program that outlives its calls: processor time and bytes written before do not count for
+        this call. The memory and the processes of the program still count."""
         pids = self._pids()
         self._began_at = time.time()
         self._files, self._bytes = self._on_disk()
@@ -80,13 +80,13 @@ class Meter:
         self._scan_past = 1.0
 
     def pause(self) -> float:
-        """Seconds until the next look."""
+        """Seconds until the next measurement."""
         usual = CALM_SECONDS if time.monotonic() - self._began > CALM_AFTER else SHORTEST_SECONDS
         return min(max(usual, self._cost * 10), LONGEST_SECONDS)
 
     def look(self) -> tuple[str, float] | None:
-        """The limit that is passed, and what was used; None while all is well."""
-        began = time.process_time()  # Where others keep the processors busy, looks are not to be rarer.
+        """Measure: the limit that is exceeded, and the amount used; None if no limit is exceeded."""
+        began = time.process_time()  # Not elapsed time: on a busy machine, measurements must not become rarer.
         try:
             return self._look()
         finally:
@@ -112,10 +112,10 @@ class Meter:
             written = sum(map(_written, pids)) + self._written_by_ended() - self._own_written
             if written > limits["max_written_bytes"]:
                 return "max_written_bytes", written
-        return self._in_kept(pids) or self._in_places(pids)
+        return self._thread_tmp_excess(pids) or self._in_places(pids)
 
     def last_look(self) -> tuple[str, float] | None:
-        """When all have ended: what a call wrote and used in less time than it takes to look."""
+        """Measure once more when all processes have ended: a short call may exceed a limit between two measurements."""
         limits = self._limits
         seconds = _ended_seconds() - self._ended_before
         if limits["cpu_seconds"] and seconds > limits["cpu_seconds"]:
@@ -125,23 +125,23 @@ class Meter:
             return "max_written_bytes", written
         return self._in_places([])
 
-    def _in_kept(self, pids: list[int]) -> tuple[str, float] | None:
-        """Whether its thread's `/tmp` holds too much, whoever put it there."""
-        if self._kept is not None:
-            self.spilled = self._kept.over(lambda: _held(pids))
+    def _thread_tmp_excess(self, pids: list[int]) -> tuple[str, float] | None:
+        """The limit that the thread's `/tmp` exceeds, whichever call put the files there."""
+        if self._thread_tmp is not None:
+            self.spilled = self._thread_tmp.over(lambda: _held(pids))
         return self.spilled
 
     def final_count(self) -> None:
-        """When the call is over, however it ended: whether the `/tmp` of its thread holds too much."""
-        if self._kept is not None and self.spilled is None:
-            self.spilled = self._kept.over(lambda: 0, surely=True)
+        """Measure the `/tmp` of the thread once more after the call, however it ended."""
+        if self._thread_tmp is not None and self.spilled is None:
+            self.spilled = self._thread_tmp.over(lambda: 0, surely=True)
 
     def _written_by_ended(self) -> int:
-        """What those wrote that we have waited for: the kernel adds it to our own."""
+        """Bytes written by processes that we have waited for: the kernel adds these to our own count."""
         return 0 if self._own_io is None else _write_bytes(os.pread(self._own_io, 4096, 0))
 
     def _memory_above(self, pids: list[int]) -> int | None:
-        """How much it uses, where that is too much."""
+        """The memory that the call uses if it is above the limit, else None."""
         limit = int(self._limits["memory_bytes"])
         if self._memory is not None:
             return self._memory.above(limit, pids)
@@ -152,7 +152,7 @@ class Meter:
         return held if held > limit else None
 
     def scratch_is_full(self) -> int:
-        """How much the scratch places hold, where nothing more fits; else 0. They are nearly as large as the limit."""
+        """The bytes in the scratch directories if these are full, else 0. Their size is nearly the memory limit."""
         used, free = self._in_scratch()
         return used if self._limits["memory_bytes"] and not free else 0
 
@@ -165,7 +165,7 @@ class Meter:
         return 0, 1
 
     def _on_disk(self) -> tuple[int, int]:
-        """Files and bytes on the filesystems that it may write to, as they count them themselves."""
+        """Files and bytes in use on the file systems that the call may write, as the file systems report them."""
         files = size = 0
         seen: set[int] = set()
         for root in self._roots:
@@ -179,13 +179,13 @@ class Meter:
         return files, size
 
     def _in_places(self, pids: list[int]) -> tuple[str, float] | None:
-        """Whether it made too many files, or too large ones. The filesystem's own count tells when it is worth looking,
-        since others may write there too."""
+        """The limit on files or bytes that the call exceeds on disk. The counts of the file system, which include other
+        programs, tell only when a search of the directories is worth its cost."""
         most_files, most_bytes = self._limits["max_changed_files"], self._limits["max_written_bytes"]
         if not self._roots or not (most_files or most_bytes):
             return None
         files, size = self._on_disk()
-        # What others remove meanwhile makes no room for it.
+        # Files that other programs remove must not give the call more room.
         self._files, self._bytes = min(self._files, files), min(self._bytes, size)
         many = most_files and files - self._files > most_files * self._scan_past
         much = most_bytes and size - self._bytes > most_bytes * self._scan_past
@@ -196,30 +196,29 @@ class Meter:
             most_bytes and size - self._bytes > 2 * most_bytes
         )
         if not own and not far:
-            return (
-                None  # It wrote nothing that counts: others of the same workspace did. Of twice as much all are guilty.
-            )
+            # The call wrote nothing that counts, so other programs did. Above twice the limit, search in any case.
+            return None
         made = written = 0
         for root in self._roots:
-            counted = changed_since(root, self._began_at, MOST_SCANNED)
+            counted = changed_since(root, self._began_at, MAX_SCANNED)
             made, written = made + counted[0], written + counted[1]
         written += _held(pids)
         if most_files and made > most_files:
             return "max_changed_files", made
         if most_bytes and written > most_bytes:
             return "max_written_bytes", written
-        self._scan_past *= 1.5  # They were someone else's.
+        self._scan_past *= 1.5  # Other programs wrote these files, so search less often.
         return None
 
 
 def _ended_seconds() -> float:
-    """Processor time of those that we have waited for."""
+    """Processor time of the processes that we have waited for."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     return ended.ru_utime + ended.ru_stime
 
 
 def changed_since(root: str, since: float, most: int) -> tuple[int, int]:
-    """How many entries below `root` came to be or changed since then, and the bytes that they take."""
+    """The number of entries below `root` that were made or changed since then, and their size on disk."""
     found = size = seen = 0
     waiting = [root]
     while waiting and seen < most:
@@ -237,15 +236,15 @@ def changed_since(root: str, since: float, most: int) -> tuple[int, int]:
 
 
 def _ticks(pid: int) -> int:
-    """Processor time of a process, and of those it waited for."""
+    """Processor time of a process, and of the children that it waited for."""
     with contextlib.suppress(OSError, IndexError, ValueError), open(f"/proc/{pid}/stat", "rb") as file:
-        # The command's name stands in parentheses and may hold anything: split after the last one.
+        # The command's name is in parentheses and may contain any character, so split after the last parenthesis.
         return sum(map(int, file.read().rsplit(b")", 1)[1].split()[UTIME : CSTIME + 1]))
     return 0
 
 
 def _held(pids: list[int]) -> int:
-    """What lies on disk in files that only descriptors hold, without a name any more."""
+    """Bytes on disk of deleted files that processes still have open."""
     files: dict[tuple[int, int], int] = {}
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -260,7 +259,7 @@ def _held(pids: list[int]) -> int:
 
 
 def _written(pid: int) -> int:
-    """Bytes that a process, and those it waited for, made the disk write."""
+    """Bytes that a process, and the children that it waited for, wrote to disk."""
     with contextlib.suppress(OSError, IndexError, ValueError), open(f"/proc/{pid}/io", "rb") as file:
         return _write_bytes(file.read())
     return 0
@@ -270,8 +269,8 @@ def _write_bytes(words: bytes) -> int:
     return int(words.split(b"write_bytes: ", 1)[1].split(b"\n", 1)[0])
 
 
-def opened_own_io() -> int | None:
-    """Our own account, to be read again and again. Opened early: who cannot be traced cannot open it any more."""
+def open_own_io() -> int | None:
+    """Our own I/O counters, to be read repeatedly. Opened early: a process that is not dumpable cannot open them."""
     try:
         return os.open("/proc/self/io", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -279,18 +278,19 @@ def opened_own_io() -> int | None:
 
 
 def rlimits(limits: dict[str, Any], *, user: bool, calls: int) -> dict[int, int]:
-    """What the kernel itself holds each process to."""
+    """The limits that the kernel itself enforces for each process."""
     found = {resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: int(limits["max_open_files"])}
     if limits["max_written_file_bytes"]:
         found[resource.RLIMIT_FSIZE] = int(limits["max_written_file_bytes"])
     if user and limits["max_processes"]:
-        # It counts all calls of this helper together, and binds no root: a brake, while watching counts exactly.
+        # The kernel counts all calls of this helper together and exempts root, so this only slows a fork bomb down;
+        # the meter counts exactly.
         found[resource.RLIMIT_NPROC] = int(limits["max_processes"]) * calls + 100
     return found
 
 
 def apply_rlimits(wanted: dict[int, int]) -> None:
-    """Never above what we have ourselves."""
+    """Set the limits, but never above our own."""
     for which, value in wanted.items():
         _soft, hard = resource.getrlimit(which)
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)

@@ -1,4 +1,4 @@
-"""Paths walked without following links: what a call could put in the way is not followed."""
+"""Opens paths without following links: a call could have put a link anywhere in a path."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import os
 import stat
 
 
-class WrittenFile(OSError):
-    """Something else lies where the call was resolved to."""
+class Replaced(OSError):
+    """The file at a path was replaced after the call was resolved."""
 
     def __init__(self, path: str) -> None:
         super().__init__(errno.ESTALE, "it was replaced after the call was resolved", path)
 
 
 def check_same(path: str, which: list[int]) -> None:
-    """`WrittenFile` where something else lies there than was meant."""
+    """Raise `Replaced` if the file at the path has another identity."""
     try:
         found = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
-        raise WrittenFile(path) from None
+        raise Replaced(path) from None
     if [found.st_dev, found.st_ino] != which:
-        raise WrittenFile(path)
+        raise Replaced(path)
 
 
-def walked(root: int, name: str) -> int | None:
-    """A descriptor of a file or directory below `root`; None where there is none or a link is on the way."""
+def open_without_links(root: int, name: str) -> int | None:
+    """A descriptor of a file or directory below `root`; None if it does not exist or a link is in the path."""
     place = os.dup(root)
     for word in name.split("/"):
         try:
@@ -41,17 +41,17 @@ def walked(root: int, name: str) -> int | None:
     return place
 
 
-def walked_from_top(path: str) -> int | None:
+def open_path_without_links(path: str) -> int | None:
     """The same for an absolute path."""
     top = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         words = path.strip("/")
-        return walked(top, words) if words else os.dup(top)
+        return open_without_links(top, words) if words else os.dup(top)
     finally:
         os.close(top)
 
 
 def identity(descriptor: int) -> list[int]:
-    """Which file or directory it is."""
+    """The device and inode of an open file."""
     found = os.fstat(descriptor)
     return [found.st_dev, found.st_ino]

@@ -1,9 +1,10 @@
-"""The helper that starts commands without namespaces: where the sandbox is off, or this machine cannot build one.
+"""The helper that starts commands without namespaces: if the sandbox is off, or this machine cannot build one.
 
-The host sends one message a call, with five descriptors: the call's control socket, its stdin, stdout, stderr and
-working directory. The helper forks a supervisor for each, a subreaper: daemons that fork twice and leave their session
-become its children all the same. A command that kills its own supervisor hands its children to the helper, which is a
-subreaper too and kills them. When the host ends the socket, the helper ends; supervisors end with their call.
+The host sends one message per call, with five descriptors: the call's control socket, its stdin, stdout, stderr and
+working directory. The helper forks a supervisor for each call. The supervisor is a subreaper: even daemons that fork
+twice and leave their session become its children. If a command kills its own supervisor, its processes become children
+of the helper, which is a subreaper too and kills them. When the host closes the socket, the helper ends; each
+supervisor ends with its call.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 
 from haft.helper import cgroups, kernel, landlock, seccomp, tracing
 from haft.helper.meter import Meter, apply_rlimits, rlimits
+from haft.helper.protocol import argv_and_env, failure, read_request, send_report
 from haft.helper.supervisor import (
     GIVE_UP_SECONDS,
     POLL_SECONDS,
@@ -30,7 +32,6 @@ from haft.helper.supervisor import (
     reap,
     wake_on_children,
 )
-from haft.helper.words import argv_and_env, failure, read_request, tell
 
 STREAMS = 3
 THREADS = 17
@@ -38,18 +39,18 @@ THREADS = 17
 
 
 def parents() -> dict[int, int]:
-    """Every process of the machine and its parent."""
+    """The parent of every process of the machine."""
     table = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as file:
-                # The command's name stands in parentheses and may hold anything: split after the last one.
+                # The command's name is in parentheses and may contain any character: split after the last parenthesis.
                 table[int(name)] = int(file.read().rsplit(b")", 1)[1].split()[1])
     return table
 
 
 def descendants(root: int, spared: frozenset[int] = frozenset()) -> list[int]:
-    """Everything below `root`, but for the `spared` and what is below them."""
+    """All descendants of `root`, except the `spared` and their descendants."""
     children: dict[int, list[int]] = {}
     for pid, parent in parents().items():
         children.setdefault(parent, []).append(pid)
@@ -63,14 +64,14 @@ def descendants(root: int, spared: frozenset[int] = frozenset()) -> list[int]:
 
 
 def send_signal(pids: list[int], number: int) -> None:
-    """Signal each; those that are gone or not ours are passed over."""
+    """Signal each process; ignore those that have ended or are not ours."""
     for pid in pids:
         with contextlib.suppress(OSError):
             os.kill(pid, number)
 
 
-class Below:
-    """The processes of a call, seen by the subreaper above them."""
+class DescendantProcesses:
+    """The processes of a call, as its supervisor, a subreaper, sees them: all its descendants."""
 
     def __init__(self, main: int) -> None:
         self._main = main
@@ -79,7 +80,7 @@ class Below:
         return descendants(os.getpid())
 
     def signal(self, number: int) -> None:
-        # Its own group first, in one step: what forks faster than we can look is mostly in there.
+        # The process group first, in one step: processes that fork faster than we can list them are mostly in it.
         with contextlib.suppress(OSError):
             os.killpg(self._main, number)
         send_signal(self.pids(), number)
@@ -88,35 +89,35 @@ class Below:
 def become(
     request: dict[str, Any], streams: list[int], directory: int, group: cgroups.Group | None, filters: dict[bool, bytes]
 ) -> None:
-    """In the child: own session, clean signals, the three streams, the directory, then the command."""
+    """In the child: set up session, signals, directory, limits and streams, then execute the command."""
     argv, env = argv_and_env(request)
     os.setsid()
     forget_signals()
     os.fchdir(directory)
     if group is not None:
         group.join()
-    apply_rlimits({**rlimits(request["limits"], user=False, calls=1), **brake_of_user(request["limits"])})
+    apply_rlimits({**rlimits(request["limits"], user=False, calls=1), **user_process_limit(request["limits"])})
     confinement = request["sandbox"]
     if confinement is not None and (abi := landlock.version()):
         landlock.restrict(confinement["places"], tcp=confinement["network"], abi=abi)
         if steps := filters[confinement["unasked"]]:
             seccomp.restrict(steps)
-            seccomp.restrict(seccomp.for_uncounted_memory())
+            seccomp.restrict(seccomp.uncounted_memory_filter())
     for target, descriptor in enumerate(streams):
         os.dup2(descriptor, target)
     os.execvpe(argv[0], argv, env)  # noqa: S606  this is the one place for it
 
 
-def brake_of_user(limits: dict[str, Any]) -> dict[int, int]:
-    """So many more processes and threads than the user has on the whole machine, which is what the kernel counts: a
-    fork bomb grows faster than watching can follow. Root is bound by no such limit."""
+def user_process_limit(limits: dict[str, Any]) -> dict[int, int]:
+    """An rlimit against fork bombs, which grow faster than the meter can follow. The kernel counts all processes and
+    threads of the user on the machine, so the current number is added. Root has no such limit."""
     if os.geteuid() == 0 or not limits["max_processes"]:
         return {}
     return {resource.RLIMIT_NPROC: tasks_of_user() + int(limits["max_processes"]) * cgroups.TASKS_PER_PROCESS}
 
 
 def tasks_of_user() -> int:
-    """Processes and threads of whoever we are."""
+    """The number of processes and threads of the current user."""
     own, found = os.geteuid(), 0
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -127,8 +128,8 @@ def tasks_of_user() -> int:
     return found
 
 
-def brake_of_root(limits: dict[str, Any], hierarchies: list[cgroups.Hierarchy]) -> cgroups.Group | None:
-    """The same for root, where there are cgroups."""
+def root_process_group(limits: dict[str, Any], hierarchies: list[cgroups.Hierarchy]) -> cgroups.Group | None:
+    """A cgroup with the same purpose for root, if there are cgroups."""
     if hierarchies and limits["max_processes"]:
         with contextlib.suppress(OSError):
             group = cgroups.Group(hierarchies, f"haft-{os.getppid()}-{os.getpid()}")
@@ -137,8 +138,8 @@ def brake_of_root(limits: dict[str, Any], hierarchies: list[cgroups.Hierarchy]) 
     return None
 
 
-def for_brakes(tag: str) -> list[cgroups.Hierarchy]:
-    """The cgroups that count processes, where we may make some."""
+def process_hierarchies(tag: str) -> list[cgroups.Hierarchy]:
+    """The cgroup hierarchies that count processes and in which we may make groups."""
     found = [each for each in cgroups.usable(tag) if "pids" in each.controllers] if os.geteuid() == 0 else []
     for hierarchy in found:
         hierarchy.controllers &= {"pids"}
@@ -149,7 +150,7 @@ def for_brakes(tag: str) -> list[cgroups.Hierarchy]:
 def start(
     request: dict[str, Any], streams: list[int], directory: int, group: cgroups.Group | None, filters: dict[bool, bytes]
 ) -> tuple[int, list[Any] | None]:
-    """Fork and exec. The pid, and what failed where it did."""
+    """Fork and exec: the pid, and the error if the command could not be executed."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -161,7 +162,7 @@ def start(
         finally:
             os._exit(127)
     os.close(writing)
-    # Exec closes the pipe. A command that cannot be executed says why instead.
+    # A successful exec closes the pipe; otherwise the child writes the error into it.
     with open(reading, "rb") as pipe:
         complaint = pipe.read()
     return pid, json.loads(complaint) if complaint else None
@@ -174,19 +175,19 @@ def supervise(
     hierarchies: list[cgroups.Hierarchy],
     filters: dict[bool, bytes],
 ) -> None:
-    """The life of one supervisor, from the request to the last word."""
+    """Run one supervisor, from the request to the report."""
     kernel.become_subreaper()
     wake = wake_on_children()
     try:
         request = read_request(control)
     except EOFError:
-        return  # The host changed its mind before it said what to run.
-    group = brake_of_root(request["limits"], hierarchies)
+        return  # The host closed the socket before it sent the request.
+    group = root_process_group(request["limits"], hierarchies)
     pid, complaint = start(request, streams, directory, group, filters)
     for descriptor in (*streams, directory):
         os.close(descriptor)
     control.setblocking(False)
-    below = Below(pid)
+    below = DescendantProcesses(pid)
     meter = Meter(
         request["limits"], below.pids, roots=[request["workspace"]] if request["workspace"] else [], group=group
     )
@@ -194,11 +195,11 @@ def supervise(
     left = supervisor.watch(wake)
     if group is not None:
         group.remove()
-    tell(control, supervisor.report(left, complaint))
+    send_report(control, supervisor.report(left, complaint))
 
 
 def serve(server: socket.socket, hierarchies: list[cgroups.Hierarchy], filters: dict[bool, bytes]) -> None:
-    """The helper: a supervisor for every message, until the host ends the socket."""
+    """Run the helper: fork a supervisor for every message, until the host closes the socket."""
     kernel.become_subreaper()
     wake = wake_on_children()
     supervisors: set[int] = set()
@@ -212,8 +213,8 @@ def serve(server: socket.socket, hierarchies: list[cgroups.Hierarchy], filters: 
                 hunt_until = time.monotonic() + GIVE_UP_SECONDS
             supervisors.difference_update(ended)
         if hunt_until:
-            # A command killed its supervisor. What that watched over has become ours: again until nothing is left, as
-            # it may fork meanwhile.
+            # A command killed its supervisor, so its processes are now our children. Repeat until none is left, since
+            # they may fork meanwhile.
             strays = descendants(os.getpid(), frozenset(supervisors))
             send_signal(strays, signal.SIGSTOP)
             send_signal(strays, signal.SIGKILL)
@@ -243,13 +244,13 @@ def serve(server: socket.socket, hierarchies: list[cgroups.Hierarchy], filters: 
 
 
 def main(descriptor: int) -> None:
-    """Say what can be done here, then do it."""
+    """Send the hello message, then serve requests."""
     server = socket.socket(fileno=descriptor)
-    server.recv(1 << 20)  # What a zygote would want to know.
+    server.recv(1 << 20)  # The facts that only a zygote needs.
     server.sendall(json.dumps({"landlock": landlock.version(), "namespaces": False, "problem": None}).encode())
     tag = cgroups.tag()
-    hierarchies = for_brakes(tag)
-    serve(server, hierarchies, seccomp.written(tracing=tracing.filters_hold()))
+    hierarchies = process_hierarchies(tag)
+    serve(server, hierarchies, seccomp.build_filters(tracing=tracing.filters_hold()))
     cgroups.sweep(hierarchies, tag)
 
 

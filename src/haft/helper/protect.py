@@ -1,7 +1,7 @@
-"""What lies in a workspace and must not be written all the same: held read-only while a call runs.
+"""Makes the protected paths of a workspace read-only while a call runs.
 
-Another call may be renaming things in the same workspace at this very moment. So every path is walked once, without
-following links, and from then on only its descriptor is used: what is covered is what was looked at.
+Another call may be renaming files in the same workspace at this moment. So each path is opened once, without following
+links, and from then on only its descriptor is used: the file that was checked is the file that becomes read-only.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 
 from haft.helper import kernel
 from haft.helper.kernel import ATTR_RDONLY
-from haft.helper.paths import walked
+from haft.helper.paths import open_without_links
 
 
 def protect(workspace: str, names: Iterable[str], spared: Iterable[str]) -> None:
-    """Make what would run later on the host read-only, where it exists, and hold its parents in place: who could
-    rename those could put others there. What is `spared` was granted, by its absolute path."""
+    """Make the protected `names` that exist read-only, and keep their parent directories from being renamed: a call
+    could otherwise put other directories there. `spared` are the absolute paths that were granted."""
     root = os.open(workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     inside = workspace.rstrip("/") + "/"
     free = [path.rstrip("/").removeprefix(inside) for path in spared if path.startswith(inside)]
@@ -32,24 +32,24 @@ def protect(workspace: str, names: Iterable[str], spared: Iterable[str]) -> None
         _cover(root, name, add=ATTR_RDONLY)
         closed.append(name)
     for name in free:
-        # Granted inside of something protected: open again. Others stay as they are, since what is covered cannot be
-        # replaced, and programs write by replacing.
+        # A granted path inside a protected one: make it writable again. Other granted paths get no mount, since a mount
+        # point cannot be replaced, and many programs write a file by replacing it.
         if _is_in(os.path.dirname(name), closed):
             _cover(root, name, clear=ATTR_RDONLY)
     os.close(root)
 
 
 def _exists_plainly(root: int, name: str) -> bool:
-    """Whether it is there, is no link, and none leads to it. Others are for whoever takes the changes in to judge."""
-    place = walked(root, name)
+    """Whether the path exists and has no link in it. Paths with links are checked when the changes are applied."""
+    place = open_without_links(root, name)
     if place is not None:
         os.close(place)
     return place is not None
 
 
 def _cover(root: int, name: str, *, add: int = 0, clear: int = 0) -> None:
-    """Show something over itself: a mount point can be neither renamed nor removed."""
-    place = walked(root, name)
+    """Bind a path over itself: a mount point can be neither renamed nor removed."""
+    place = open_without_links(root, name)
     if place is not None:
         try:
             kernel.cover(place, add=add, clear=clear)

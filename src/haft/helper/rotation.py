@@ -1,11 +1,12 @@
-"""Puts a fresh layer over the workspace beneath programs that go on running.
+"""Mounts a fresh layer over the workspace while programs that use the workspace go on running.
 
-    stop every process ─► look who still holds the old layer ─► (the host takes the layer in) ─► replace it ─► go on
+    stop every process ─► find who has the old layer open ─► (the host applies the layer) ─► replace it ─► resume
 
-`replaced` is the only step that mounts. By `pivot_root`, every process whose working directory or root is exactly the
-workspace moves to the fresh layer with it. Whoever stands deeper, or has something open, keeps the old one: what it
-writes there reaches nobody. `holders` finds those, but for a descriptor in flight in a socket. So stopping and looking
-serve honest programs; the safety lies in taking the old layer in by copy, and never by moving its files.
+`replace_layer` is the only step that mounts. By `pivot_root`, every process whose working directory or root is exactly
+the workspace moves to the fresh layer. A process with a deeper working directory, or with open files, keeps the old
+layer; its writes there reach nobody. `holders` finds such processes, except for descriptors in flight in a socket. So
+stopping and finding them only helps honest programs. Safety comes from copying the old layer's files, never moving
+them.
 """
 
 from __future__ import annotations
@@ -20,29 +21,29 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from haft.helper import kernel
 
 STOP_SECONDS = 2.0
-"""How long processes may take to stop. One that waits for the child of a vfork never does."""
+"""How long processes may take to stop. A process that waits for a child of vfork never stops."""
 STILL = "TtZX"
-MOST_NAMED = 20
+MAX_NAMED = 20
 _PLACE = os.O_PATH | os.O_CLOEXEC
 
 
 class StillRunning(Exception):
-    """Some processes did not stop."""
+    """Some processes could not be stopped."""
 
 
-class Old:
-    """How to recognise what lies in one layer, also after it was taken away."""
+class OldLayer:
+    """The marks by which files in one layer are recognised, also after it was unmounted."""
 
     def __init__(self, place: str, device: int, mounts: frozenset[int]) -> None:
-        """`mounts` are the numbers of its mount at `place`, and of those on it."""
+        """`mounts` are the number of its mount at `place`, and those of the mounts in it."""
         self.place = place
         self.device = device
         self.mounts = mounts
 
 
-def stopped(pids: Callable[[], Iterable[int]]) -> set[int]:
-    """Stop every process; those that were not stopped before. They are looked at twice: of two that run, one could wake
-    the other and stop itself between two looks. `StillRunning` where some go on."""
+def stop_all(pids: Callable[[], Iterable[int]]) -> set[int]:
+    """Stop every process, and return those that were not stopped before. All are checked twice: a process could wake
+    another that was checked already, and then stop itself. Raises `StillRunning` if some cannot be stopped."""
     ours: set[int] = set()
     until = time.monotonic() + STOP_SECONDS
     still_for = 0
@@ -55,14 +56,14 @@ def stopped(pids: Callable[[], Iterable[int]]) -> set[int]:
                 ours.add(pid)
         if moving:
             if time.monotonic() > until:
-                go_on(ours)
+                resume(ours)
                 raise StillRunning(f"{len(moving)} of its processes could not be stopped")
             time.sleep(0.0002)
     return ours
 
 
-def go_on(pids: Iterable[int]) -> None:
-    """Let processes run that were stopped here."""
+def resume(pids: Iterable[int]) -> None:
+    """Resume processes that `stop_all` stopped."""
     for pid in pids:
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGCONT)
@@ -73,11 +74,11 @@ def _is_still(pid: int) -> bool:
     try:
         return all(_state(f"/proc/{pid}/task/{task}/stat") in STILL for task in os.listdir(f"/proc/{pid}/task"))
     except OSError:
-        return True  # It ended.
+        return True  # The process ended.
 
 
 def _living(pid: int) -> list[int]:
-    """The threads of a process that have not ended; the first one may have, and leave the others."""
+    """The threads of a process that have not ended; the first one may end before the others."""
     found = []
     with contextlib.suppress(FileNotFoundError):
         for task in os.listdir(f"/proc/{pid}/task"):
@@ -92,8 +93,8 @@ def _state(path: str) -> str:
         return file.read().rsplit(b")", 1)[1].split()[0].decode()
 
 
-def old_layer(place: str) -> Old:
-    """The layer that lies over a place now."""
+def current_layer(place: str) -> OldLayer:
+    """The layer that is mounted at a path now."""
     top = os.open(place, _PLACE | os.O_DIRECTORY)
     try:
         device, number = os.fstat(top).st_dev, _mount_of(f"/proc/self/fdinfo/{top}")
@@ -104,35 +105,35 @@ def old_layer(place: str) -> Old:
         known = [tuple(map(int, line.split(b" ", 2)[:2])) for line in file]
     while added := {mount for mount, parent in known if parent in within} - within:
         within |= added
-    return Old(place, device, frozenset(within))
+    return OldLayer(place, device, frozenset(within))
 
 
-def holders(pids: Iterable[int], layers: Collection[Old]) -> list[str]:
-    """Who would go on writing into these layers, or go on looking at them, in words for people. Files that are only
-    read, and programs and libraries that are mapped, are left out: nothing is written through those."""
+def holders(pids: Iterable[int], layers: Collection[OldLayer]) -> list[str]:
+    """Descriptions of what processes keep open in these layers, for people. Files open for reading, and mapped programs
+    and libraries, are left out: nothing is written through them."""
     found: dict[str, None] = {}
     for pid in pids:
         try:
             for words in _held_by(pid, layers):
                 found[words] = None
         except FileNotFoundError:
-            continue  # It ended.
+            continue  # The process ended.
         except PermissionError:
             if _living(pid):
-                found[f"process {pid} cannot be looked into"] = None
-        if len(found) >= MOST_NAMED:
+                found[f"process {pid} cannot be inspected"] = None
+        if len(found) >= MAX_NAMED:
             break
-    return [*found][:MOST_NAMED]
+    return [*found][:MAX_NAMED]
 
 
-def _held_by(pid: int, layers: Collection[Old]) -> Iterator[str]:
-    # By thread: each can have a directory and descriptors of its own.
+def _held_by(pid: int, layers: Collection[OldLayer]) -> Iterator[str]:
+    # By thread: each can have its own directory and descriptors.
     tasks = _living(pid)
     for task in tasks:
         for name, words in (("cwd", "working directory"), ("root", "root directory")):
             link = f"/proc/{pid}/task/{task}/{name}"
             if (layer := _layer_of(link, layers)) is not None and (path := os.readlink(link)) != layer.place:
-                yield f"{words} {_within(path, layer)}"  # Whoever stands at the top moves with the layer.
+                yield f"{words} {_within(path, layer)}"  # A process at the top itself moves to the fresh layer.
     looked_at: list[int] = []
     for task in tasks:
         if any(kernel.share_descriptors(task, other) for other in looked_at):
@@ -147,12 +148,12 @@ def _held_by(pid: int, layers: Collection[Old]) -> Iterator[str]:
         yield from _by_mapping(f"/proc/{pid}/task/{task}", layers)
 
 
-def _by_mapping(own: str, layers: Collection[Old]) -> Iterator[str]:
+def _by_mapping(own: str, layers: Collection[OldLayer]) -> Iterator[str]:
     with open(f"{own}/maps", "rb") as file:
         for line in file:
             columns = line.split(None, 5)
             if len(columns) < 6 or columns[1][3:4] != b"s":
-                continue  # A private mapping: what is written to it reaches no file.
+                continue  # Writes to a private mapping reach no file.
             major, minor = (int(word, 16) for word in columns[3].split(b":"))
             path = os.fsdecode(columns[5].strip())
             for layer in layers:
@@ -160,7 +161,7 @@ def _by_mapping(own: str, layers: Collection[Old]) -> Iterator[str]:
                     yield f"mapping of {_within(path, layer)}"
 
 
-def _by_descriptor(own: str, number: str, layers: Collection[Old]) -> Iterator[str]:
+def _by_descriptor(own: str, number: str, layers: Collection[OldLayer]) -> Iterator[str]:
     link = f"{own}/fd/{number}"
     with open(f"{own}/fdinfo/{number}", "rb") as file:
         info = file.read()
@@ -185,8 +186,8 @@ def _by_descriptor(own: str, number: str, layers: Collection[Old]) -> Iterator[s
         yield f"{path}, open for writing"
 
 
-def _layer_of(link: str, layers: Collection[Old]) -> Old | None:
-    """The layer in which a process stands. Mounts tell it apart where devices do not."""
+def _layer_of(link: str, layers: Collection[OldLayer]) -> OldLayer | None:
+    """The layer that a process's directory is in. Mount numbers tell layers apart that have the same device."""
     try:
         place = os.open(link, _PLACE)
     except FileNotFoundError:
@@ -207,16 +208,17 @@ def _field(info: bytes, name: bytes) -> int:
     return int(info.split(name, 1)[1].split(None, 1)[0])
 
 
-def _within(path: str, layer: Old) -> str:
-    """A path as people know it: relative to where the layer lies. A layer that was taken away has no place any more."""
+def _within(path: str, layer: OldLayer) -> str:
+    """The path relative to the workspace. Paths in an unmounted layer begin at that layer's top already."""
     if path == layer.place or path.startswith(f"{layer.place.rstrip('/')}/"):
         return os.path.relpath(path, layer.place)
     return path.lstrip("/") or "."
 
 
-def replaced(place: str, cover: Callable[[], None]) -> None:
-    """Put a fresh layer where one lies: `cover` mounts it, and all that belongs on it, over the old one. Where that
-    fails, what it mounted is taken away again and the old one stays. Everyone concerned must have been stopped."""
+def replace_layer(place: str, cover: Callable[[], None]) -> None:
+    """Replace the layer at `place`: `cover` mounts the fresh one, with all that belongs in it, over the old one. If
+    that fails, its mounts are removed and the old layer stays. All processes that use the layer must have been
+    stopped."""
     old = os.open(place, _PLACE | os.O_DIRECTORY)
     root = os.open("/", _PLACE | os.O_DIRECTORY)
     here = os.open(".", _PLACE | os.O_DIRECTORY)
@@ -231,7 +233,7 @@ def replaced(place: str, cover: Callable[[], None]) -> None:
             os.fchdir(old)
             os.chroot(".")
             os.fchdir(fresh)
-            kernel.pivot_root(".", ".")  # The fresh one lies where the old one lay, and the old one on it.
+            kernel.pivot_root(".", ".")  # The fresh layer takes the place of the old one, which is now on top of it.
             kernel.unmount(".")
         finally:
             os.fchdir(root)
@@ -245,7 +247,7 @@ def replaced(place: str, cover: Callable[[], None]) -> None:
 
 
 def _uncover(place: str, old: int) -> None:
-    """Take away what was mounted over the old layer."""
+    """Unmount everything above the old layer."""
     mount = _mount_of(f"/proc/self/fdinfo/{old}")
     while True:
         top = os.open(place, _PLACE | os.O_DIRECTORY)

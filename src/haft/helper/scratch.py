@@ -1,6 +1,7 @@
-"""The scratch places of a room in which calls follow each other: put back after each to what they were before.
+"""Restores the scratch directories of a sandbox that serves several calls, after each call.
 
-What was added is removed. What was there and is not what it was cannot be brought back: then the room is given up.
+Files that the call added are removed. If the call changed or removed a file that existed before, the directories cannot
+be restored, and the sandbox is not used again.
 """
 
 from __future__ import annotations
@@ -9,23 +10,23 @@ import os
 import stat
 from collections.abc import Iterator
 
-MOST_ENTRIES = 2000
+MAX_ENTRIES = 2000
 DEEPEST = 50
 
 Inventory = dict[str, os.stat_result]
 
 
 class NotAsBefore(ValueError):
-    """The places cannot be put back."""
+    """The scratch directories cannot be restored."""
 
 
 def inventory(root: int) -> Inventory:
-    """Everything below, and what would tell that it changed."""
+    """All files below `root`, with the metadata that shows whether they changed."""
     return {".": os.stat(root), **dict(_entries(root))}
 
 
 def restore(root: int, before: Inventory) -> None:
-    """Remove what was added. `NotAsBefore` where something else happened."""
+    """Remove the files that were added. Raises `NotAsBefore` if other files were changed or removed."""
     now = {".": os.stat(root), **dict(_entries(root))}
     for path in sorted(now.keys() - before.keys(), reverse=True):
         if stat.S_ISDIR(now[path].st_mode):
@@ -40,7 +41,7 @@ def restore(root: int, before: Inventory) -> None:
 
 
 def _marks(found: os.stat_result) -> tuple[int, ...]:
-    """Directories change their times with what is made and removed in them: those are set back."""
+    """The metadata to compare. It has no times of directories: these change with their entries, and are set back."""
     which = (found.st_ino, found.st_mode, found.st_uid, found.st_gid)
     return which if stat.S_ISDIR(found.st_mode) else (*which, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
@@ -55,7 +56,7 @@ def _entries(root: int) -> Iterator[tuple[str, os.stat_result]]:
                 for entry in found:
                     seen += 1
                     path = entry.name if directory == "." else f"{directory}/{entry.name}"
-                    if seen > MOST_ENTRIES or path.count("/") > DEEPEST:
+                    if seen > MAX_ENTRIES or path.count("/") > DEEPEST:
                         raise NotAsBefore("there are too many files in it")
                     about = entry.stat(follow_symlinks=False)
                     yield path, about

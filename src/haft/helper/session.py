@@ -1,8 +1,8 @@
-"""A program that outlives its calls and works above a layer, in a room of its own.
+"""Runs a program that outlives its calls and works above a layer, in its own sandbox.
 
-Its init stays outside of what holds the program, so that it can exchange the layer: the program is a child that
-restricts itself before it starts. The host says `stop` when a call begins or ends, takes in what lies in the layer, and
-says `turn` with the name of a fresh one; `go` lets the program go on above the same.
+The init is not restricted, so that it can exchange the layer; the program is a child that restricts itself before it
+starts. When a call begins or ends, the host sends `stop`, applies the changes in the layer, and sends `turn` with the
+name of a fresh layer; `go` resumes the program above the same layer.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ import socket
 from typing import Any, NoReturn
 
 from haft.helper import jail, kernel, rotation
-from haft.helper.init import Everyone, Init
-from haft.helper.paths import WrittenFile
+from haft.helper.init import Init, NamespaceProcesses
+from haft.helper.paths import Replaced
+from haft.helper.protocol import argv_and_env, failure, never_started, programs, send_report
 from haft.helper.supervisor import forget_signals
-from haft.helper.words import argv_and_env, failure, never_started, programs, tell
 
 
-def stay(
+def run_session(
     init: Init,
-    room: jail.Room,
+    sandbox: jail.CallSandbox,
     control: socket.socket,
     wake: int,
     request: dict[str, Any],
     streams: list[int],
     problem: OSError | None,
 ) -> None:
-    """What an init does for such a program."""
-    Stay(init, room).live(control, wake, request, streams, problem)
+    """Run such a program in this init."""
+    SessionRunner(init, sandbox).live(control, wake, request, streams, problem)
 
 
-class Stay:
-    """The life of such a room, in its init."""
+class SessionRunner:
+    """Starts such a program in its init, and exchanges its layer."""
 
-    def __init__(self, init: Init, room: jail.Room) -> None:
+    def __init__(self, init: Init, sandbox: jail.CallSandbox) -> None:
         self._init = init
-        self._room = room
+        self._sandbox = sandbox
         self._confinement: dict[str, Any] = {}
-        self._everyone = Everyone()
+        self._processes = NamespaceProcesses()
         self._stopped: set[int] = set()
-        self._past: list[rotation.Old] = []
-        """Layers that were taken away, and that someone still holds."""
+        self._past: list[rotation.OldLayer] = []
+        """Unmounted layers in which some process still has something open."""
 
     def live(
         self,
@@ -53,38 +53,38 @@ class Stay:
         streams: list[int],
         problem: OSError | None,
     ) -> None:
-        """Start the program, and exchange its layer whenever the host says so, until it has ended."""
-        room = self._room
+        """Start the program, and exchange its layer on orders of the host, until it has ended."""
+        sandbox = self._sandbox
         self._confinement = request["sandbox"]
         try:
-            if self._init.is_elsewhere(request):
-                tell(control, {"stale": True})
+            if self._init.is_other_workspace(request):
+                send_report(control, {"stale": True})
                 return
-            if problem is not None or not room.has_proc:
+            if problem is not None or not sandbox.has_proc:
                 raise problem or FileNotFoundError("there is no /proc")
-            room.put_layers_away()
-            room.keep_lower()
-            if not self._init.open_up(room, request):
-                tell(control, {"stale": True})
+            sandbox.detach_layers()
+            sandbox.keep_lower()
+            if not self._init.open_for_call(sandbox, request):
+                send_report(control, {"stale": True})
                 return
-            room.let_go()
-        except WrittenFile as error:
-            tell(control, {"replaced": error.filename})
+            sandbox.release_layer()
+        except Replaced as error:
+            send_report(control, {"replaced": error.filename})
             return
         except (OSError, ValueError) as error:
-            tell(control, never_started([None, f"the sandbox around it could not be built: {error}"]))
+            send_report(control, never_started([None, f"the sandbox around it could not be built: {error}"]))
             return
         main, complaint = self._start(request, streams)
         if complaint is not None:
-            tell(control, never_started(complaint))
+            send_report(control, never_started(complaint))
             return
-        self._init.go_last()
+        self._init.be_killed_last()
         for descriptor in streams:
             os.close(descriptor)
-        self._init.carry(control, main, request, room, wake, orders=self.told)
+        self._init.supervise_call(control, main, request, sandbox, wake, orders=self.handle_order)
 
     def _start(self, request: dict[str, Any], streams: list[int]) -> tuple[int, list[Any] | None]:
-        """The program's pid, and why it could not be started where it could not."""
+        """Start the program: its pid, and the error if it could not be executed."""
         reading, writing = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -101,45 +101,45 @@ class Stay:
         return pid, json.loads(complaint) if complaint else None
 
     def _become(self, request: dict[str, Any], streams: list[int]) -> NoReturn:
-        """In the child: held to everything, then the program itself."""
+        """In the child: restrict this process, then execute the program."""
         argv, env = argv_and_env(request)
         os.setsid()
         forget_signals()
         os.chdir(os.fsencode(request["directory"]))
-        self._init.restrict(self._room, request, self._room.lasting_places())
+        self._init.restrict(self._sandbox, request, self._sandbox.lasting_places())
         for target, descriptor in enumerate(streams):
             os.dup2(descriptor, target)
-        told: OSError = FileNotFoundError(2, os.strerror(2))
+        failed: OSError = FileNotFoundError(2, os.strerror(2))
         for program in programs(argv[0], env):
             try:
-                os.execve(program, argv, env)  # noqa: S606  held to everything by now
+                os.execve(program, argv, env)  # noqa: S606  the process is restricted by now
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except PermissionError as error:
-                told = error
-        raise told
+                failed = error
+        raise failed
 
-    def told(self, words: dict[str, Any]) -> dict[str, Any]:
-        """What the host wants done, and what came of it."""
+    def handle_order(self, words: dict[str, Any]) -> dict[str, Any]:
+        """Carry out an order of the host, and return the answer."""
         try:
             if words["do"] == "stop":
                 return self._stop()
             return self._turn(words["layer"], view=words["view"]) if words["do"] == "turn" else {}
         finally:
             if words["do"] in ("turn", "go"):
-                rotation.go_on(self._stopped)
+                rotation.resume(self._stopped)
                 self._stopped = set()
 
     def _stop(self) -> dict[str, Any]:
         problem = None
         try:
-            self._stopped |= rotation.stopped(self._everyone.pids)
+            self._stopped |= rotation.stop_all(self._processes.pids)
         except rotation.StillRunning as error:
             problem = str(error)
-        current = rotation.old_layer(self._room.workspace)
-        # The number of one that is gone for good may be given to another.
+        current = rotation.current_layer(self._sandbox.workspace)
+        # The kernel may give the device number of a removed layer to a new one.
         self._past = [one for one in self._past if one.device != current.device]
-        pids = self._everyone.pids()
+        pids = self._processes.pids()
         found = rotation.holders(pids, [current])
         stale = rotation.holders(pids, self._past)
         self._past = [one for one in self._past if rotation.holders(pids, [one])]
@@ -148,19 +148,19 @@ class Stay:
         return {"problem": problem, "holders": [*dict.fromkeys([*found, *stale])]}
 
     def _turn(self, layer: dict[str, str], *, view: bool) -> dict[str, Any]:
-        """Exchange the layer; with `view`, the answer brings a descriptor of what the program sees from then on."""
+        """Exchange the layer. With `view`, the answer has a descriptor of the workspace as the program now sees it."""
         self._confinement = {**self._confinement, "layer": layer}
         try:
-            rotation.replaced(self._room.workspace, lambda: self._room.open_up(self._confinement))
+            rotation.replace_layer(self._sandbox.workspace, lambda: self._sandbox.open_for_call(self._confinement))
         except OSError as error:
             return {"failed": str(error)}
         finally:
             with contextlib.suppress(OSError):
-                self._room.let_go()
+                self._sandbox.release_layer()
         if not view:
             return {}
-        top = os.open(self._room.workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        top = os.open(self._sandbox.workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            return {"view": kernel.cloned(top)}
+            return {"view": kernel.clone_mounts(top)}
         finally:
             os.close(top)

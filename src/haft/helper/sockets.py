@@ -1,8 +1,8 @@
-"""How much memory sockets hold, as the kernel tells over netlink. No descriptor is needed for that: a socket that is on
-its way to another process, or that nobody has accepted yet, is in the kernel's list as well.
+"""Measures the memory of sockets, which the kernel reports over netlink. This needs no descriptor: the kernel also
+lists sockets that are in flight to another process, or not accepted yet.
 
-Two things are not in the list, and only their bounds are: messages whose sender is gone, and whole pages of which a
-message has one byte (`splice`).
+For two things the list has only upper bounds: messages whose sender has ended, and whole pages of which a message has
+one byte (`splice`).
 """
 
 from __future__ import annotations
@@ -24,18 +24,20 @@ INET_HEAD, INET_MEMORY, INET_INODE_AT = 72, 7, 68
 NETLINK_HEAD, NETLINK_MEMORY, NETLINK_INODE_AT = 28, 0, 16
 
 DATAGRAMS = 12
-"""How many messages of others a datagram socket holds: net.unix.max_dgram_qlen of a new namespace, and its peer's."""
+"""How many messages of others a datagram socket can queue: net.unix.max_dgram_qlen of a new namespace, and its
+peer's."""
 PINNED = os.sysconf("SC_PAGE_SIZE") // 50
-"""By how much spliced pages outweigh the bytes that they are counted with: sixteen for a message of 800 bytes."""
+"""The ratio of the real size of spliced pages to the bytes that the kernel counts for them: sixteen pages for a message
+of 800 bytes."""
 USUAL_BUFFER = 212_992
 
 
-def fullest() -> tuple[int, int]:
-    """How many bytes one unix socket can hold at most, and one of any kind. Asked on the host: some network namespaces
-    do not tell."""
+def largest_buffers() -> tuple[int, int]:
+    """The most bytes that one unix socket can queue, and one of any kind. Read on the host: some network namespaces do
+    not have these settings."""
     unix = _setting("core/wmem_max")
     most = max(unix, *map(_setting, ("core/rmem_max", "ipv4/tcp_wmem", "ipv4/tcp_rmem")))
-    return 4 * unix, 4 * most  # What is asked for is doubled, and the last message may pass it by as much again.
+    return 4 * unix, 4 * most  # The kernel doubles the setting, and the last message may exceed that by as much again.
 
 
 def _setting(name: str) -> int:
@@ -44,8 +46,8 @@ def _setting(name: str) -> int:
     return USUAL_BUFFER
 
 
-class Held:
-    """Bytes that sockets hold for certain, and how many more they may hold."""
+class SocketMemory:
+    """The bytes that sockets certainly use, and how many more they may use."""
 
     def __init__(self) -> None:
         self.certain = 0
@@ -57,18 +59,18 @@ class Sockets:
     """The sockets of the network namespace that this process is in."""
 
     def __init__(self, full: tuple[int, int], *, shared: bool) -> None:
-        """`shared`: others have sockets here too, so those of the call are told by their inodes."""
+        """`shared`: other programs have sockets here too, so those of the call are recognised by their inodes."""
         self._full_unix, self.full = full
         self._shared = shared
         self._before = _used()
 
     def made(self) -> int:
-        """How many there are more than at the beginning."""
+        """How many more sockets there are than at the beginning."""
         return max(0, _used() - self._before)
 
-    def held(self, own: Collection[int]) -> Held:
-        """What they hold, with `own` as the inodes of those that the call has open."""
-        found = Held()
+    def held(self, own: Collection[int]) -> SocketMemory:
+        """The memory of the call's sockets; `own` are the inodes of sockets that the call has open."""
+        found = SocketMemory()
         made = self.made()
         with contextlib.suppress(OSError), _opened() as kernel:
             for inode, certain, possible in _listed(kernel, self._full_unix):
@@ -76,7 +78,7 @@ class Sockets:
                     found.certain += certain
                     found.possible += possible
                     found.seen += 1
-        # Of a kind that is not listed, or in a shared network on its way to someone.
+        # Sockets of a kind that is not listed, or, in a shared network, sockets in flight.
         found.possible += max(0, made - found.seen) * self.full
         return found
 
@@ -92,7 +94,7 @@ def _opened() -> socket.socket:
 
 
 def _listed(kernel: socket.socket, full: int) -> Iterator[tuple[int, int, int]]:
-    """Each socket: its inode, what it holds for certain, and what it may hold besides."""
+    """For each socket its inode, the bytes that it certainly uses, and the bytes that it may use in addition."""
     for message in _dumped(kernel, struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, ALL_STATES, 0, 0x34, 0, 0)):
         kind, inode = message[1], _inode(message, UNIX_INODE_AT)
         about = _attributes(message, UNIX_HEAD)
@@ -124,7 +126,7 @@ def _inode(message: memoryview, at: int) -> int:
 
 
 def _amount(memory: bytes | memoryview | None) -> int:
-    """Bytes received, sent or queued, and waiting to be looked at."""
+    """The bytes that are received, sent or queued, and in the backlog."""
     if memory is None:
         return 0
     received, _, sent, _, _, queued, _, waiting = struct.unpack_from("=8I", memory)
@@ -132,7 +134,7 @@ def _amount(memory: bytes | memoryview | None) -> int:
 
 
 def _dumped(kernel: socket.socket, asked: bytes) -> Iterator[memoryview]:
-    """The messages of one answer; none where the kernel lists no such sockets."""
+    """The messages of one answer; none if the kernel does not list such sockets."""
     kernel.send(struct.pack("=IHHII", 16 + len(asked), SOCK_DIAG_BY_FAMILY, REQUEST_DUMP, 0, 0) + asked)
     while True:
         words = memoryview(kernel.recv(1 << 17))

@@ -1,7 +1,7 @@
-"""Watching over one call: its command, everything below it, its limits, and how it ends.
+"""Supervises one call: its command, all its processes, its limits, and its end.
 
-The same for both helpers; they differ in how they see the processes of a call (`Company`). A supervisor that is pid 1
-of the call's own namespace sees nothing else; a plain one looks for its descendants.
+Both helpers use it; they differ in how they find the processes of a call (`CallProcesses`). A supervisor that is pid 1
+of the call's own namespace sees only these processes; a plain one searches for its descendants.
 """
 
 from __future__ import annotations
@@ -16,22 +16,24 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from haft.helper.meter import Meter
-from haft.helper.words import read_request, tell
+from haft.helper.protocol import read_request, send_report
 
-MOST_NAME = 400
-MOST_NAMES = 1000
+MAX_NAME = 400
+MAX_NAMES = 1000
 POLL_SECONDS = 0.02
 ORDER, VIEW = b"R", b"V"
-"""Before a message about a program that outlives its calls; and what goes with a descriptor, before the answer."""
+"""The first byte of an order about a program that outlives its calls; and of a message with a descriptor, which is sent
+before the answer."""
 GRACE_SECONDS = 1.0
 LEFTOVER_GRACE = 0.2
-"""Seconds between TERM and KILL for what a command left behind when it ended by itself."""
+"""Seconds between TERM and KILL for processes that a command left behind when it ended by itself."""
 NAMING_SECONDS = 0.05
 GIVE_UP_SECONDS = 5.0
-"""How long a process may resist KILL (uninterruptible sleep, another user's) before it is reported as left."""
+"""How long to wait for a process that KILL does not end (uninterruptible sleep, another user) before it is reported as
+left."""
 
 
-class Company(Protocol):
+class CallProcesses(Protocol):
     """The processes of a call."""
 
     def pids(self) -> list[int]: ...
@@ -40,10 +42,10 @@ class Company(Protocol):
 
 
 def command_of(pid: int) -> str:
-    """What a process calls itself, for people."""
+    """The command line of a process, to show to people."""
     with contextlib.suppress(OSError):
         with open(f"/proc/{pid}/cmdline", "rb") as file:
-            line = file.read(MOST_NAME).replace(b"\0", b" ").strip()
+            line = file.read(MAX_NAME).replace(b"\0", b" ").strip()
         if not line:
             with open(f"/proc/{pid}/comm", "rb") as file:
                 line = b"[" + file.read(64).strip() + b"]"
@@ -62,7 +64,7 @@ def wake_on_children() -> int:
 
 
 def forget_signals() -> None:
-    """As a new program expects them: what the host ignores, its tools would ignore too, TERM included."""
+    """Reset the signals: a program would otherwise ignore the signals that the host ignores, even TERM."""
     signal.set_wakeup_fd(-1)
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         if signal.getsignal(number) is not signal.SIG_DFL:
@@ -71,15 +73,15 @@ def forget_signals() -> None:
 
 
 def drain(descriptor: int) -> None:
-    """Forget what woke us."""
+    """Empty the pipe that woke us."""
     with contextlib.suppress(BlockingIOError):
         while os.read(descriptor, 512):
             pass
 
 
 def reap(options: int = 0) -> tuple[dict[int, int], bool]:
-    """The children that ended, with their wait status, and whether any are left. With `WUNTRACED` as option, those that
-    were stopped are killed: a supervisor that stands still watches over nothing."""
+    """The children that ended, with their wait status, and whether any are left. With `WUNTRACED` as option, stopped
+    children are killed: a stopped supervisor supervises nothing."""
     ended: dict[int, int] = {}
     try:
         while True:
@@ -96,70 +98,70 @@ def reap(options: int = 0) -> tuple[dict[int, int], bool]:
 
 
 class Supervisor:
-    """One call."""
+    """Supervises one call."""
 
     def __init__(
         self,
         control: socket.socket,
         main: int,
         name: str,
-        company: Company,
+        processes: CallProcesses,
         meter: Meter | None,
         *,
         has_others: bool = False,
         orders: Callable[[dict[str, Any]], dict[str, Any]] = lambda _words: {},
     ) -> None:
-        """`has_others`: there are children besides that are no part of the call. `orders` does what the host wants done
-        with a program that outlives its calls."""
+        """`has_others`: there are also children that do not belong to the call. `orders` carries out orders of the host
+        about a program that outlives its calls."""
         self._orders = orders
         self.control = control
         self.main = main
-        self.name = name[:MOST_NAME]
-        self.company = company
+        self.name = name[:MAX_NAME]
+        self.processes = processes
         self.meter = meter
-        """What it is held to; None where nothing can be measured."""
+        """Measures the call against its limits; None if nothing can be measured."""
         self.look_at = time.monotonic() + (0.0 if meter is None else meter.pause())
         self.status: int | None = None
         self.hit: tuple[str, float] | None = None
         self.ended: dict[int, str] = {}
         self.kill_at: float | None = None
-        """When TERM has had its chance; None while the command may run."""
+        """The time of KILL after TERM; None while the command may run."""
         self.give_up_at = 0.0
-        self.was_told = False
-        """Whether the host wanted an end, or is gone."""
+        self.was_asked_to_end = False
+        """Whether the host ended the call, or is gone."""
         self._has_others = has_others
 
     def terminate(self, grace: float) -> None:
-        """TERM everything, and set the time for KILL."""
+        """Send TERM to all processes, and set the time for KILL."""
         if self.kill_at is None or self.kill_at > time.monotonic() + grace:
             self.kill_at = time.monotonic() + grace
             self.give_up_at = self.kill_at + GIVE_UP_SECONDS
-        self.note_others()
-        self.company.signal(signal.SIGTERM)
-        self.company.signal(signal.SIGCONT)
+        self.record_names()
+        self.processes.signal(signal.SIGTERM)
+        self.processes.signal(signal.SIGCONT)
 
-    def let_them_exec(self) -> None:
-        """What was forked a moment ago still bears the command's own name: give it a moment to become what it is."""
+    def wait_for_exec(self) -> None:
+        """Wait a moment: a process that was just forked has the command's own name until it executes its program."""
         until = time.monotonic() + NAMING_SECONDS
-        while any(command_of(pid) == self.name for pid in self.company.pids()) and time.monotonic() < until:
+        while any(command_of(pid) == self.name for pid in self.processes.pids()) and time.monotonic() < until:
             time.sleep(0.002)
 
-    def note_others(self) -> None:
-        """What is not the command itself is remembered by name: nobody reads more than so many."""
-        for pid in self.company.pids():
-            if len(self.ended) >= MOST_NAMES:
+    def record_names(self) -> None:
+        """Record the names of the processes besides the command, up to a limit."""
+        for pid in self.processes.pids():
+            if len(self.ended) >= MAX_NAMES:
                 return
             if pid != self.main and pid not in self.ended:
                 self.ended[pid] = command_of(pid)
 
     def kill(self) -> None:
-        # Stopped first, so that a tree that forks as fast as we kill loses the race, and does not run while we look.
-        self.company.signal(signal.SIGSTOP)
-        self.note_others()
-        self.company.signal(signal.SIGKILL)
+        # Stop them first: otherwise a tree that forks as fast as we kill would win, and would run while we list it.
+        self.processes.signal(signal.SIGSTOP)
+        self.record_names()
+        self.processes.signal(signal.SIGKILL)
 
-    def told(self) -> bool:
-        """Read what the host says. False when it is gone."""
+    def read_order(self) -> bool:
+        """Read a message of the host and act on it. False if the host is gone."""
         try:
             words = self.control.recv(1)
         except (BlockingIOError, InterruptedError):
@@ -170,12 +172,12 @@ class Supervisor:
             return False
         if words == ORDER:
             return self._ordered()
-        self.was_told = True
+        self.was_asked_to_end = True
         self.terminate(0.0 if b"K" in words else GRACE_SECONDS)
         return True
 
     def _ordered(self) -> bool:
-        """Do what the host wants done with a program that goes on. False when the host is gone."""
+        """Carry out an order of the host about the running program. False if the host is gone."""
         self.control.setblocking(True)
         try:
             words = read_request(self.control)
@@ -190,7 +192,7 @@ class Supervisor:
             with contextlib.suppress(OSError):
                 socket.send_fds(self.control, [VIEW], [view])
             os.close(view)
-        tell(self.control, {"told": answer})
+        send_report(self.control, {"told": answer})
         self.control.setblocking(False)
         return True
 
@@ -200,51 +202,51 @@ class Supervisor:
         self.hit = self.meter.look()
         self.look_at = time.monotonic() + self.meter.pause()
         if self.hit is not None:
-            # No TERM first: what has gone too far is not given time to go further.
+            # No TERM first: it would give the call time to use even more.
             self.kill()
             self.kill_at = now
             self.give_up_at = now + GIVE_UP_SECONDS
 
     def watch(self, wake: int) -> list[int]:
-        """Until nothing is left. What could not be killed, where that happened."""
+        """Supervise until all processes have ended, and return those that could not be killed."""
         host_is_there = True
         while True:
             ended, any_left = reap()
             if self.main in ended:
                 self.status = ended[self.main]
-            if not any_left or (self._has_others and self._is_alone_over()):
-                if self.meter is not None and self.hit is None and not self.was_told:
+            if not any_left or (self._has_others and self._ended_alone()):
+                if self.meter is not None and self.hit is None and not self.was_asked_to_end:
                     self.hit = self.meter.last_look()
                 return []
             if self.status is not None and self.kill_at is None:
-                self.let_them_exec()
+                self.wait_for_exec()
                 self.terminate(LEFTOVER_GRACE)
             now = time.monotonic()
             self.check_limits(now)
             if self.kill_at is not None and now >= self.kill_at:
                 self.kill()
                 if now >= self.give_up_at:
-                    return self.company.pids()
+                    return self.processes.pids()
             sources = [wake, self.control.fileno()] if host_is_there else [wake]
             ready, _, _ = select.select(sources, [], [], self.patience(now))
             if wake in ready:
                 drain(wake)
-            if self.control.fileno() in ready and not self.told():
-                host_is_there, self.was_told = False, True
+            if self.control.fileno() in ready and not self.read_order():
+                host_is_there, self.was_asked_to_end = False, True
                 self.terminate(grace=0.0)
 
-    def _is_alone_over(self) -> bool:
-        """Whether the command ended by itself, and left nothing."""
-        return self.status is not None and self.kill_at is None and not self.company.pids()
+    def _ended_alone(self) -> bool:
+        """Whether the command ended by itself and left no process behind."""
+        return self.status is not None and self.kill_at is None and not self.processes.pids()
 
     def patience(self, now: float) -> float | None:
-        """How long to sleep at most."""
+        """The longest time to wait for an event."""
         if self.kill_at is not None:
             return POLL_SECONDS
         return None if self.meter is None else max(0.0, self.look_at - now)
 
     def report(self, left: list[int], complaint: list[Any] | None) -> dict[str, Any]:
-        """How it ended, in words for the host."""
+        """The report to the host about how the call ended."""
         return {
             "failed": complaint,
             "status": 0 if self.status is None else os.waitstatus_to_exitcode(self.status),

@@ -1,8 +1,8 @@
-"""Whether filters hold against a tracer: found out by tracing a tiny program of each width.
+"""Finds out whether seccomp filters hold for a traced process, by tracing a tiny program of each width.
 
-A tracer may change the arguments of a call at the moment that it enters the kernel. On x86 a filter then sees the new
-ones. Many kernels for ARM show it the first argument as it was, and run the call with what the tracer put there: any
-rule about it is void for whoever may trace a child of its own. Versions do not tell, so it is tried.
+A tracer may change the arguments of a system call when it enters the kernel. On x86 a filter then sees the new
+arguments. Many kernels for ARM show the filter the old first argument, but run the call with the new one, so a process
+that may trace its child can evade every rule about that argument. The kernel version does not tell, so haft tries it.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ import signal
 import struct
 from typing import NamedTuple
 
-from haft.helper.abi import Abi, ways_in
+from haft.helper.abi import Abi, kernel_abis
 from haft.helper.kernel import checked, libc
 from haft.helper.seccomp import ALLOW, AT_ARGUMENTS, JUMP_EQUAL, LOAD, REFUSE, RETURN, packed, restrict
 
 TRACEME, SYSCALL, SETOPTIONS, GETREGSET, SETREGSET, GET_SYSCALL_INFO = 0, 24, 0x4200, 0x4204, 0x4205, 0x420E
 MARKED_STOPS, KILL_WITH_TRACER, GENERAL_REGISTERS = 1, 1 << 20, 1
 ENTERED, LEFT = 1, 2
-MARK, TOLD = 0x5EED, errno.ENOTTY
-"""What every argument is changed to, and how the filter says that it saw that."""
+MARK, SEEN = 0x5EED, errno.ENOTTY
+"""The value to which the tracer changes every argument, and the errno that the filter returns if it sees that value."""
 LOADED_AT = 0x40_0000
 
 
 class Program(NamedTuple):
-    """How to make and trace a program that does nothing but call getppid."""
+    """How to make and trace a program that only calls getppid."""
 
     machine: int
     code: bytes
     number: int
     size: int
-    """Of all registers."""
+    """The size of all registers."""
     arguments: tuple[int, ...]
-    """Which registers hold them."""
+    """The registers that contain the arguments."""
 
 
 PROGRAMS = {
@@ -45,16 +45,18 @@ PROGRAMS = {
     0xC000_00B7: Program(183, struct.pack("<II", 0xD280_15A8, 0xD400_0001), 173, 272, (0, 1, 2, 3, 4, 5)),
     0x4000_0028: Program(40, struct.pack("<II", 0xE3A0_7040, 0xEF00_0000), 64, 72, (0, 1, 2, 3, 4, 5)),
 }
-"""By the way that it enters the kernel."""
+"""By the ABI's audit number."""
 
 
 def filters_hold() -> bool:
-    """Whether they do, for programs of every width that run here; False also where that cannot be found out."""
-    return bool(ways_in()) and all(way.audit in PROGRAMS and holds(way, PROGRAMS[way.audit]) for way in ways_in())
+    """Whether filters hold for traced programs of every width that run here; False also if that is unknown."""
+    return bool(kernel_abis()) and all(
+        way.audit in PROGRAMS and holds(way, PROGRAMS[way.audit]) for way in kernel_abis()
+    )
 
 
 def executable(way: Abi, machine: int, code: bytes) -> bytes:
-    """A whole program of these instructions."""
+    """An ELF executable with these instructions."""
     wide = way.bits == 64
     header, entry = (64, 56) if wide else (52, 32)
     size, start = header + entry + len(code), LOADED_AT + header + entry
@@ -70,7 +72,7 @@ def executable(way: Abi, machine: int, code: bytes) -> bytes:
 
 
 def holds(way: Abi, program: Program) -> bool:
-    """Whether a filter sees what a tracer changed, in a program of one width."""
+    """Whether a filter sees the changes of a tracer, in a program of one width."""
     try:
         file = os.memfd_create("haft-traced", os.MFD_CLOEXEC)
     except OSError:
@@ -93,14 +95,14 @@ def holds(way: Abi, program: Program) -> bool:
 
 
 def _be_traced(file: int) -> None:
-    """Become the program, under a filter that says so where it sees every argument changed."""
+    """Execute the program, under a filter that returns `SEEN` if it sees every argument changed."""
     code = 255
     try:
         steps = []
         for number, place in enumerate(AT_ARGUMENTS):
             left = 2 * (len(AT_ARGUMENTS) - number - 1)
             steps += [(LOAD, 0, 0, place), (JUMP_EQUAL, 0, left + 1, MARK)]
-        restrict(packed([*steps, (RETURN, 0, 0, REFUSE | TOLD), (RETURN, 0, 0, ALLOW)]))
+        restrict(packed([*steps, (RETURN, 0, 0, REFUSE | SEEN), (RETURN, 0, 0, ALLOW)]))
         _ptrace(TRACEME, 0)
         os.execve(file, ["getppid"], {})  # noqa: S606  made of the bytes above
     except OSError as error:
@@ -112,7 +114,7 @@ def _be_traced(file: int) -> None:
 def _sees_changes(pid: int, way: Abi, program: Program) -> bool:
     _, status = os.waitpid(pid, 0)
     if os.WIFEXITED(status):
-        return os.WEXITSTATUS(status) == errno.ENOEXEC  # Nothing of this width runs here, so that nobody traces it.
+        return os.WEXITSTATUS(status) == errno.ENOEXEC  # No program of this width runs here.
     _ptrace(SETOPTIONS, pid, 0, MARKED_STOPS | KILL_WITH_TRACER)
     entered, seen, number = _next_stop(pid)
     if (entered, seen, number) != (ENTERED, way.audit, program.number):
@@ -125,11 +127,11 @@ def _sees_changes(pid: int, way: Abi, program: Program) -> bool:
         registers[one * width : (one + 1) * width] = MARK.to_bytes(width, "little")
     _registers(SETREGSET, pid, registers[: program.size])
     left, _seen, result = _next_stop(pid)
-    return (left, result) == (LEFT, -TOLD)
+    return (left, result) == (LEFT, -SEEN)
 
 
 def _registers(request: int, pid: int, held: bytearray) -> int:
-    """Read or write them; how many bytes they are."""
+    """Read or write the registers; returns their size in bytes."""
     place = (ctypes.c_char * len(held)).from_buffer(held)
     vector = (ctypes.c_size_t * 2)(ctypes.addressof(place), len(held))
     _ptrace(request, pid, GENERAL_REGISTERS, ctypes.addressof(vector))
@@ -137,7 +139,7 @@ def _registers(request: int, pid: int, held: bytearray) -> int:
 
 
 def _next_stop(pid: int) -> tuple[int, int, int]:
-    """Let it run to its next call, or to the end of one: which it is, the way in, the number or the result."""
+    """Run it to the begin or end of its next system call: which of both, the ABI, and the number or the result."""
     _ptrace(SYSCALL, pid)
     os.waitpid(pid, 0)
     found = ctypes.create_string_buffer(96)

@@ -1,18 +1,18 @@
-"""A program that is kept loaded in a room of its own, and answers one call after another, each from a fork of itself.
+"""Keeps a program loaded in its own sandbox; it serves one call after another, each in a fork.
 
-    init ── keeper        has loaded what the program needs; stands still but while it forks
-      └──── answerer      forked ahead, stands still until its call; a child of init like any command
+    init ── keeper        has loaded the program's libraries; is stopped except while it forks
+      └──── answerer      forked ahead and stopped until its call; a child of init like any command
 
-What the keeper has loaded is foreign code, so it is trusted with nothing: it has no capabilities, sees the workspace
-read-only, and is stopped while anything is mounted. Init puts the layer of each call over the workspace and takes it
-away again; that works only where nobody holds anything in it any more, the keeper included. The room serves the next
-call only after a call that ended by itself, left no process, and whose scratch files could be taken away. Else
-everything in it ends, and the host starts another.
+The keeper has loaded foreign code, so init does not trust it: the keeper has no capabilities, sees the workspace
+read-only, and is stopped while anything is mounted. Init mounts the layer of each call over the workspace and unmounts
+it afterwards, which works only if no process, the keeper included, has anything open in it. The sandbox serves another
+call only if the last one ended by itself, left no process, and its scratch files could be removed. Otherwise everything
+in the sandbox ends, and the host starts another.
 
-What is said between init and keeper, over a socket that the keeper has as descriptor 3: the keeper begins with `ready`,
-or with `no` and a reason. To each `fork`, which brings a socket, it forks twice, so that the answerer is init's child,
-and says `ready` again. The answerer says `ready` over the new socket, and is sent, as one message, the directory to
-work in, with its stdin, stdout and stderr, and where there is one a set of rules to restrict itself by.
+Init and keeper talk over a socket, which is descriptor 3 of the keeper. The keeper first sends `ready`, or `no` and a
+reason. For each `fork`, which comes with a socket, it forks twice, so that the answerer becomes a child of init, and
+sends `ready` again. The answerer sends `ready` over the new socket. It then gets one message with its working
+directory, its stdin, stdout and stderr, and, if there are any, the Landlock rules with which it restricts itself.
 """
 
 from __future__ import annotations
@@ -26,77 +26,77 @@ import time
 from typing import Any, NoReturn
 
 from haft.helper import jail, scratch
-from haft.helper.init import STREAMS, Everyone, Init
-from haft.helper.paths import WrittenFile
+from haft.helper.init import STREAMS, Init, NamespaceProcesses
+from haft.helper.paths import Replaced
+from haft.helper.protocol import argv_and_env, never_started, programs, read_request, send_report
 from haft.helper.scheduling import scheduling
 from haft.helper.supervisor import Supervisor, drain, forget_signals, reap
-from haft.helper.words import argv_and_env, never_started, programs, read_request, tell
 
 CHANNEL = 3
-MOST_WORDS = 2000
+MAX_WORDS = 2000
 FORK_SECONDS = 10.0
 STOP_SECONDS = 5.0
 _HARMLESS = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 IDLE_TRIES = 20
-"""How often it is tried to take a layer away: what a process held is let go a moment after its end."""
+"""How often init tries to unmount a layer: the kernel closes the files of a process a moment after its end."""
 
 
-def keep(
+def run_warm(
     init: Init,
-    room: jail.Room,
+    sandbox: jail.CallSandbox,
     host: socket.socket,
     wake: int,
     request: dict[str, Any],
     streams: list[int],
     problem: OSError | None,
 ) -> None:
-    """What an init does for a program that is kept loaded."""
-    Warm(init, room, host, wake).live(request, streams, problem)
+    """Keep a program loaded in this init."""
+    WarmRunner(init, sandbox, host, wake).live(request, streams, problem)
 
 
 class GivenUp(Exception):
-    """Why the room cannot serve calls, or no more of them."""
+    """Why the sandbox cannot serve calls, or no more of them."""
 
 
-class Warm:
-    """The life of such a room, in its init."""
+class WarmRunner:
+    """Loads a program in its init, and serves calls with it."""
 
-    def __init__(self, init: Init, room: jail.Room, host: socket.socket, wake: int) -> None:
+    def __init__(self, init: Init, sandbox: jail.CallSandbox, host: socket.socket, wake: int) -> None:
         self._init = init
-        self._room = room
+        self._sandbox = sandbox
         self._host = host
         self._wake = wake
         self._keeper = 0
         self._is_whole = True
-        """Whether nothing happened that the next call could notice; else `_why`."""
+        """Whether the last call left nothing that the next one could notice; if not, `_why` says what."""
         self._why = ""
         self._held = dict.fromkeys("012", os.devnull)
-        """What the keeper has open, and nothing else."""
-        self._turns = b""
-        """How often the keeper had run when the call began."""
+        """The only descriptors that the keeper may have open."""
+        self._run_counters = b""
+        """The run counters of the keeper when the call began."""
         self._scheduling: tuple[Any, ...] = ()
-        """How the keeper was scheduled when the program was loaded. This process is out of reach: it has capabilities
-        that no call has."""
+        """The scheduling of the keeper when the program was loaded. Calls cannot change that of init, which has more
+        capabilities."""
 
     def live(self, request: dict[str, Any], streams: list[int], problem: OSError | None) -> None:
-        """Load the program, tell the host, and answer calls until it is gone."""
+        """Load the program, report to the host, and serve calls until the host is gone."""
         try:
-            if problem is not None or not self._room.has_proc:
-                raise GivenUp(f"its room could not be built: {problem or 'there is no /proc'}")
-            self._room.put_layers_away()
+            if problem is not None or not self._sandbox.has_proc:
+                raise GivenUp(f"its sandbox could not be built: {problem or 'there is no /proc'}")
+            self._sandbox.detach_layers()
             keeps = request["sandbox"]["scratch"] is not None
-            found = os.listdir(self._room.tmp) if keeps else []
+            found = os.listdir(self._sandbox.tmp) if keeps else []
             channel = self._begin(request, streams)
             for descriptor in streams:
                 os.close(descriptor)
-            self._hear(channel, None)
-            if keeps and os.listdir(self._room.tmp) != found:
-                raise GivenUp("its libraries leave files in /tmp, where calls have that of their thread")
-            before = self._settled()
-            ready = self._forked(channel)
-            tell(self._host, {"ready": True})
+            self._wait_for_ready(channel, None)
+            if keeps and os.listdir(self._sandbox.tmp) != found:
+                raise GivenUp("its libraries leave files in /tmp, but its calls see the /tmp of their thread")
+            before = self._check_loaded()
+            ready = self._fork_answerer(channel)
+            send_report(self._host, {"ready": True})
         except (OSError, ValueError, GivenUp) as error:
-            tell(self._host, {"failed": str(error)})
+            send_report(self._host, {"failed": str(error)})
             return
         self._serve(channel, ready, before)
 
@@ -104,7 +104,7 @@ class Warm:
         try:
             while (call := self._next_call()) is not None:
                 control, streams, request = call
-                self._init.take_handed(self._room, request, streams, STREAMS)
+                self._init.take_descriptors(self._sandbox, request, streams, STREAMS)
                 try:
                     self._answer(control, streams, request, *ready)
                 finally:
@@ -115,21 +115,21 @@ class Warm:
                     raise GivenUp(self._why)
                 scratch.restore(self._scratch, before)
                 _check_segments()
-                if not self._room.has_network:
+                if not self._sandbox.has_network:
                     _check_ports()
-                ready = self._forked(channel)
+                ready = self._fork_answerer(channel)
         except (OSError, ValueError, GivenUp) as error:
-            tell(self._host, {"failed": str(error)})
+            send_report(self._host, {"failed": str(error)})
         finally:
             self._refuse_waiting()
 
     @property
     def _scratch(self) -> int:
-        assert self._room.scratch is not None
-        return self._room.scratch
+        assert self._sandbox.scratch is not None
+        return self._sandbox.scratch
 
     def _begin(self, request: dict[str, Any], streams: list[int]) -> socket.socket:
-        """Start the keeper, held to everything that a call is held to but for the layer that it has not yet."""
+        """Start the keeper, with the same restrictions as a call, but without a layer."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._keeper = os.fork()
         if self._keeper == 0:
@@ -137,7 +137,7 @@ class Warm:
                 self._become(request, streams, theirs.fileno())
             finally:
                 os._exit(127)
-        self._init.go_last()
+        self._init.be_killed_last()
         self._held["3"] = f"socket:[{os.fstat(theirs.fileno()).st_ino}]"
         theirs.close()
         return ours
@@ -148,19 +148,20 @@ class Warm:
         forget_signals()
         os.chdir(os.fsencode(request["directory"]))
         keeps = request["sandbox"]["scratch"] is not None
-        self._init.restrict(self._room, request, self._room.outside(keeps=keeps))
-        kept = [os.dup(descriptor) for descriptor in (*streams, channel)]  # None of them where another is to go.
-        kept = [_raised(descriptor) for descriptor in kept]
-        for target, descriptor in enumerate(kept):
+        self._init.restrict(self._sandbox, request, self._sandbox.outside(keeps=keeps))
+        # Above all targets first, so that no copy overwrites a descriptor that is still needed.
+        sources = [os.dup(descriptor) for descriptor in (*streams, channel)]
+        sources = [_duplicate_above(descriptor) for descriptor in sources]
+        for target, descriptor in enumerate(sources):
             os.dup2(descriptor, target)
         for program in programs(argv[0], env):
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                os.execve(program, argv, env)  # noqa: S606  held to everything by now
+                os.execve(program, argv, env)  # noqa: S606  the process is restricted by now
         raise FileNotFoundError(argv[0])
 
-    def _settled(self) -> scratch.Inventory:
-        """What there is when the program is loaded: that is what every call finds."""
-        if Everyone(frozenset({self._keeper})).pids():
+    def _check_loaded(self) -> scratch.Inventory:
+        """Check the loaded program, and return the inventory of scratch files that every call will find."""
+        if NamespaceProcesses(frozenset({self._keeper})).pids():
             raise GivenUp("it starts other processes when it is loaded")
         _check_segments()
         self._check_held()
@@ -168,52 +169,52 @@ class Warm:
         return scratch.inventory(self._scratch)
 
     def _check_held(self) -> None:
-        """That one call cannot leave anything to another by what all of them come from: it looked after that itself,
-        but whoever it loaded may have deceived it."""
+        """Check that one call cannot pass anything to another through the keeper. The keeper checked this itself, but
+        the code that it loaded may have deceived it."""
         place = f"/proc/{self._keeper}/fd"
         held = {name: os.readlink(f"{place}/{name}") for name in os.listdir(place)}
         if any(found != self._held.get(name) and found not in _HARMLESS for name, found in held.items()):
             raise GivenUp("its libraries keep files or sockets open")
         with open(f"/proc/{self._keeper}/maps", "rb") as file:
             if any(line.split(b" ", 2)[1][1::2] == b"ws" for line in file):
-                raise GivenUp("its libraries share memory with what is forked")
+                raise GivenUp("its libraries share memory with forked processes")
 
-    def _forked(self, channel: socket.socket) -> tuple[socket.socket, int]:
-        """The next answerer, standing still."""
+    def _fork_answerer(self, channel: socket.socket) -> tuple[socket.socket, int]:
+        """The next answerer, stopped."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         os.kill(self._keeper, signal.SIGCONT)
         socket.send_fds(channel, [b"fork"], [theirs.fileno()])
         theirs.close()
-        self._hear(ours, time.monotonic() + FORK_SECONDS)
-        self._hear(channel, time.monotonic() + FORK_SECONDS)
+        self._wait_for_ready(ours, time.monotonic() + FORK_SECONDS)
+        self._wait_for_ready(channel, time.monotonic() + FORK_SECONDS)
         pid = self._only_one()
         for each in (self._keeper, pid):
             self._stop(each)
         self._check_stillness(pid)
-        with contextlib.suppress(PermissionError):  # An ordinary user's cannot be looked into once it closed itself.
+        with contextlib.suppress(PermissionError):  # An ordinary user may not read it once it made itself undumpable.
             self._check_held()
         return ours, pid
 
     def _check_stillness(self, *answerers: int) -> None:
-        """Nobody moves but us, and nobody is left who could wake the others. One of two that run could wake the other
-        and stop itself while they are looked at, so that the first is looked at again. Both are scheduled as ever: what
-        is forked inherits that."""
+        """Check that keeper and answerers are the only processes, that all are stopped, and that their scheduling is
+        unchanged, since forks inherit it. Each is checked twice: a process could wake another that was checked already,
+        and then stop itself."""
         among = self._keeper, *answerers
-        if set(Everyone().pids()) != set(among) or any(_state(each) != "T" for each in (*among, *among)):
-            raise GivenUp("it does not stand still")
+        if set(NamespaceProcesses().pids()) != set(among) or any(_state(each) != "T" for each in (*among, *among)):
+            raise GivenUp("its processes could not be stopped")
         if any(scheduling(each) != self._scheduling for each in among):
-            raise GivenUp("it is scheduled otherwise than when it was loaded")
+            raise GivenUp("its scheduling changed since it was loaded")
 
     def _only_one(self) -> int:
-        """The answerer. The process between it and the keeper is gone a moment later."""
+        """The pid of the answerer; waits for the end of the process between it and the keeper."""
         until = time.monotonic() + STOP_SECONDS
-        everyone = Everyone(frozenset({self._keeper}))
-        while len(found := everyone.pids()) != 1:
+        processes = NamespaceProcesses(frozenset({self._keeper}))
+        while len(found := processes.pids()) != 1:
             if time.monotonic() > until:
-                raise GivenUp("it did not fork as it was told to")
+                raise GivenUp("it did not fork as it should")
             time.sleep(0.0005)
         if _parent(found[0]) != 1:
-            raise GivenUp("it did not fork as it was told to")
+            raise GivenUp("it did not fork as it should")
         return found[0]
 
     def _stop(self, pid: int) -> None:
@@ -228,32 +229,32 @@ class Warm:
             time.sleep(0.0001)
         raise GivenUp("it ended, or cannot be stopped")
 
-    def _hear(self, end: socket.socket, until: float | None) -> None:
-        """Wait for `ready`, as long as the host and the keeper are there."""
+    def _wait_for_ready(self, end: socket.socket, until: float | None) -> None:
+        """Wait for `ready`, as long as the host and the keeper exist."""
         sources = [end.fileno(), self._wake, self._host.fileno()]
         while True:
             patience = None if until is None else max(0.0, until - time.monotonic())
             found, _, _ = select.select(sources, [], [], patience)
             if end.fileno() in found:
-                words = end.recv(MOST_WORDS)
+                words = end.recv(MAX_WORDS)
                 if words == b"ready":
                     return
                 why = words.decode("utf-8", "replace").removeprefix("no ")
-                raise GivenUp(why or "it ended when it was loaded")
+                raise GivenUp(why or "it ended while it was loaded")
             if self._host.fileno() in found:
                 if not self._host.recv(1, socket.MSG_PEEK):
                     raise GivenUp("the host is gone")
-                sources.pop()  # The next call waits already.
+                sources.pop()  # The next call is waiting already.
             if self._wake in found:
                 drain(self._wake)
                 ended, _left = reap()
                 if self._keeper in ended:
-                    raise GivenUp(f"it ended with {os.waitstatus_to_exitcode(ended[self._keeper])} when it was loaded")
+                    raise GivenUp(f"it ended with {os.waitstatus_to_exitcode(ended[self._keeper])} while it was loaded")
             elif not found:
                 raise GivenUp("it did not fork in time")
 
     def _next_call(self) -> tuple[socket.socket, list[int], dict[str, Any]] | None:
-        """The next call; None when the host wants no more, or the keeper is gone."""
+        """The next call; None if the host closed the socket, or the keeper is gone."""
         while True:
             found, _, _ = select.select([self._host.fileno(), self._wake], [], [])
             if self._wake in found:
@@ -262,14 +263,14 @@ class Warm:
                 if ended:
                     return None
             if self._host.fileno() in found:
-                taken = self._taken()
+                taken = self._receive_call()
                 if taken is None:
                     return None
                 with contextlib.suppress(EOFError):
                     return *taken, read_request(taken[0])
                 _close(taken)
 
-    def _taken(self) -> tuple[socket.socket, list[int]] | None:
+    def _receive_call(self) -> tuple[socket.socket, list[int]] | None:
         message, descriptors, _, _ = socket.recv_fds(self._host, 1, 3 + STREAMS)
         if not message or len(descriptors) < 1 + STREAMS:
             return None
@@ -278,49 +279,51 @@ class Warm:
         return socket.socket(fileno=descriptors[0]), descriptors[1:]
 
     def _refuse_waiting(self) -> None:
-        """A call that came when it was over is told so, and taken elsewhere."""
+        """Report `stale` to calls that came too late, so that the host runs them elsewhere."""
         with contextlib.suppress(OSError):
             self._host.shutdown(socket.SHUT_RD)
             self._host.setblocking(False)
-            while (taken := self._taken()) is not None:
-                tell(taken[0], {"stale": True})
+            while (taken := self._receive_call()) is not None:
+                send_report(taken[0], {"stale": True})
                 _close(taken)
 
     def _answer(
         self, control: socket.socket, streams: list[int], request: dict[str, Any], end: socket.socket, pid: int
     ) -> None:
-        """One call, from its layer to the last word."""
+        """Run one call, from its layer to its report."""
         self._is_whole = False
         try:
-            if not self._init.open_up(self._room, request):
-                tell(control, {"stale": True})
+            if not self._init.open_for_call(self._sandbox, request):
+                send_report(control, {"stale": True})
                 return
-            rules = self._init.rules(self._room, request["sandbox"])
-            self._turns = _turns(self._keeper)
+            rules = self._init.rules(self._sandbox, request["sandbox"])
+            self._run_counters = _run_counters(self._keeper)
             os.kill(pid, signal.SIGCONT)
             socket.send_fds(end, [os.fsencode(request["directory"])], [*streams, *([] if rules is None else [rules])])
             if rules is not None:
                 os.close(rules)
-        except WrittenFile as error:
-            tell(control, {"replaced": error.filename})
+        except Replaced as error:
+            send_report(control, {"replaced": error.filename})
             return
         except (OSError, ValueError) as error:
-            tell(control, never_started([None, f"the sandbox around it could not be built: {error}"]))
+            send_report(control, never_started([None, f"the sandbox around it could not be built: {error}"]))
             return
         finally:
             end.close()
-        self._init.carry(control, pid, request, self._room, self._wake, frozenset({self._keeper}), self._over)
+        self._init.supervise_call(
+            control, pid, request, self._sandbox, self._wake, frozenset({self._keeper}), self._finish_call
+        )
 
-    def _over(self, supervisor: Supervisor) -> dict[str, Any]:
-        """Whether the room can serve another call. Else nothing of it is left when the host hears of that."""
+    def _finish_call(self, supervisor: Supervisor) -> dict[str, Any]:
+        """Find out whether the sandbox can serve another call. If not, kill all its processes before the report."""
         if supervisor.kill_at is not None or supervisor.hit is not None:
-            self._why = "a call was ended, or left processes behind"
-        elif _turns(self._keeper) != self._turns:
-            self._why = "a call woke what it was forked from"
+            self._why = "a call was killed, or left processes behind"
+        elif _run_counters(self._keeper) != self._run_counters:
+            self._why = "a call woke the process that it was forked from"
         elif scheduling(self._keeper) != self._scheduling:
-            self._why = "a call changed how what it was forked from is scheduled"
+            self._why = "a call changed the scheduling of the process that it was forked from"
         else:
-            self._is_whole = self._layer_is_gone()
+            self._is_whole = self._remove_layer()
         if not self._is_whole:
             with contextlib.suppress(OSError):
                 os.kill(-1, signal.SIGKILL)
@@ -329,12 +332,12 @@ class Warm:
                     os.waitpid(-1, 0)
         return {"kept": self._is_whole}
 
-    def _layer_is_gone(self) -> bool:
+    def _remove_layer(self) -> bool:
         for _ in range(IDLE_TRIES):
             try:
-                self._room.close_again()
+                self._sandbox.close_after_call()
             except OSError as error:
-                self._why = f"something in the workspace is still held: {error}"
+                self._why = f"a file in the workspace is still open: {error}"
                 time.sleep(0.0005)
             else:
                 return True
@@ -347,8 +350,8 @@ def _close(taken: tuple[socket.socket, list[int]]) -> None:
         os.close(descriptor)
 
 
-def _raised(descriptor: int) -> int:
-    """The same above those that programs are handed."""
+def _duplicate_above(descriptor: int) -> int:
+    """A duplicate of the descriptor, with a number above those that programs get."""
     import fcntl
 
     return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, CHANNEL + 1)
@@ -364,28 +367,28 @@ def _state(pid: int) -> str:
         return file.read().rsplit(b")", 1)[1].split()[0].decode()
 
 
-def _turns(pid: int) -> bytes:
-    """What tells whether a process ran meanwhile, or was sent a signal that it has yet to see."""
+def _run_counters(pid: int) -> bytes:
+    """The lines of its status that change when a process runs, or when a signal is pending."""
     try:
         with open(f"/proc/{pid}/status", "rb") as file:
-            return b"".join(line for line in file if line.startswith(_OF_TURNS))
+            return b"".join(line for line in file if line.startswith(_COUNTER_LINES))
     except OSError:
         return b"gone"
 
 
-_OF_TURNS = (b"SigPnd", b"ShdPnd", b"voluntary_ctxt", b"nonvoluntary_ctxt")
+_COUNTER_LINES = (b"SigPnd", b"ShdPnd", b"voluntary_ctxt", b"nonvoluntary_ctxt")
 
 
 def _check_segments() -> None:
-    """Memory that outlives processes would be there for the next call too."""
+    """Check that no System V objects are left: they outlive processes, and the next call would find them."""
     for kind in ("shm", "sem", "msg"):
         with contextlib.suppress(FileNotFoundError), open(f"/proc/sysvipc/{kind}", "rb") as file:
             if file.read().count(b"\n") > 1:
-                raise GivenUp("it left memory behind that outlives processes")
+                raise GivenUp("it left System V memory, semaphores or messages behind")
 
 
 def _check_ports() -> None:
-    """So would be a port that the kernel keeps for a while, in a network that only this room has."""
+    """Check that no connections are left: the kernel keeps their ports for a while, in this sandbox's own network."""
     for kind in ("tcp", "tcp6"):
         with contextlib.suppress(FileNotFoundError), open(f"/proc/net/{kind}", "rb") as file:
             if file.read().count(b"\n") > 1:

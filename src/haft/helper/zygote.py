@@ -1,14 +1,14 @@
 """The helper that starts commands in the sandbox: one for each host, for its whole life.
 
-    host ── waiter            stands outside, and clears up when everything is gone
-              └─ zygote       pid 1 of a namespace of its own: when it ends, the kernel kills all that is below
+    host ── waiter            is outside the namespace, and removes cgroups after everything has ended
+              └─ zygote       pid 1 of its own namespace: when it ends, the kernel kills all processes below it
                    ├─ init    pid 1 of one call's namespace: reaps, passes signals on, watches the limits
                    │    └─ the command
                    └─ init    prepared ahead for the next call
 
-Where cgroups can be had, forkers stand between zygote and inits: each is in a group of its own and carries one call at
-a time. The host sends one message a call over its socket: JSON that says which room it needs, and the call's control
-socket, stdin, stdout and stderr. When that socket ends, so does everything.
+With cgroups there is a forker between the zygote and each init: it is in its own group and runs one call at a time. The
+host sends one message per call over its socket: JSON that says which kind of sandbox it needs, and the call's control
+socket, stdin, stdout and stderr. When the host closes that socket, everything ends.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from typing import Any, NoReturn
 
 from haft.helper import cgroups, jail, kernel, landlock, seccomp, tracing
 from haft.helper.init import STREAMS, Init
-from haft.helper.session import stay
-from haft.helper.warm import keep
-from haft.helper.words import never_started, tell
+from haft.helper.protocol import never_started, send_report
+from haft.helper.session import run_session
+from haft.helper.warm import run_warm
 
-MOST_MESSAGE = 1 << 18
-CARRIERS = {"warm": keep, "session": stay}
-MOST_LEFT = 64_000_000
+MAX_MESSAGE = 1 << 18
+RUNNERS = {"warm": run_warm, "session": run_session}
+MAX_LEFT = 64_000_000
 
 
 class Forker:
@@ -44,7 +44,7 @@ class Forker:
         self._own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
 
     def fork(self, orders: socket.socket, kind: dict[str, Any]) -> None:
-        """A new init that takes its call from `orders`."""
+        """Fork an init that takes its call from `orders`."""
         kernel.unshare(kernel.CLONE_NEWPID, "processes")
         try:
             pid = os.fork()
@@ -58,21 +58,21 @@ class Forker:
             kept = self._group.descriptors if self._group else set()
             kernel.close_others({orders.fileno(), *kept})
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # Without a handler, pid 1 is deaf to its own call.
-            Init(orders, self._template, self._group, CARRIERS).live(kind)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # Without a handler, pid 1 ignores signals of its own call.
+            Init(orders, self._template, self._group, RUNNERS).live(kind)
         finally:
             os._exit(0)
 
 
-class Stall:
-    """A place for calls: a forker in a cgroup of its own, which carries one at a time."""
+class CgroupSlot:
+    """A slot for one call at a time: a forker in its own cgroup."""
 
     def __init__(self, template: jail.Template, hierarchies: list[cgroups.Hierarchy], name: str) -> None:
         group = cgroups.Group(hierarchies, name)
         group.limit(template.site["limits"])
         self.orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.running: socket.socket | None = None
-        self.ready: Ready | None = None
+        self.ready: PreparedInit | None = None
         self.sealed = False
         self._group = group
         pid = os.fork()
@@ -80,33 +80,34 @@ class Stall:
             try:
                 kernel.close_others({theirs.fileno(), *group.descriptors})
                 group.join()
-                serve_stall(theirs, Forker(template, group))
+                serve_slot(theirs, Forker(template, group))
             finally:
                 os._exit(0)
         theirs.close()
 
-    def order(self, kind: dict[str, Any]) -> Ready:
-        """Have an init prepared."""
+    def order(self, kind: dict[str, Any]) -> PreparedInit:
+        """Prepare an init."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         socket.send_fds(self.orders, [json.dumps({**kind, "sealed": self.sealed}).encode()], [theirs.fileno()])
         theirs.close()
-        return Ready(ours, kind)
+        return PreparedInit(ours, kind)
 
     def is_burdened(self) -> bool:
-        """Whether its call left memory behind that counts against the next: in a file that someone else holds."""
-        return self._group.left_behind() > MOST_LEFT
+        """Whether its call left memory behind that would count for the next call, in a file that another process has
+        open."""
+        return self._group.left_behind() > MAX_LEFT
 
     def close(self) -> None:
-        """The forker ends, and its init with it."""
+        """End the forker and its init."""
         self.orders.close()
         if self.ready is not None:
             self.ready.end.close()
 
 
-def serve_stall(orders: socket.socket, forker: Forker) -> None:
+def serve_slot(orders: socket.socket, forker: Forker) -> None:
     """Fork an init for every order, until the zygote is gone."""
     while True:
-        message, descriptors, _, _ = socket.recv_fds(orders, MOST_MESSAGE, 1)
+        message, descriptors, _, _ = socket.recv_fds(orders, MAX_MESSAGE, 1)
         if not message:
             return
         end = socket.socket(fileno=descriptors[0])
@@ -115,36 +116,36 @@ def serve_stall(orders: socket.socket, forker: Forker) -> None:
         end.close()
 
 
-class Yard:
-    """The same without cgroups: the zygote forks by itself, any number at a time."""
+class PlainSlot:
+    """A slot without cgroups: the zygote itself forks any number of inits."""
 
     def __init__(self, template: jail.Template) -> None:
         self._forker = Forker(template)
         self.running: socket.socket | None = None
-        self.ready: Ready | None = None
+        self.ready: PreparedInit | None = None
         self.sealed = False
 
-    def order(self, kind: dict[str, Any]) -> Ready:
+    def order(self, kind: dict[str, Any]) -> PreparedInit:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._forker.fork(theirs, {**kind, "sealed": self.sealed})
         theirs.close()
-        return Ready(ours, kind)
+        return PreparedInit(ours, kind)
 
 
-class Ready:
-    """An init that waits for its call."""
+class PreparedInit:
+    """An init that is waiting for its call."""
 
     def __init__(self, end: socket.socket, kind: dict[str, Any]) -> None:
         self.end = end
         self.kind = kind
 
 
-PLAIN: dict[str, Any] = {"network": False, "unasked": True, "extra": [], "links": []}
-"""The closest room: where it can be had, so can any."""
+STRICTEST_KIND: dict[str, Any] = {"network": False, "unasked": True, "extra": [], "links": []}
+"""The kind with the strictest sandbox: if this one can be built, so can all others."""
 
 
 class Zygote:
-    """The dispatcher."""
+    """Dispatches calls to inits."""
 
     def __init__(
         self, server: socket.socket, template: jail.Template, hierarchies: list[cgroups.Hierarchy], tag: str
@@ -155,64 +156,64 @@ class Zygote:
         self._tag = tag
         self._count = 0
         self._sealed = False
-        """Whether the first room had everything: then no later one does with less."""
-        self._places: list[Stall | Yard] = []
+        """Whether the first sandbox had all protections: then no later one may have less."""
+        self._slots: list[CgroupSlot | PlainSlot] = []
 
     def trial(self) -> dict[str, Any]:
-        """Prepare the first room, and tell how that went."""
+        """Prepare the first sandbox, and return which protections it has."""
         try:
             return self._trial()
         except OSError:
             if not self._hierarchies:
                 raise
-            # Groups can be made here, and yet nobody moved into them.
+            # Groups can be made here, but no process can be moved into them.
             self._hierarchies.clear()
-            self._places.clear()
+            self._slots.clear()
             return self._trial()
 
     def _trial(self) -> dict[str, Any]:
-        place = self._new_place()
-        place.ready = place.order({**PLAIN, "trial": True})
-        words = place.ready.end.recv(MOST_MESSAGE)
-        place.ready.kind = PLAIN
+        slot = self._new_slot()
+        slot.ready = slot.order({**STRICTEST_KIND, "trial": True})
+        words = slot.ready.end.recv(MAX_MESSAGE)
+        slot.ready.kind = STRICTEST_KIND
         if not words:
             raise ConnectionResetError("the first init died")
         found: dict[str, Any] = json.loads(words)
         self._sealed = bool(found["proc"] and found["network"] and not found["problem"])
-        place.sealed = self._sealed
+        slot.sealed = self._sealed
         return found
 
-    def _new_place(self) -> Stall | Yard:
+    def _new_slot(self) -> CgroupSlot | PlainSlot:
         self._count += 1
-        place: Stall | Yard
+        slot: CgroupSlot | PlainSlot
         if self._hierarchies:
-            place = Stall(self._template, self._hierarchies, f"{self._tag}-{self._count}")
+            slot = CgroupSlot(self._template, self._hierarchies, f"{self._tag}-{self._count}")
         else:
-            place = Yard(self._template)
-        place.sealed = self._sealed
-        self._places.append(place)
-        return place
+            slot = PlainSlot(self._template)
+        slot.sealed = self._sealed
+        self._slots.append(slot)
+        return slot
 
     def serve(self) -> None:
-        """Until the host ends the socket."""
+        """Serve calls until the host closes the socket."""
         while True:
-            running = {place.running.fileno(): place for place in self._places if place.running is not None}
+            running = {slot.running.fileno(): slot for slot in self._slots if slot.running is not None}
             ready, _, _ = select.select([self._server.fileno(), *running], [], [])
             for descriptor in ready:
                 if descriptor in running:
-                    place = running[descriptor]
-                    assert place.running is not None
-                    place.running.close()  # The init is gone: the place is free.
-                    place.running = None
-                    if isinstance(place, Stall) and place.is_burdened():
-                        self._places.remove(place)
-                        place.close()
+                    slot = running[descriptor]
+                    assert slot.running is not None
+                    slot.running.close()  # The init has ended, so the slot is free.
+                    slot.running = None
+                    if isinstance(slot, CgroupSlot) and slot.is_burdened():
+                        self._slots.remove(slot)
+                        slot.close()
             if self._server.fileno() not in ready:
                 continue
-            message, descriptors, _, _ = socket.recv_fds(self._server, MOST_MESSAGE, 3 + STREAMS)
+            message, descriptors, _, _ = socket.recv_fds(self._server, MAX_MESSAGE, 3 + STREAMS)
             if not message:
                 return
-            carrier: Stall | Yard | None = None
+            carrier: CgroupSlot | PlainSlot | None = None
             kind: dict[str, Any] = {}
             is_warm = False
             try:
@@ -221,46 +222,48 @@ class Zygote:
                 carrier = self._dispatch(kind, descriptors)
             except (OSError, ValueError) as error:
                 with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptors[0])) as control:
-                    tell(control, never_started([None, f"no place could be made for it: {error}"]))
+                    send_report(control, never_started([None, f"no slot could be made for it: {error}"]))
             finally:
                 for descriptor in descriptors:
                     os.close(descriptor)
-            if carrier is not None and carrier.ready is None and not (is_warm and isinstance(carrier, Stall)):
-                # The next call will most likely be like this one, but for what was granted to this one alone.
+            if carrier is not None and carrier.ready is None and not (is_warm and isinstance(carrier, CgroupSlot)):
+                # The next call will most likely need the same kind, without the paths granted to this one alone.
                 with contextlib.suppress(OSError):
-                    carrier.ready = carrier.order({**PLAIN, "network": kind["network"], "unasked": kind["unasked"]})
+                    carrier.ready = carrier.order(
+                        {**STRICTEST_KIND, "network": kind["network"], "unasked": kind["unasked"]}
+                    )
 
     @staticmethod
-    def _handed(place: Stall | Yard, kind: dict[str, Any], descriptors: list[int]) -> Ready:
-        """An init of that place, with its call."""
-        ready, place.ready = place.ready, None
+    def _send_call(slot: CgroupSlot | PlainSlot, kind: dict[str, Any], descriptors: list[int]) -> PreparedInit:
+        """Send a call to a prepared init of the slot."""
+        ready, slot.ready = slot.ready, None
         if ready is None or ready.kind != kind:
             if ready is not None:
                 ready.end.close()
-            ready = place.order(kind)
+            ready = slot.order(kind)
         socket.send_fds(ready.end, [b"r"], descriptors)
         return ready
 
-    def _dispatch(self, kind: dict[str, Any], descriptors: list[int]) -> Stall | Yard:
-        free = [place for place in self._places if place.running is None]
-        place = next((one for one in free if one.ready is not None and one.ready.kind == kind), None)
-        if place is None:
-            place = free[0] if free else self._new_place()
+    def _dispatch(self, kind: dict[str, Any], descriptors: list[int]) -> CgroupSlot | PlainSlot:
+        free = [slot for slot in self._slots if slot.running is None]
+        slot = next((one for one in free if one.ready is not None and one.ready.kind == kind), None)
+        if slot is None:
+            slot = free[0] if free else self._new_slot()
         try:
-            ready = self._handed(place, kind, descriptors)
+            ready = self._send_call(slot, kind, descriptors)
         except OSError:
-            self._places.remove(place)  # Its forker or init was killed: another place, once.
-            place = self._new_place()
-            ready = self._handed(place, kind, descriptors)
-        if isinstance(place, Stall):
-            place.running = ready.end
+            self._slots.remove(slot)  # Its forker or init was killed: try another slot, once.
+            slot = self._new_slot()
+            ready = self._send_call(slot, kind, descriptors)
+        if isinstance(slot, CgroupSlot):
+            slot.running = ready.end
         else:
             ready.end.close()
-        return place
+        return slot
 
 
 def wait_for(pid: int, hierarchies: list[cgroups.Hierarchy], tag: str) -> NoReturn:
-    """The waiter: until the zygote is gone, and with it everything below."""
+    """Run the waiter: wait until the zygote has ended, and with it everything below; then remove the cgroups."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     os.waitpid(pid, 0)
@@ -269,7 +272,7 @@ def wait_for(pid: int, hierarchies: list[cgroups.Hierarchy], tag: str) -> NoRetu
 
 
 def main(descriptor: int) -> None:
-    """Say what can be done here, then do it."""
+    """Send the hello message, then serve calls."""
     server = socket.socket(fileno=descriptor)
     site = json.loads(server.recv(1 << 20))
     gc.disable()
@@ -289,18 +292,18 @@ def main(descriptor: int) -> None:
 
 
 PASSING = (errno.ENOSPC, errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
-"""What says that something is used up, not that it cannot be had."""
+"""Errors that mean that a resource is used up for the moment, not that this machine lacks it."""
 
 
 def allowed_namespaces() -> int:
-    """How many user namespaces there may be."""
+    """The maximum number of user namespaces."""
     with contextlib.suppress(OSError, ValueError), open("/proc/sys/user/max_user_namespaces") as file:
         return int(file.read())
     return 0
 
 
 def begin(server: socket.socket, site: dict[str, Any], hello: dict[str, Any]) -> None:
-    """Enter the namespaces, and serve. Returns in the zygote only, and at its end."""
+    """Enter the namespaces, and serve calls. Only the zygote returns, at its end."""
     in_user_namespace = True
     if os.geteuid() == 0:
         with contextlib.suppress(OSError):
@@ -320,7 +323,7 @@ def begin(server: socket.socket, site: dict[str, Any], hello: dict[str, Any]) ->
         wait_for(pid, hierarchies, tag)
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, "prctl(PR_SET_PDEATHSIG)")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # The kernel reaps for us.
-    filters = seccomp.written(tracing=hello["tracing"])
+    filters = seccomp.build_filters(tracing=hello["tracing"])
     template = jail.Template(site, in_user_namespace=in_user_namespace, filters=filters)
     template.enter()
     gc.freeze()

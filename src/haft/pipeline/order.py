@@ -89,7 +89,7 @@ from haft.pipeline.stages.approve import PinFirstUse, SaveApproval
 from haft.pipeline.untrusted_calls import UntrustedCalls
 from haft.policy import PolicyQuery
 from haft.registry import Catalogue
-from haft.runs import Scribe
+from haft.runs import RunWriter
 from haft.sandbox import Sandbox
 from haft.schedule import Admission
 from haft.values import dataclass
@@ -127,7 +127,7 @@ class Dependencies:
     """Whether other processes may answer even if nothing hides the inbox from tools."""
     save_approval: SaveApproval
     pin_first_use: PinFirstUse
-    scribe: Scribe
+    run_writer: RunWriter
     trail: Trail
     open_output_store: Callable[[RunId], OutputStore]
     call: Callable[..., Run]
@@ -185,7 +185,7 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
     validate = Validate(context, untrusted)
     decide = Decide(dependencies.decide, dependencies.sandbox, dependencies.engine_selector)
     return (
-        Record(live, dependencies.scribe, dependencies.trail, dependencies.host, dependencies.durability),
+        Record(live, dependencies.run_writer, dependencies.trail, dependencies.host, dependencies.durability),
         Resolve(dependencies.catalogue, dependencies.renew, dependencies.sandbox),
         validate,
         decide,

@@ -1,8 +1,8 @@
-"""Processes: the only package that starts any.
+"""The only package that starts processes.
 
-A command is started by a helper program, streamed from its descriptors, and ended with everything below it. Above stand
-the tools, which know only the `Launcher` port. This package decides nothing: the sandbox and the limits come in as
-terms."""
+A helper program starts each command; this package reads the output, and ends the command with all its descendants.
+Tools, in the layers above, know only the `Launcher` port. This package decides nothing: it passes on the sandbox and
+the limits that it is given."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from haft.lazy import face
 if TYPE_CHECKING:
     from haft.processes.handle import Starter
     from haft.processes.helper import Helper
-    from haft.processes.launcher import ProcessLauncher, ProcessSession, Stale, plain_starter, replaced
+    from haft.processes.launcher import ProcessLauncher, ProcessSession, StaleHelper, plain_starter, replaced_error
     from haft.processes.warm import WarmStarter
 
 __getattr__ = face(
@@ -19,7 +19,7 @@ __getattr__ = face(
     {
         "handle": "Starter",
         "helper": "Helper",
-        "launcher": "ProcessLauncher ProcessSession Stale plain_starter replaced",
+        "launcher": "ProcessLauncher ProcessSession StaleHelper plain_starter replaced_error",
         "warm": "WarmStarter",
     },
 )

@@ -1,7 +1,7 @@
-"""Starting children without the helper, where the machine has no subreaper (anything but Linux).
+"""Starts children without the helper, on systems that have no subreaper (all but Linux).
 
-What it cannot do: find a process that left its process group, and end children when the host itself is killed.
-`haft doctor` says so.
+Limits: it does not find a process that left its process group, and does not end children when the host itself is
+killed. `haft doctor` reports both.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class DirectHandle:
 
     def _wait(self) -> None:
         status = self._process.wait()
-        self._signal(signal.SIGKILL)  # The command is gone; what it left in its group goes with it.
+        self._signal(signal.SIGKILL)  # The command has ended; kill the processes that it left in its group.
         with contextlib.suppress(RuntimeError):  # The loop may be closed by now.
             self._loop.call_soon_threadsafe(self._done, status)
 
@@ -51,16 +51,16 @@ class DirectHandle:
         if not self.ending.done():
             self._signal(signal.SIGKILL)
 
-    hurry = kill
+    kill_and_report = kill
 
 
 class Direct:
-    """Starts children straight from the host."""
+    """Starts children directly from the host process."""
 
     async def start(self, request: Request) -> DirectHandle:
         loop = asyncio.get_running_loop()
         try:
-            process = subprocess.Popen(  # noqa: ASYNC220  it returns when the child is there, not when it ended
+            process = subprocess.Popen(  # noqa: ASYNC220  it returns when the child has started, not when it ended
                 list(request.argv),
                 stdin=request.stdin,
                 stdout=request.stdout,
@@ -96,4 +96,4 @@ class _NeverStarted(DirectHandle):
     def kill(self) -> None:
         """Nothing runs."""
 
-    hurry = kill
+    kill_and_report = kill

@@ -1,7 +1,7 @@
-"""What is common to every way of starting a process: a request, and a handle on its end.
+"""The types that every way of starting a process shares: the request, the handle of a child, and how the child ended.
 
-The streaming side (`streams`) knows descriptors and this handle; it does not know who started the child. So a zygote
-in the sandbox, a plain helper or a bare spawn can stand behind it.
+The code that reads the output (`streams`) knows only descriptors and this handle. So the child can be started by a
+zygote in the sandbox, by the plain helper, or directly.
 """
 
 from __future__ import annotations
@@ -16,65 +16,65 @@ from haft.values import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to start, complete: nothing is inherited."""
+    """Everything about the process to start; it inherits nothing."""
 
     argv: Sequence[str]
     env: Mapping[str, str]
     directory: int
-    """A descriptor of the working directory: a path could be swapped for a link meanwhile."""
+    """A descriptor of the working directory: another process could replace a path by a link."""
     stdin: int
     stdout: int
     stderr: int
     has_stdin: bool = False
-    """Whether there is anything to read from it."""
+    """Whether stdin has data to read."""
     share: int | None = None
-    """A socket that is handed over too, where a view of its layer is wanted."""
+    """A socket over which the helper sends a view of the layer, if the host wants one."""
     witness: int | None = None
-    """Where the helper is to set a watch on the layer that it mounts."""
-    terms: Mapping[str, Any] = field(default_factory=dict)
-    """Sandbox and limits, in the words of the helper that starts it."""
+    """An inotify descriptor on which the helper sets a watch for the layer that it mounts."""
+    helper_fields: Mapping[str, Any] = field(default_factory=dict)
+    """More fields of the JSON request to the helper: sandbox, limits and working directory."""
 
     @property
     def extra(self) -> dict[str, int]:
-        """What is handed over besides its streams, by what it is for."""
+        """The descriptors that are sent besides the three streams, by purpose."""
         named = {"share": self.share, "witness": self.witness}
         return {name: descriptor for name, descriptor in named.items() if descriptor is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How it ended. A negative status is a signal, as Python's `subprocess` has it."""
+    """How a process ended. A negative status is a signal, as in Python's `subprocess`."""
 
     status: int
     ended: tuple[EndedChild, ...] = ()
     left: tuple[EndedChild, ...] = ()
-    """Processes that resisted KILL."""
+    """Processes that KILL did not end."""
     failed: tuple[int | None, str] | None = None
-    """errno and sentence, where the command could not be started at all."""
+    """errno and message, if the command could not be started."""
     hit: tuple[str, float] | None = None
-    """The limit that ended it, and how much was used."""
+    """The limit that ended it, and the amount that was used."""
     spilled: tuple[str, float] | None = None
-    """The limit that its thread's `/tmp` passed, and how much that holds."""
+    """The limit that the `/tmp` of its thread exceeded, and the amount in that directory."""
     stale: bool = False
-    """Whether it was not started because the helper sees another directory than we do, or ended before."""
+    """Whether it was not started, because the helper sees another workspace than the host, or ended before."""
     replaced: str | None = None
-    """Where something else lay than the call was resolved to, so that it was not started."""
+    """The path that was replaced after the call was resolved, so that it was not started."""
     kept: bool = False
-    """Whether what it was forked from is there for another call."""
+    """Whether the loaded program that it was forked from can serve another call."""
 
 
 class Handle(Protocol):
     """A started child."""
 
     ending: asyncio.Future[Ending]
-    """Set when nothing of the child is left."""
+    """Set when the child and all its descendants have ended."""
 
     def terminate(self) -> None:
-        """End the whole tree: TERM, after a grace KILL."""
+        """End the whole tree: TERM, and KILL after a grace period."""
         ...
 
-    def hurry(self) -> None:
-        """End the whole tree at once, and hear how it ended."""
+    def kill_and_report(self) -> None:
+        """End the whole tree at once, and still report in `ending` how it ended."""
         ...
 
     def kill(self) -> None:

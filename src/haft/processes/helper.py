@@ -1,7 +1,7 @@
-"""The host's side of the helper programs: started on first use, restarted when they died, ended by EOF.
+"""The host's side of the helper programs: starts them on first use, restarts them if they died, ends them by EOF.
 
-The host never forks itself, is no subreaper and never waits for children it did not make by name, so that it can be
-embedded in any program. Linux only; elsewhere `direct` stands in.
+The host process never forks, is no subreaper, and waits only for the children that it started itself. So it can be
+embedded in any program. Linux only; other systems use `direct`.
 """
 
 from __future__ import annotations
@@ -25,20 +25,21 @@ from haft.processes.handle import Ending, Request
 Program = Literal["zygote", "plain"]
 
 HELLO_SECONDS = 20.0
-ORDER, TOLD, VIEW = b"R", b'{"told": ', b"V"
-"""Before what is said about a program that goes on, before its answer, and what comes with a descriptor."""
+ORDER, ANSWER, VIEW = b"R", b'{"told": ', b"V"
+"""The first bytes of an order about a running program, of the answer to an order, and of a message with a
+descriptor."""
 GONE = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.EBADF)
-MOST_MESSAGE = 1 << 20
+MAX_MESSAGE = 1 << 20
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BOOT = "import sys; sys.path.append(sys.argv[1]); from haft.helper.{} import main; main(int(sys.argv[2]))"
-"""Python's own library comes first: whatever else lies beside haft is not looked at."""
+"""Appended, so that Python's own library comes first: no other module beside haft can replace a standard one."""
 
 _open: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
 
 def _forget_after_fork() -> None:
-    """A host that forks must not keep our sockets open in its child: their closing is what ends a tool."""
+    """Close our sockets in a child that the host forks: a tool ends when its socket is closed everywhere."""
     for end in list(_open):
         with contextlib.suppress(OSError):
             end.close()
@@ -48,7 +49,7 @@ os.register_at_fork(after_in_child=_forget_after_fork)
 
 
 class HelperHandle:
-    """One call's control socket."""
+    """The handle of a child, over the control socket of its call."""
 
     def __init__(self, control: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
         self.ending: asyncio.Future[Ending] = loop.create_future()
@@ -57,7 +58,7 @@ class HelperHandle:
         self._words = bytearray()
         self._views: list[int] = []
         self._waiting: deque[asyncio.Future[dict[str, Any]]] = deque()
-        """For the answers to orders, in their order."""
+        """Futures of the answers to orders, oldest first."""
         loop.add_reader(control, self._read)
 
     def _read(self) -> None:
@@ -71,30 +72,31 @@ class HelperHandle:
             os.set_inheritable(view, False)  # `recv_fds` drops MSG_CMSG_CLOEXEC in some Pythons.
             self._views.append(view)
         self._words += part
-        self._hear_told()
+        self._read_answers()
         if part and not self._words.endswith(b"\n"):
             return
         self.kill()
         while self._views:
             os.close(self._views.pop())
         while self._waiting:
-            _answered(self._waiting.popleft(), None)
+            _resolve_answer(self._waiting.popleft(), None)
         if not self.ending.done():
             self.ending.set_result(self._ending())
 
-    def _hear_told(self) -> None:
-        """Take the answers to orders out of what was said, each with the descriptor that came before it."""
+    def _read_answers(self) -> None:
+        """Take complete answers to orders out of the received bytes, each with the descriptor that came before it."""
         if self._words.startswith(VIEW):
             del self._words[:1]
-        while self._words.startswith(TOLD) and (end := self._words.find(b"\n")) >= 0:
+        while self._words.startswith(ANSWER) and (end := self._words.find(b"\n")) >= 0:
             answer = json.loads(self._words[:end])["told"]
             del self._words[: end + 1]
             while self._views:
                 answer["view"] = self._views.pop()
-            _answered(self._waiting.popleft(), answer)
+            _resolve_answer(self._waiting.popleft(), answer)
 
     async def order(self, words: Mapping[str, Any]) -> dict[str, Any]:
-        """Have something done with a program that goes on. `ConnectionResetError` where it has ended."""
+        """Send an order about a running program and return the answer. Raises `ConnectionResetError` if the program has
+        ended."""
         message = json.dumps(words).encode()
         try:
             self._control.send(ORDER + len(message).to_bytes(4, "big") + message)
@@ -106,7 +108,7 @@ class HelperHandle:
 
     def _ending(self) -> Ending:
         if not self._words.endswith(b"\n"):
-            # Whoever watched over it was killed, from outside or for want of memory; what is left goes with it.
+            # Its supervisor was killed, from outside or because memory ran out; the call's processes end with it.
             return Ending(status=-9)
         report = json.loads(self._words)
         if report.get("stale"):
@@ -127,18 +129,18 @@ class HelperHandle:
         with contextlib.suppress(OSError):
             self._control.send(b"T")
 
-    def hurry(self) -> None:
+    def kill_and_report(self) -> None:
         with contextlib.suppress(OSError):
             self._control.send(b"K")
 
     def kill(self) -> None:
-        """Close the socket: to the other side this is the host's death."""
+        """Close the socket: the helper takes this for the death of the host."""
         self._loop.remove_reader(self._control)
         self._control.close()
 
 
-def _answered(waiting: asyncio.Future[dict[str, Any]], answer: dict[str, Any] | None) -> None:
-    """Whoever waits may have gone meanwhile."""
+def _resolve_answer(waiting: asyncio.Future[dict[str, Any]], answer: dict[str, Any] | None) -> None:
+    """Give an answer to the task that waits for it, which may have been cancelled; None if the program has ended."""
     if waiting.done():
         if answer is not None and "view" in answer:
             os.close(answer["view"])
@@ -160,12 +162,13 @@ class Helper:
         self._hello: asyncio.Future[dict[str, Any]] | None = None
 
     def begin(self) -> None:
-        """Start it, and wait for nothing."""
+        """Start the helper without waiting for it."""
         if self._hello is None:
             self._begin()
 
     async def hello(self) -> dict[str, Any]:
-        """What the helper says it can do here, once it runs. `StartFailed` where it does not answer."""
+        """The first message of the helper: what it can do on this machine. Raises `StartFailed` if it does not
+        answer."""
         for attempt in (1, 2):
             if self._hello is None or (self._hello.done() and self._server is None):
                 self._begin()
@@ -179,19 +182,19 @@ class Helper:
         raise AssertionError
 
     async def start(self, request: Request) -> HelperHandle:
-        return HelperHandle(await self.told(request), asyncio.get_running_loop())
+        return HelperHandle(await self.open_call(request), asyncio.get_running_loop())
 
-    async def told(self, request: Request) -> socket.socket:
-        """Have it started; the socket over which it can be ended, and its end is told."""
-        kind = json.dumps(request.terms.get("kind", {})).encode()
+    async def open_call(self, request: Request) -> socket.socket:
+        """Have the command started, and return its control socket."""
+        kind = json.dumps(request.helper_fields.get("kind", {})).encode()
 
         async def hand_over(theirs: int) -> None:
-            descriptors = handed(theirs, request)
+            descriptors = request_descriptors(theirs, request)
             if self._program == "plain":
                 descriptors.append(request.directory)
             await self._hand_over(kind, descriptors)
 
-        return await told_by(request, hand_over)
+        return await open_call_socket(request, hand_over)
 
     async def _hand_over(self, kind: bytes, descriptors: list[int]) -> None:
         for attempt in (1, 2):
@@ -205,11 +208,11 @@ class Helper:
                         socket.send_fds(server, [kind], descriptors)
                         return
                     except BlockingIOError:
-                        await asyncio.sleep(0.002)  # Its queue is full: it forks as fast as it can.
+                        await asyncio.sleep(0.002)  # The helper's queue is full.
             except OSError as error:
                 if error.errno not in GONE:
-                    # It may be this message alone; others must not pay for it.
-                    raise StartFailed(f"the helper process cannot be told: {error}") from error
+                    # Perhaps only this message failed, so keep the helper for the other calls.
+                    raise StartFailed(f"the request cannot be sent to the helper process: {error}") from error
                 self.close()
                 if attempt == 2:
                     raise StartFailed(f"the helper process cannot be reached: {error}") from error
@@ -236,11 +239,11 @@ class Helper:
         finally:
             theirs.close()
         self._server = ours
-        self._hello = asyncio.ensure_future(_heard(ours))
+        self._hello = asyncio.ensure_future(_read_hello(ours))
 
     def close(self) -> None:
-        """End the helper. In the sandbox everything it started ends with it; plain calls go on under their own
-        supervisors until they are told to end."""
+        """End the helper. Everything that the zygote started in the sandbox ends with it. Calls without a sandbox go on
+        under their own supervisors until they are ended."""
         server, process = self._server, self._process
         self._server = self._process = None
         if self._hello is not None and not self._hello.done():
@@ -256,24 +259,24 @@ class Helper:
                 process.wait()
 
 
-def handed(theirs: int, request: Request) -> list[int]:
-    """The descriptors that go with a request."""
+def request_descriptors(theirs: int, request: Request) -> list[int]:
+    """The descriptors to send with a request."""
     return [theirs, request.stdin, request.stdout, request.stderr, *request.extra.values()]
 
 
-async def told_by(request: Request, hand_over: Callable[[int], Awaitable[None]]) -> socket.socket:
-    """A socket of one call, on which the request was sent, when its other end was handed over."""
+async def open_call_socket(request: Request, hand_over: Callable[[int], Awaitable[None]]) -> socket.socket:
+    """Open the control socket of one call, pass its other end to `hand_over`, and send the request over it."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     _open.add(ours)
     try:
-        said = {
-            **request.terms,
+        fields = {
+            **request.helper_fields,
             "argv": list(request.argv),
             "env": dict(request.env),
             "stdin": request.has_stdin,
             "handed": list(request.extra),
         }
-        words = json.dumps(said).encode()
+        words = json.dumps(fields).encode()
         await hand_over(theirs.fileno())
         ours.setblocking(False)
         await asyncio.get_running_loop().sock_sendall(ours, len(words).to_bytes(4, "big") + words)
@@ -285,10 +288,10 @@ async def told_by(request: Request, hand_over: Callable[[int], Awaitable[None]])
     return ours
 
 
-async def _heard(server: socket.socket) -> dict[str, Any]:
+async def _read_hello(server: socket.socket) -> dict[str, Any]:
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(HELLO_SECONDS):
-        words = await loop.sock_recv(server, MOST_MESSAGE)
+        words = await loop.sock_recv(server, MAX_MESSAGE)
     if not words:
         raise ConnectionResetError("it ended at once")
     found: dict[str, Any] = json.loads(words)

@@ -1,6 +1,6 @@
-"""Pipes between a child and the event loop: drained whatever the child does, never through a thread.
+"""Pipes between a child and the event loop, read without threads, whatever the child does.
 
-One read a turn of the loop and pipe, so that a flood from one call leaves the others their turn.
+The loop reads each pipe once per iteration, so that a flood of output from one call does not block the others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ F_SETPIPE_SZ = 1031
 
 
 def pipe() -> tuple[int, int]:
-    """A pipe for a child's output: the reading end does not block, and is large where the system allows."""
+    """A pipe for a child's output: its read end does not block, and its buffer is large if the system allows that."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     with contextlib.suppress(OSError):
@@ -27,7 +27,7 @@ def pipe() -> tuple[int, int]:
 
 
 class Drain:
-    """Reads a pipe to its end and hands on what comes."""
+    """Reads a pipe to its end and passes the data on."""
 
     def __init__(self, descriptor: int, receive: Callable[[bytes], None], loop: asyncio.AbstractEventLoop) -> None:
         self.descriptor = descriptor
@@ -53,7 +53,7 @@ class Drain:
             try:
                 self._receive(data)
             except Exception as error:
-                # Whoever receives is broken; the child must still be able to write, or it would hang.
+                # The receiver failed; go on reading, or the child would hang when it writes.
                 self.failure = error
 
     def close(self) -> None:
@@ -65,7 +65,7 @@ class Drain:
 
 
 class Feed:
-    """Writes a child's input and closes it, or keeps it open for more. A child that does not read it is no error."""
+    """Writes a child's input and closes it, or keeps it open for more. It is no error if the child does not read."""
 
     def __init__(
         self, descriptor: int, data: bytes, loop: asyncio.AbstractEventLoop, *, keeps_open: bool = False
@@ -80,8 +80,8 @@ class Feed:
             self.send(data)
 
     def send(self, data: bytes) -> asyncio.Future[None]:
-        """More input, where it was kept open; over when the child has it, or reads no more. What nobody reads any more
-        is dropped."""
+        """Send more input, if it was kept open. The future is done when the data is written, or when the child reads no
+        more; then the data is dropped."""
         taken: asyncio.Future[None] = self._loop.create_future()
         if not self._open:
             taken.set_result(None)
@@ -103,7 +103,7 @@ class Feed:
             self._waiting[0] = rest, taken
             return
         self._waiting.popleft()
-        _over(taken)
+        _complete(taken)
         if self._waiting:
             return
         if self._keeps_open:
@@ -112,15 +112,15 @@ class Feed:
             self.close()
 
     def close(self) -> None:
-        """The child sees the end of its input."""
+        """Close the input: the child sees its end."""
         if self._open:
             self._open = False
             self._loop.remove_writer(self._descriptor)
             os.close(self._descriptor)
             while self._waiting:
-                _over(self._waiting.popleft()[1])
+                _complete(self._waiting.popleft()[1])
 
 
-def _over(taken: asyncio.Future[None]) -> None:
-    if not taken.done():  # Whoever waited may have been cancelled.
+def _complete(taken: asyncio.Future[None]) -> None:
+    if not taken.done():  # The task that waited may have been cancelled.
         taken.set_result(None)

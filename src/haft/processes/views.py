@@ -1,4 +1,5 @@
-"""A view of the workspace as a command sees it: a descriptor that its init hands over before the command begins."""
+"""Receives a descriptor of the workspace as a command sees it; the command's init sends it before the command
+starts."""
 
 from __future__ import annotations
 
@@ -10,12 +11,12 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def shared(view: Callable[[int], None], loop: asyncio.AbstractEventLoop) -> Iterator[int]:
-    """The end of a socket to be handed over; `view` is called with what comes through the other, if anything does."""
+def view_socket(view: Callable[[int], None], loop: asyncio.AbstractEventLoop) -> Iterator[int]:
+    """The end of a socket to send to the helper; `view` is called with the descriptor that the helper sends back."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     ours.setblocking(False)
 
-    def heard() -> None:
+    def receive() -> None:
         try:
             _words, descriptors, _flags, _address = socket.recv_fds(ours, 1, 1)
         except (BlockingIOError, InterruptedError):
@@ -28,7 +29,7 @@ def shared(view: Callable[[int], None], loop: asyncio.AbstractEventLoop) -> Iter
             os.set_inheritable(descriptor, False)  # `recv_fds` drops MSG_CMSG_CLOEXEC in some Pythons.
             view(descriptor)
 
-    loop.add_reader(ours, heard)
+    loop.add_reader(ours, receive)
     try:
         yield theirs.fileno()
     finally:

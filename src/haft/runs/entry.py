@@ -1,8 +1,8 @@
-"""One run as it is kept: a document of two halves, the same in the journal, in the table and when it is read back.
+"""The stored form of a run: a document of two halves, the same in the journal, in the table and when it is read back.
 
-`record` is what the audit log holds of the run, to the letter; `rest` is what only `runs` keeps: output, result,
-states. The halves are encoded once, and everybody downstream handles bytes. A run is written whole each time, so
-writing it again changes nothing. Secrets are taken out before it touches a disk.
+`record` is exactly the entry of the run in the audit log; `rest` is stored only here: output, result, states. Both
+halves are encoded once; later steps handle bytes. A run is written as a whole each time, so writing it again changes
+nothing. Secrets are masked before it is written to disk.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ NOT_ENDED = "the call has not ended: what it changes is known at its end"
 
 
 class Entry(NamedTuple):
-    """A run on its way to the disk."""
+    """A run that is being written to disk."""
 
     run: RunId
     is_open: bool
     recorded: bool
-    """Whether the audit log has this entry already."""
+    """Whether the audit log already has the record of this run."""
     record: bytes
     line: bytes
 
 
 def entry_of(run: RunId, record: bytes, rest: dict[str, Any], clean: Any = bytes, *more: Secrets) -> Entry:
-    """The entry of a run: `record` as it is, `rest` encoded and cleaned, of `more` too. `rest` has `host`, `startedAt`,
-    `endedAt`, `output`, `stderr`, `result`, `truncated`, `notes`, `states` (number, time, status), `noted` (other
-    events that were not written before) and `recorded`."""
+    """The entry of a run: `record` as it is, `rest` encoded, with the secrets of `clean` and of `more` masked. `rest`
+    has `host`, `startedAt`, `endedAt`, `output`, `stderr`, `result`, `truncated`, `notes`, `states` (number, time,
+    status), `noted` (other events that were not written before) and `recorded`."""
     line = b'{"record":%s,"rest":%s}\n' % (record, clean(encode(rest), *more))
     return Entry(run, rest["endedAt"] is None, rest["recorded"], record, line)
 
@@ -52,7 +52,7 @@ _REST = {"host", "startedAt", "endedAt", "states", "noted", "recorded", *UNAUDIT
 
 
 def entry_from_line(line: bytes) -> Entry | None:
-    """The entry in a line of a journal; None where the line is torn."""
+    """The entry in a line of a journal; None if the line is incomplete or damaged."""
     if not line.endswith(b"}\n"):
         return None
     try:
@@ -70,7 +70,7 @@ def entry_from_line(line: bytes) -> Entry | None:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """One run as it is read back: what `haft log` and `haft show` print."""
+    """One run as it is read back; `haft log` and `haft show` print it."""
 
     record: dict[str, Any]
     rest: dict[str, Any]
@@ -106,7 +106,7 @@ class RunRecord:
 
     @property
     def parent(self) -> RunId | None:
-        """The run that made it, if one did."""
+        """The run that made this call, if a run made it."""
         parent = self.record["parent"]
         return None if parent is None else RunId(parent)
 
@@ -125,7 +125,7 @@ class RunRecord:
 
     @property
     def last_seq(self) -> int:
-        """The number of its latest status: of two records of one run, the higher is the later."""
+        """The number of its latest status. Of two records of one run, the one with the higher number is newer."""
         return int(self.rest["states"][-1][0])
 
     @property
@@ -134,8 +134,8 @@ class RunRecord:
 
     @property
     def changes(self) -> dict[str, Any]:
-        """What became of its changes. While a call runs nobody knows: what is kept says so for the case that its host
-        is killed, and the record of it is not a statement about how the tool's changes are tracked."""
+        """The changes of the run and their state. They are unknown while the call runs: the stored value then only
+        covers the case that the host is killed, and says nothing about how the tool's changes are tracked."""
         changes: dict[str, Any] = self.record["changes"]
         if self.is_open and not changes["complete"] and changes["state"] == "none":
             return {**changes, "reason": NOT_ENDED}
@@ -143,7 +143,7 @@ class RunRecord:
 
     @property
     def outcome(self) -> dict[str, Any]:
-        """The outcome in its JSON form; of a run that has not ended, as far as it is known."""
+        """The outcome in its JSON form; for a run that has not ended, as far as it is known."""
         known = {
             "notes": [],  # Runs of earlier versions have none.
             **self.rest,
@@ -156,11 +156,11 @@ class RunRecord:
         return {name: known[name] for name in OUTCOME_FIELDS}
 
     def states(self) -> list[Event]:
-        """Every status it had so far."""
+        """Every status that the run had so far."""
         return [Event(self.id, seq, at, "status", status) for seq, at, status in self.rest["states"]]
 
     def noted(self) -> list[Event]:
-        """Progress and the like, as far as it was written together with this."""
+        """The progress and other events that were written together with this record."""
         return [Event(self.id, seq, at, type_, status, facts) for seq, at, type_, status, facts in self.rest["noted"]]
 
     def outcome_event(self, seq: int) -> Event:
@@ -168,7 +168,7 @@ class RunRecord:
         return Event(self.id, seq, self.ended_at or 0.0, "outcome", self.status, {"outcome": self.outcome})
 
     def to_json(self) -> dict[str, Any]:
-        """For `--json`: times as text, like everywhere outside."""
+        """The form for `--json`, with times as text."""
         record, ended = self.record, self.ended_at
         names = ("tool", "status", "who", "thread", "parent", "workspace", "arguments", "cwd", "digest")
         return {
@@ -182,7 +182,7 @@ class RunRecord:
         }
 
     def ended(self, status: Status, error: dict[str, Any], at: float) -> RunRecord:
-        """This run, ended from outside."""
+        """This run with an end that another process gives it."""
         record = {
             **self.record,
             "type": "end",
@@ -191,7 +191,7 @@ class RunRecord:
             "error": error,
             "durationMs": round((at - self.started_at) * 1000, 3),
         }
-        # Numbered beyond whatever output came meanwhile.
+        # The number must be higher than those of all output that came meanwhile.
         states = [*self.rest["states"], [self.rest["states"][-1][0] + 1_000_000, at, status]]
         return RunRecord(record, {**self.rest, "endedAt": at, "states": states, "noted": [], "recorded": False})
 

@@ -1,8 +1,8 @@
-"""Reading runs back, from any process, while their hosts are still at work.
+"""Reads runs back, from any process, while their hosts are still working.
 
-What a host acknowledged may lie in its journal for a moment before the database has it: both are read, the journals
-first, so that nothing falls between. A journal may be gone when an older one has just been read: of two records of a
-run the later counts, wherever it lies.
+An acknowledged run may be in the host's journal for a moment before it is in the database. So both are read, the
+journals first, to miss no run. A newer journal may be deleted while an older one is being read, so of two records of a
+run the newer one counts, wherever it is.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from haft.contracts import AmbiguousRun, Event, RunId, StorageFailed, UnknownRun
 from haft.files import shown
 from haft.lazy import regex
 from haft.runs.entry import RunRecord
-from haft.runs.journal import journal_paths, journalled
-from haft.runs.kept import Frame, KeptReader, has_kept, kept_frames
+from haft.runs.journal import journal_paths, read_journal
+from haft.runs.kept_output import Frame, KeptReader, has_kept, kept_frames
 from haft.storage import Filter, StateHome, open_stores
 from haft.values import replace
 
 SHORTEST_NAME = 4
-MOST_NAMED = 6
-"""Runs that are named to whoever has to choose."""
+MAX_NAMED = 6
+"""How many runs the error names when a name is ambiguous."""
 ALL: Final = 1 << 40
 PAGE = 500
-"""Runs that are in memory at once while very many are looked through."""
+"""How many runs are in memory at once when very many are read."""
 LEAST_SHOWN = 13
-"""`r_` and the eleven characters of a name that are its time."""
+"""`r_` and the eleven characters of a name that encode its time."""
 
 
 _BARE: Final = regex(r"[0-9a-f]+")
@@ -42,12 +42,12 @@ class History:
         self._store = self._connection.runs
 
     def find(self, name: str) -> RunRecord:
-        """One run, by its name or the beginning of it that only one has; `r_` may be left out."""
+        """One run, by its name or by a unique beginning of it; `r_` may be left out."""
         if _BARE.fullmatch(name):
             name = f"r_{name}"
-        found = {run.id: run for run in self._journalled() if run.id.startswith(name)}
+        found = {run.id: run for run in self._journal_runs() if run.id.startswith(name)}
         if len(name) >= SHORTEST_NAME:
-            _merge(found, map(RunRecord.from_text, self._store.named(name, MOST_NAMED)))
+            _merge(found, map(RunRecord.from_text, self._store.named(name, MAX_NAMED)))
         if name in found:
             return found[RunId(name)]
         if not found or len(name) < SHORTEST_NAME:
@@ -57,12 +57,12 @@ class History:
         return next(iter(found.values()))
 
     def shortest(self, names: Iterable[str]) -> dict[str, str]:
-        """For each name of a run, the beginning that no other run has, and that none will have which begins in another
-        millisecond. Names of no run are left out."""
-        journalled = {run.id for run in self._journalled()}
+        """For each name of a run, its shortest unique beginning, which also stays unique among runs that start in other
+        milliseconds. Names without a run are left out."""
+        in_journals = {run.id for run in self._journal_runs()}
         found = {}
         for name in names:
-            near = {*journalled, *self._store.neighbours(name)}
+            near = {*in_journals, *self._store.neighbours(name)}
             if name in near:
                 found[name] = next(
                     name[:length]
@@ -72,11 +72,11 @@ class History:
         return found
 
     def runs(self, wanted: Filter) -> list[RunRecord]:
-        """The runs that fit, newest first."""
-        latest = {run.id: run for run in self._journalled()}
+        """The runs that match, newest first."""
+        latest = {run.id: run for run in self._journal_runs()}
         _merge(latest, (RunRecord.from_text(text) for name in [*latest] for text in self._store.named(name, 1)))
         found = {name: run for name, run in latest.items() if wanted.fits(run.record, run.rest)}
-        # One more for each that may be passed over below.
+        # One more for each that may be skipped below.
         for text in self._store.select(replace(wanted, limit=wanted.limit + len(latest))):
             run = RunRecord.from_text(text)
             if run.id not in latest:
@@ -84,12 +84,12 @@ class History:
         return [found[name] for name in sorted(found, reverse=True)[: wanted.limit]]
 
     def children_of(self, run: str) -> list[RunRecord]:
-        """The runs that a run made itself, in their order."""
+        """The runs that a run made directly, oldest first."""
         return self.runs(Filter(parent=run, limit=ALL))[::-1]
 
     def made_by(self, run: str) -> list[RunId]:
-        """The runs that a run made, and those that they made, by calls inside calls."""
-        latest = [(each.record["parent"], each.id) for each in self._journalled() if each.record["parent"]]
+        """The runs that a run made, directly or through other runs."""
+        latest = [(each.record["parent"], each.id) for each in self._journal_runs() if each.record["parent"]]
         found: dict[RunId, None] = {}
         above = [run]
         for one in above:
@@ -100,7 +100,7 @@ class History:
         return sorted(found)
 
     def each(self, wanted: Filter) -> Iterator[RunRecord]:
-        """The same, a few at a time: there may be very many."""
+        """The same, read page by page, since there may be very many."""
         left, before = wanted.limit, wanted.before
         while left > 0:
             page = self.runs(replace(wanted, limit=min(left, PAGE), before=before))
@@ -109,20 +109,20 @@ class History:
                 return
             left, before = left - len(page), page[-1].id
 
-    def happenings(self, run: RunRecord, after: int = -1) -> list[Event]:
-        """Statuses, progress and the like beyond a number, in the order they happened; not the output."""
+    def events_beyond(self, run: RunRecord, after: int = -1) -> list[Event]:
+        """The events with a number above `after`, in their order: statuses, progress and others, without the output."""
         happened = {event.seq: event for event in run.states()}
-        noted = [event for journalled in self._journalled() if journalled.id == run.id for event in journalled.noted()]
-        # What was noted of a status says more than the status alone.
+        noted = [event for entry in self._journal_runs() if entry.id == run.id for event in entry.noted()]
+        # A noted event of a status has more facts than the status alone.
         happened.update({event.seq: event for event in (*noted, *self._store.events_of(run.id, after))})
         return [happened[seq] for seq in sorted(happened) if seq > after]
 
     def reader(self, run: RunRecord) -> KeptReader:
-        """The run's output, to be read as it grows."""
+        """A reader for the run's output, also while it grows."""
         return KeptReader(self._home.outputs, run.id)
 
     def output(self, run: RunRecord, first_line: int = 1) -> Iterator[Frame]:
-        """The whole output, as kept; what ends before a line may be left out."""
+        """The whole stored output; pieces that end before `first_line` may be left out."""
         if has_kept(self._home.outputs, run.id):
             yield from kept_frames(self._home.outputs, run.id, first_line)
         elif run.rest["output"]:
@@ -130,13 +130,13 @@ class History:
             yield Frame(0, run.ended_at or run.started_at, "stdout", data)
 
     def request_cancel(self, run: RunId, who: str) -> None:
-        """Ask the run's host to cancel it. The host looks several times a second."""
+        """Ask the run's host to cancel it. The host checks for requests several times a second."""
         self._store.request_cancel(run, who, time.time())
 
-    def _journalled(self) -> Iterator[RunRecord]:
+    def _journal_runs(self) -> Iterator[RunRecord]:
         for path in journal_paths(self._home.hosts):
             try:
-                yield from (RunRecord.from_text(entry.line) for entry in journalled(path))
+                yield from (RunRecord.from_text(entry.line) for entry in read_journal(path))
             except OSError as error:
                 raise StorageFailed(f"{path} cannot be read", error) from error
 
@@ -150,7 +150,7 @@ def _words(run: RunRecord) -> str:
 
 
 def _merge(found: dict[RunId, RunRecord], kept: Iterable[RunRecord]) -> None:
-    """Add what the table has, where it is ahead of the journals: a run that has ended there stays ended."""
+    """Add the runs of the table that are newer than in the journals: a run that has ended there stays ended."""
     for run in kept:
         if run.id not in found or not run.is_open or run.last_seq > found[run.id].last_seq:
             found[run.id] = run

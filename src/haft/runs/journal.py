@@ -1,8 +1,8 @@
-"""A host's journal: where an acknowledged run is safe before the audit log and the database have it.
+"""A host's journal: stores an acknowledged run safely before the audit log and the database have it.
 
-One line and one write a run: about thirty times cheaper than a transaction, which is why everything else is done in
-groups behind it. A journal belongs to one host and is deleted when its lines have been carried over. After a `kill -9`
-the one who could take the dead host's lock carries them over.
+Each run is one line and one write, about thirty times cheaper than a transaction; so all other writing is done later,
+in groups. A journal belongs to one host and is deleted when its lines have been copied to the log and the database.
+After a `kill -9`, the process that gets the dead host's lock copies them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 from haft.contracts import HostId, StorageFailed
 from haft.runs.entry import Entry, entry_from_line
-from haft.storage import AppendedFile
+from haft.storage import AppendOnlyFile
 
 
 def journal_paths(hosts: str, host: HostId | None = None) -> list[str]:
@@ -23,8 +23,8 @@ def journal_paths(hosts: str, host: HostId | None = None) -> list[str]:
 
 
 def log_position(path: str) -> int:
-    """Where the audit log ended when a journal was begun: no run in it has its end recorded before that. Its name says
-    so; journals of earlier versions say nothing."""
+    """The size of the audit log when a journal was started, from the journal's name: the log has no end of its runs
+    before that position. 0 for journals of earlier versions, whose names do not have it."""
     words = os.path.basename(path).split(".")
     with contextlib.suppress(ValueError):
         if len(words) == 4:
@@ -32,8 +32,8 @@ def log_position(path: str) -> int:
     return 0
 
 
-def journalled(path: str) -> Iterator[Entry]:
-    """The entries of a journal. A torn last line was never acknowledged."""
+def read_journal(path: str) -> Iterator[Entry]:
+    """The entries of a journal. An incomplete last line was never acknowledged, and is skipped."""
     with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
         for line in file:
             entry = entry_from_line(line)
@@ -42,45 +42,47 @@ def journalled(path: str) -> Iterator[Entry]:
 
 
 def is_damaged(path: str) -> bool:
-    """Whether a journal holds lines that cannot be read, beside a last one torn by a crash."""
+    """Whether a journal has unreadable lines, apart from an incomplete last line after a crash."""
     with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
         return any(line.endswith(b"\n") and entry_from_line(line) is None for line in file)
     return False
 
 
 class Journal:
-    """The journal of this host, open for appending. `rotate` starts a new file and hands over the old one."""
+    """The journal of this host, open for appending. `rotate` closes the file and returns it; the next line starts a new
+    one."""
 
     def __init__(
         self, hosts: str, host: HostId, log_size: Callable[[], int] = lambda: 0, *, synced: bool = False
     ) -> None:
-        """`log_size` says where the audit log ends now, or ended before."""
+        """`log_size` returns the current size of the audit log, or an earlier one."""
         self._log_size = log_size
         self._hosts = hosts
         self._host = host
         self._synced = synced
-        """Whether a file is synced before it is handed over: for callers who wait for that."""
+        """Whether `rotate` syncs the file, for callers that wait until a run survives power loss."""
         self._number = 0
-        self._file: AppendedFile | None = None
+        self._file: AppendOnlyFile | None = None
 
     def append(self, line: bytes) -> None:
         self._opened().append(line)
 
-    def _opened(self) -> AppendedFile:
+    def _opened(self) -> AppendOnlyFile:
         if self._file is None:
             self._number += 1
             name = f"{self._host}.{self._number:08d}.{self._log_size():x}.journal"
-            self._file = AppendedFile(os.path.join(self._hosts, name))
+            self._file = AppendOnlyFile(os.path.join(self._hosts, name))
         return self._file
 
     def leave(self) -> None:
-        """Leave a file behind, if an empty one: the sign that this host has something to clean up after."""
+        """Leave a file behind, even an empty one: it shows that recovery has work to do for this host."""
         with contextlib.suppress(StorageFailed):
             self._opened().close()
             self._file = None
 
     def rotate(self) -> str | None:
-        """The path of the file so far, to be deleted when its lines are elsewhere; None where there is none."""
+        """Close the current file and return its path, to be deleted when its lines have been copied; None if there is
+        none."""
         if self._file is None:
             return None
         path = self._file.path

@@ -1,6 +1,6 @@
-"""The outputs of old runs: how much of the disk outputs take, and removing those that nobody has written to for long.
+"""Measures the stored outputs of runs, and removes those of old runs.
 
-They lie in groups, by the part of a run's name that time moves (see `kept`): a group that is old gets no new files.
+Outputs are in group directories by the time in a run's name (see `kept_output`), so an old group gets no new files.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """So many files, and the bytes of the disk they take."""
+    """The number of files, and their size on disk."""
 
     files: int = 0
     bytes: int = 0
 
 
 def outputs_in(outputs: str, before: float | None = None) -> Outputs:
-    """Of all runs, or of those whose output was last written to before a time."""
+    """The outputs of all runs, or only those that were last written before a time."""
     sizes = [status.st_blocks * 512 for _path, status in _files(outputs) if before is None or status.st_mtime < before]
     return Outputs(len(sizes), sum(sizes))
 
 
 def remove_outputs(outputs: str, before: float) -> Outputs:
-    """Remove what was last written to before a time."""
+    """Remove the outputs that were last written before a time."""
     removed = size = 0
-    # A group that was touched lately may be about to get its first file; removing one touches it.
+    # A recently changed group may be about to get its first file. Checked now, since removing files changes groups.
     groups = [group.path for group in _inside(outputs) if group.stat(follow_symlinks=False).st_mtime < before]
     for path, status in _files(outputs):
         if status.st_mtime < before:

@@ -1,7 +1,7 @@
-"""After a host was killed: its acknowledged runs are carried over, its open ones end as `interrupted`.
+"""Recovers the runs of a host that was killed: copies its acknowledged runs, and ends its open ones as `interrupted`.
 
-Done by whoever takes over the dead host's lease, the audit log first. Dying in the middle of it leaves the lease to the
-next one, and doing a step twice changes nothing: the audit log is asked which ends it has.
+The process that takes over the dead host's lease does this, and writes the audit log first. If it dies meanwhile, the
+next process takes the lease. Doing a step twice changes nothing, since it checks which ends the audit log has.
 """
 
 from __future__ import annotations
@@ -14,66 +14,66 @@ from typing import Final
 
 from haft.contracts import Failure, HostId
 from haft.runs.entry import RunRecord
-from haft.runs.journal import is_damaged, journal_paths, journalled, log_position
+from haft.runs.journal import is_damaged, journal_paths, log_position, read_journal
 from haft.storage import Lease, RunStore, StateHome, open_stores
 
 INTERRUPTED = Failure(
     "interrupted",
     "the host was killed before the run ended",
-    "what it did until then may have happened: look before you call again",
+    "it may have changed something before that: check before you call it again",
     retryable=True,
 )
 
-Tell = Callable[[Sequence[bytes], int], None]
-"""Who must know of ended runs before the table does, in its own words; it passes over those that the audit log has from
-a position on."""
+LogRecords = Callable[[Sequence[bytes], int], None]
+"""Writes the records of ended runs to the audit log, before the table gets the runs. It skips records that the log
+already has after a position."""
 
 BEGAN: Final = "recoveryBegan"
-"""Among the facts of a dead host's lease: where the audit log ended when the first one took over."""
+"""A fact of a dead host's lease: the size of the audit log when the first process took over."""
 
 
 def recover(
-    home: StateHome, own: HostId | None, tell: Tell, before: Callable[[Lease], None] = lambda _lease: None
+    home: StateHome, own: HostId | None, log_records: LogRecords, before: Callable[[Lease], None] = lambda _lease: None
 ) -> int:
-    """Clean up after every dead host; how many runs were interrupted. `before` is told of each first, under its
-    lease."""
+    """Recover the runs of every dead host, and return how many were interrupted. `before` is called first for each
+    host, with its lease."""
     interrupted = 0
     stores = open_stores(home)
     for lease in stores.leases().dead(own):
         done = False
         connection = stores.connect(lease)
         try:
-            with contextlib.suppress(OSError):  # One host's broken files keep nobody from the others.
+            with contextlib.suppress(OSError):  # Broken files of one host must not stop the recovery of others.
                 before(lease)
-                interrupted += _recover_host(home, connection.runs, lease, tell)
+                interrupted += _recover_host(home, connection.runs, lease, log_records)
                 done = True
         finally:
             connection.close()
-            lease.release(done=done)  # Where it failed, the next one may try.
+            lease.release(done=done)  # If it failed, the next process may try again.
     return interrupted
 
 
-def _recover_host(home: StateHome, store: RunStore, lease: Lease, tell: Tell) -> int:
+def _recover_host(home: StateHome, store: RunStore, lease: Lease, log_records: LogRecords) -> int:
     host = lease.host
     paths = journal_paths(home.hosts, host)
     if BEGAN not in lease.facts:
         with contextlib.closing(open_stores(home).audit_log()) as log:
             lease.tell({BEGAN: log.size() if log.exists() else 0})
-    # A run's end comes into the log after the journal has it, or while a host is recovered.
+    # The log gets the end of a run only after the journal has it, or during a recovery.
     since = min([int(lease.facts[BEGAN]), *map(log_position, paths)])
-    entries = [entry for path in paths for entry in journalled(path)]
+    entries = [entry for path in paths for entry in read_journal(path)]
     if entries:
-        tell([entry.record for entry in entries if not entry.is_open], since)
+        log_records([entry.record for entry in entries if not entry.is_open], since)
         store.put([entry.line for entry in entries])
     now = time.time()
     left = map(RunRecord.from_text, store.open_runs(host))
     interrupted = [run.ended("error", INTERRUPTED.to_json(), now).to_entry() for run in left]
     if interrupted:
-        tell([entry.record for entry in interrupted], since)
+        log_records([entry.record for entry in interrupted], since)
         store.put([entry.line for entry in interrupted])
     for path in paths:
         if is_damaged(path):
-            os.rename(path, f"{path}.damaged")  # What could be read was; nothing is thrown away.
+            os.rename(path, f"{path}.damaged")  # The readable lines were copied; keep the rest for a person.
         else:
             os.unlink(path)
     return len(interrupted)

@@ -1,8 +1,8 @@
-"""Sandbox: where it happens.
+"""The sandbox of calls: what this machine supports, what one call may reach, its environment, and the launcher that
+starts its commands.
 
-What this machine can do, the sandbox of one call, its environment, and the launcher that starts commands in it. The
-mounts and namespaces themselves are made by the helper program; this package says which. It decides nothing: profile
-and grants come with the decision."""
+The helper program makes the mounts and namespaces; this package tells it which. The package decides nothing: profile
+and grants come with the decision about the call."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What this machine can do to hold a call, as the helper found out by trying."""
+"""The kernel features that can confine a call on this machine, as the helper found out by trying them."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ TCP_SINCE, SCOPES_SINCE = 4, 6
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """One helper's answer."""
+    """The features that one helper found."""
 
     namespaces: bool
-    """Users, mounts, processes and ipc: what carries the promise."""
+    """Whether there are namespaces for users, mounts, processes and IPC: the confinement rests on these."""
     problem: str | None
-    """Why not, where not."""
+    """Why there are no namespaces; None if there are."""
     network: bool = False
-    """Whether a call can be without network."""
+    """Whether haft can run a call without network."""
     proc: bool = False
     landlock: int = 0
     """The version of Landlock; 0: none."""
     seccomp: bool = False
-    """Whether system calls can be refused that reach past namespaces."""
+    """Whether filters can refuse the system calls that reach past namespaces."""
     seccomp_problem: str | None = None
-    """Why not, where not."""
+    """Why there are no such filters; None if there are."""
     tracing: bool = False
-    """Whether these refusals hold against a tracer: else no call may trace."""
+    """Whether the filters also hold for a traced process. If not, no call may trace its processes."""
     cgroups: Mapping[str, int] = field(default_factory=dict)
-    """By controller, the version that counts it."""
+    """For each controller, the cgroup version that has it."""
     io: bool = False
-    """Whether the kernel says how much a process wrote."""
+    """Whether the kernel counts the bytes that a process writes."""
     users: bool = False
-    """Whether a user namespace was needed for it: for root it is not."""
+    """Whether the helper needed a user namespace; root needs none."""
     supervised: bool = True
     """Whether there is a helper at all."""
 
@@ -44,7 +44,7 @@ class Abilities:
     def from_hello(cls, words: Mapping[str, Any]) -> Abilities:
         return cls(
             namespaces=bool(words["namespaces"]),
-            problem=_explained(words),
+            problem=_explain_problem(words),
             network=bool(words.get("network")),
             proc=bool(words.get("proc")),
             landlock=words["landlock"],
@@ -62,26 +62,26 @@ class Abilities:
         return tuple(name for name, there in found.items() if there and (name != "seccomp" or self.namespaces))
 
     def missing(self) -> list[str]:
-        """What should hold and does not, in sentences."""
+        """One sentence for each protection that this machine lacks."""
         found = []
         if not self.namespaces:
             found.append(f"no namespaces: {self.problem}")
         if not self.landlock:
             found.append("no Landlock, the second layer: this kernel does not have it, or it is turned off")
         elif self.landlock < SCOPES_SINCE:
-            found.append(f"Landlock {self.landlock} is old: with network granted, abstract sockets are in reach")
+            found.append(f"Landlock {self.landlock} is old: a call with network can reach abstract sockets of the host")
         if self.namespaces and not self.seccomp:
             why = self.seccomp_problem
-            found.append(f"no seccomp filters: {why}; kernel keyrings, rare sockets and host sockets are in reach")
+            found.append(f"no seccomp filters: {why}; calls can reach kernel keyrings, rare sockets and host sockets")
         if self.namespaces and not self.network:
-            held = "only TCP can be kept from a call" if self.landlock >= TCP_SINCE else "every call has the network"
-            found.append(f"no network namespaces: {held}")
+            effect = "haft can deny a call only TCP" if self.landlock >= TCP_SINCE else "every call has the network"
+            found.append(f"no network namespaces: {effect}")
         if self.namespaces and not self.proc:
-            found.append("no /proc of its own: calls have none, and only rlimits hold them")
+            found.append("no private /proc: calls have no /proc at all, and only rlimits bound them")
         return found
 
     def enforced(self) -> dict[str, str]:
-        """By which mechanism each limit on processes holds."""
+        """The mechanism that enforces each limit on processes."""
         if not self.supervised:
             return dict.fromkeys(PROCESS_LIMITS, "nothing")
         watching = "watching" if self.proc or not self.namespaces else "nothing"
@@ -99,10 +99,10 @@ class Abilities:
 NOT_LINUX = Abilities(namespaces=False, problem="this is not Linux", supervised=False)
 
 
-def _explained(words: Mapping[str, Any]) -> str | None:
+def _explain_problem(words: Mapping[str, Any]) -> str | None:
     problem = words.get("problem")
     if problem is None:
-        return None if words["namespaces"] else "they were not asked for"
+        return None if words["namespaces"] else "they were not requested"
     said = str(problem)
     number = words.get("errno")
     if "unshare" in said and number in (errno.EPERM, errno.EACCES):

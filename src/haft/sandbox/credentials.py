@@ -1,4 +1,5 @@
-"""Files with credentials in a home: which one a program looked for, by its words. They are hidden from every call."""
+"""Finds out from a program's output which credentials file in the home it looked for. haft hides these from all
+calls."""
 
 from __future__ import annotations
 
@@ -17,10 +18,10 @@ FILES: Final = (
     ".gem/credentials", ".git-credentials", ".kube/config", ".my.cnf", ".netrc", ".npmrc", ".pgpass", ".pypirc",
     ".terraform.d/credentials.tfrc.json", ".vault-token", ".yarnrc.yml",
 )  # fmt: skip
-"""Below a home. Keys of ssh are not among them: no tool is helped to those."""
+"""Paths below a home. Keys of ssh are not among them: haft helps no tool to reach those."""
 
 _KEYS: Final = frozenset((".ssh", ".gnupg", ".password-store", "keyrings", ".keychain"))
-"""Directories of private keys, wherever they lie."""
+"""Names of directories that hold private keys, wherever they are."""
 _KEY: Final = regex(r"id_(?:rsa|dsa|ecdsa|ed25519|xmss)\w*|.+\.(?:pem|key|p12|pfx|kdbx|ppk)|ssh_host_\w+_key")
 
 _WITHOUT_A_NAME: Final = {
@@ -31,7 +32,7 @@ _WITHOUT_A_NAME: Final = {
         ".config/gcloud/application_default_credentials.json",
     r"missing or incomplete configuration info|no configuration has been provided": ".kube/config",
 }  # fmt: skip
-"""What programs say that do not name the file."""
+"""Messages of programs that do not name the file, and the file that they mean."""
 _COMPLAINT: Final = regex(
     r"no such file|\bENOENT\b|not (?:found|exist|set|configured|readable|logged)|n't (?:found|exist|find|open|read)"
     r"|missing|unable|cannot|could not|failed|required|please|no credentials|create|run ",
@@ -40,8 +41,8 @@ _COMPLAINT: Final = regex(
 
 
 def holds_private_keys(path: str) -> bool:
-    """Whether a path leads to private keys, by its words or by the links in it, or to secrets of the machine: a tool
-    need only print one for it to be proposed."""
+    """Whether a path, or the path that its links lead to, names private keys or secrets of the machine. Such a path is
+    never proposed as a grant: a tool could get it proposed by printing it."""
     for one in {path, os.path.realpath(path)}:
         parts = one.split("/")
         if not _KEYS.isdisjoint(parts) or _KEY.fullmatch(parts[-1]):
@@ -52,7 +53,7 @@ def holds_private_keys(path: str) -> bool:
 
 
 def looked_for(lines: Sequence[str], home: str) -> Iterator[str]:
-    """The files, absolute, that lines complain of and that are there."""
+    """The absolute paths of files that some line reports as missing, and that exist."""
     for line in lines:
         for name in FILES:
             path = os.path.join(home, name)
@@ -65,6 +66,6 @@ def looked_for(lines: Sequence[str], home: str) -> Iterator[str]:
 
 
 def _is_meant(line: str, name: str, home: str) -> bool:
-    """Whether a line names the file of the home, and not one of that name elsewhere."""
+    """Whether the name in the line means the file in the home, and not a file of that name elsewhere."""
     before = line[: line.index(name)]
     return before.endswith(("~/", "$HOME/", "${HOME}/", f"{home}/")) or not re.search(r"[\w./-]$", before)

@@ -1,7 +1,8 @@
-"""The environment of a tool: built from a short list, never inherited.
+"""The environment variables of a tool: built from a short list, never inherited.
 
-Values are not looked at, but for two. An entry of PATH is kept when it is absolute, outside the workspace, and nobody
-else may put programs there. A locale is kept when it reads UTF-8 or bytes, as those do who decide about command lines.
+haft checks the values of two variables only. It keeps an entry of PATH if the entry is absolute, outside the workspace,
+and not writable for everyone. It keeps a locale if programs read UTF-8 or bytes in it, as haft's own analysis of
+command lines does.
 """
 
 from __future__ import annotations
@@ -38,31 +39,32 @@ NEUTRAL: Final = {
     "npm_config_logs_max": "0",
     "npm_config_update_notifier": "false",
 }
-"""For what nobody looked at: git, npm and pip run no hook, monitor or pager, take no lock that they can
-do without, and ask no server for updates."""
+"""For commands that nobody reviewed: git, npm and pip run no hook, monitor or pager, take no optional lock, and ask no
+server for updates."""
 
 QUIET: Final = {
     "GIT_DISCOVERY_ACROSS_FILESYSTEM": "1",
     "RIPGREP_CONFIG_PATH": os.path.join(os.path.dirname(os.path.abspath(__file__)), "quiet.ripgreprc"),
 }
-"""For every call, since a line that a rule allows in part passes as a whole: ripgrep does not print the lines of ignore
-files that it cannot read. One that is a link may lead anywhere. git looks for its repository above the workspace too,
-which is a mount of its own where a call works in a layer."""
+"""For every call. ripgrep does not print the lines of ignore files that it cannot parse: such a file may be a link to
+any other file. Calls with `NEUTRAL` are not enough for this: if a rule allows one part of a command line, the whole
+line runs without `NEUTRAL`. git also looks for its repository above the workspace, although a layer makes the workspace
+a separate mount."""
 
 
 INSIDE: Final = "HAFT_INSIDE"
-"""Tells programs that they run in a call: haft is not called from there."""
+"""The variable that tells programs that they run inside a call; haft refuses to start there."""
 
 
 def built_environment(host: Mapping[str, str], workspace: str, confinement: Confinement) -> dict[str, str]:
-    """What a tool gets: the few variables that programs cannot do without, and what was granted."""
+    """The variables that a tool gets: the few that programs need, and those that were granted."""
     env = {name: host[name] for name in ALWAYS_PASSED if name in host}
     env.update({name: value for name, value in host.items() if name.startswith("LC_")})
     if confinement.network:
         env.update({name: value for name, value in host.items() if name.upper() in NETWORK_VARIABLES})
     env.update(QUIET)
     env.update({name: host[name] for name in confinement.env if name in host})
-    # Where the files of locales lie (LOCPATH) is the person's own, where it was granted.
+    # LOCPATH, the directory of locale files, is not checked: only a grant of the person passes it on.
     chosen = [name for name in env if name.startswith(("LC_", "LANG"))]
     env.update({name: PLAIN_LOCALE for name in chosen if not reads_utf8(name, env[name])})
     programs = None if confinement.activated is None else os.path.join(confinement.activated, "bin")
@@ -70,8 +72,8 @@ def built_environment(host: Mapping[str, str], workspace: str, confinement: Conf
     env["PATH"] = with_entries(path, confinement.path)
     env[INSIDE] = "1"
     if "namespaces" in confinement.layers:
-        env["TMPDIR"] = "/tmp"  # noqa: S108  its own
-        env["UV_LINK_MODE"] = "copy"  # Its cache is another mount, and no file can be linked across.
+        env["TMPDIR"] = "/tmp"  # noqa: S108  the private one of the call
+        env["UV_LINK_MODE"] = "copy"  # uv's cache is another mount, and hard links do not cross mounts.
     if confinement.activated is not None and not confinement.neutral:
         env["VIRTUAL_ENV"] = confinement.activated
     if confinement.neutral:
@@ -80,13 +82,13 @@ def built_environment(host: Mapping[str, str], workspace: str, confinement: Conf
 
 
 def with_entries(path: str, added: Sequence[str]) -> str:
-    """PATH with what was granted at its end: it finds more, and nothing else than before."""
+    """PATH with the granted directories at its end, so that they shadow no program found before."""
     return os.pathsep.join(dict.fromkeys((*path.split(os.pathsep), *added)))
 
 
 def safe_path(path: str, workspace: str, honoured: str | None = None) -> str:
-    """PATH without relative entries (they would name the workspace), without entries inside the workspace but the one
-    that is `honoured`, and without those where anyone may put a program."""
+    """PATH without relative entries (they would name the workspace), without entries inside the workspace except
+    `honoured`, and without directories in which everyone may put a program."""
     inside = workspace.rstrip("/") + "/"
     kept = [
         entry

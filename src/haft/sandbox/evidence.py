@@ -1,8 +1,8 @@
-"""Signs that a failed call was denied something by the sandbox or a limit, read from what it said.
+"""Finds out from the output of a failed call whether the sandbox or a limit stopped it.
 
-The kernel refuses without telling anyone but the program, so its words are the only witness. They are read only after a
-failure, from what is shown of the output, and only sentences that a sandbox is known to cause count. What a program
-keeps to itself, or says in another language than English, stays a plain failure."""
+The kernel reports a refusal only to the program, so the program's output is the only evidence. haft reads it only after
+a failure, only the part that is shown, and only for messages that a sandbox is known to cause. If the program prints no
+message, or prints it in another language than English, the call counts as a plain failure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from haft.values import dataclass
 
 _READ_ONLY: Final = regex(r"read-only file system", re.IGNORECASE)
 _NAMED: Final = regex(r"read-only file system: '([^']+)'", re.IGNORECASE)
-"""How Python names the file in an error."""
+"""The form in which Python names the file in an error."""
 _NO_REPOSITORY: Final = regex(r"not a git repository", re.IGNORECASE)
 _MISSING: Final = regex(r"no such file|\bENOENT\b|cannot find|not found", re.IGNORECASE)
 _TOO_LARGE: Final = regex(r"file too large|file size limit exceeded|\bEFBIG\b", re.IGNORECASE)
@@ -42,48 +42,49 @@ _NO_PACKAGE: Final = regex(r"cannot find (?:module|package) ['\"`](?![./~])", re
 SYSTEM_PLACES: Final = (*SYSTEM, "/var")
 CURL_FAILED: Final = "curl exited 6, which means that it could not resolve a host"
 ON_ENTRY: Final = " on the plugin's entry in `plugins`: its process outlives its calls"
-NO_KEYS: Final = "private keys lie there, and haft helps no tool to those"
+NO_KEYS: Final = "there are private keys at that path, and haft gives no tool access to those"
 NEVER: Final = "`sandbox.network` is `never`, and nothing opens it"
-MOST_LINES: Final = 400
-MOST_CANDIDATES: Final = 20
-MOST_PARTS: Final = 12
-MOST_PATHS: Final = 8
-MOST_WORDS: Final = 100
+MAX_LINES: Final = 400
+MAX_CANDIDATES: Final = 20
+MAX_PARTS: Final = 12
+MAX_PATHS: Final = 8
+MAX_WORDS: Final = 100
 LONGEST_LINE: Final = 4000
 LONGEST: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """What of the machine is needed to tell a denial of the sandbox from another mishap."""
+class HostFacts:
+    """The facts about this machine that are needed to tell a denial of the sandbox from another failure."""
 
     workspace: str
     home: str
     shown: tuple[str, ...] = ()
-    """What is seen in hidden places."""
+    """Paths inside hidden directories that calls see nevertheless."""
     repository: str | None = None
-    """Where the workspace's repository lies, if outside of it."""
+    """The directory of the workspace's repository, if it is outside the workspace."""
     path: str = ""
-    """The host's PATH: what of it is in the workspace, no call has."""
+    """The host's PATH. Calls do not get its entries inside the workspace."""
     is_in_view: Callable[[str], bool] = lambda _path: True
-    """Whether a call that nobody approved sees a path, were it there."""
+    """Whether a call without approval sees a path, if something exists there."""
 
 
-def judge(
-    output: str, confinement: Confinement, limits: Limits, ground: Ground, exit_code: int | None = None
+def diagnose(
+    output: str, confinement: Confinement, limits: Limits, host: HostFacts, exit_code: int | None = None
 ) -> HaftError | None:
-    """What stopped a call that failed; None where nothing of ours did. `exit_code` is given where it is curl's."""
+    """The error that explains why a call failed; None if neither the sandbox nor a limit stopped it. Give `exit_code`
+    only if it is the exit code of curl."""
     if not confinement.layers:
         return None
-    lines = _last(output)
+    lines = _last_lines(output)
     names: set[str] = set()
     looked_at = 0
     for line in reversed(lines):
         found = _limit(line, limits)
-        if found is None and looked_at < MOST_CANDIDATES and _SIGN.search(line):
+        if found is None and looked_at < MAX_CANDIDATES and _SIGN.search(line):
             looked_at += 1
-            names = names or set(protected_names(ground.workspace))
-            found = _denial(line, confinement, ground, names)
+            names = names or set(protected_names(host.workspace))
+            found = _denial(line, confinement, host, names)
         if found is not None:
             return found
     if confinement.network:
@@ -93,84 +94,84 @@ def judge(
     return _no_network(CURL_FAILED, confinement) if exit_code == CURL_UNRESOLVED else None
 
 
-def swallowed(output: str, confinement: Confinement) -> HaftError | None:
-    """The network failure that a call met and did not fail for, by its own words."""
-    if not confinement.layers or confinement.network or (line := missed_network(_last(output))) is None:
+def swallowed_failure(output: str, confinement: Confinement) -> HaftError | None:
+    """The network failure that the output of a successful call reports, if there is one."""
+    if not confinement.layers or confinement.network or (line := missed_network(_last_lines(output))) is None:
         return None
     return _no_network(line, confinement)
 
 
-def looked_for_credentials(output: str, confinement: Confinement, ground: Ground) -> list[tuple[str, str]]:
-    """The files with credentials that a call looked for and could not see, each with what can be done."""
-    seen = (ground.workspace, *confinement.readable, *confinement.writable, *ground.shown)
-    paths = [path for path in looked_for(_last(output), ground.home) if is_below(path, confinement.hidden)]
+def looked_for_credentials(output: str, confinement: Confinement, host: HostFacts) -> list[tuple[str, str]]:
+    """The hidden credentials files that a call looked for, each with a hint how to show it to the call."""
+    seen = (host.workspace, *confinement.readable, *confinement.writable, *host.shown)
+    paths = [path for path in looked_for(_last_lines(output), host.home) if is_below(path, confinement.hidden)]
     return [(path, _how_to_show(path, confinement)) for path in dict.fromkeys(paths) if not is_below(path, seen)]
 
 
 def _how_to_show(path: str, confinement: Confinement) -> str:
     real = os.path.realpath(path)
     if real != path:
-        return f"it is a link to {real}, and no grant opens a link: put the file itself there"
+        return f"it is a link to {real}, and no grant follows links: put the file itself there"
     if confinement.session:
         return f"to open it: grant = {{read = [{json.dumps(path)}]}}{ON_ENTRY}"
     return _shown_by(path)
 
 
-def _last(output: str) -> list[str]:
-    """The last lines of what was said, each of a bearable length."""
+def _last_lines(output: str) -> list[str]:
+    """The last lines of the output, each cut to a bounded length."""
     return [
         without_progress(line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE // 2] + line[-LONGEST_LINE // 2 :])
-        for line in output.splitlines()[-MOST_LINES:]
+        for line in output.splitlines()[-MAX_LINES:]
     ]
 
 
 def waited_for_network(output: str) -> bool:
-    """Whether a call that ran out of time said that it had no network. That it said nothing proves nothing."""
-    return any(NO_NETWORK.search(line) for line in _last(output))
+    """Whether the output of a call that timed out says that it had no network. If not, it may still have waited."""
+    return any(NO_NETWORK.search(line) for line in _last_lines(output))
 
 
 def _limit(line: str, limits: Limits) -> HaftError | None:
     if _TOO_LARGE.search(line) and limits.max_written_file_bytes:
         return LimitExceeded(
-            "max_written_file_bytes", limits.max_written_file_bytes, "a file that it wrote grew too large"
+            "max_written_file_bytes", limits.max_written_file_bytes, "it wrote a file that is too large"
         )
     if _TOO_MANY_OPEN.search(line):
-        return LimitExceeded("max_open_files", limits.max_open_files, "one of its processes had too many files open")
+        return LimitExceeded("max_open_files", limits.max_open_files, "one of its processes opened too many files")
     return None
 
 
-def _denial(line: str, confinement: Confinement, ground: Ground, names: set[str]) -> HaftError | None:
-    workspace = ground.workspace
+def _denial(line: str, confinement: Confinement, host: HostFacts, names: set[str]) -> HaftError | None:
+    workspace = host.workspace
     if _READ_ONLY.search(line):
-        return _not_writable(line, _shortened(line, _READ_ONLY), confinement, ground, names)
+        return _not_writable(line, _shortened(line, _READ_ONLY), confinement, host, names)
     if not confinement.network and NO_NETWORK.search(line):
         return _no_network(line, confinement)
     if _BUSY.search(line) and (name := _protected_in(line, workspace, names)) and confinement.profile == "workspace":
         return _protected(name, _shortened(line, _BUSY), confinement, workspace)
     if _NO_REPOSITORY.search(line):
-        return _repository_above(_shortened(line, _NO_REPOSITORY), confinement, ground)
+        return _repository_above(_shortened(line, _NO_REPOSITORY), confinement, host)
     if _MISSING.search(line):
-        return _hidden(line, confinement, ground) or _not_on_path(line, confinement, ground)
+        return _hidden(line, confinement, host) or _not_on_path(line, confinement, host)
     return None
 
 
-def _hidden(line: str, confinement: Confinement, ground: Ground) -> HaftError | None:
+def _hidden(line: str, confinement: Confinement, host: HostFacts) -> HaftError | None:
     if _NO_PACKAGE.search(line):
-        return None  # A package that is not installed; the file that wanted it stands beside it.
+        return None  # A package is not installed; the path in the line is the file that imports it.
     line = line.partition(" imported from ")[0]
     said = _shortened(line, _MISSING)
-    seen = (ground.workspace, *confinement.readable, *ground.shown)
+    seen = (host.workspace, *confinement.readable, *host.shown)
     granted = (*confinement.readable, *confinement.path, *confinement.writable, *OWN_TO_EACH)
-    for path in _paths(line, ground.home):
+    for path in _paths(line, host.home):
         if not os.path.lexists(path):
             continue
-        if confinement.unasked and confinement.hidden and not ground.is_in_view(path) and not is_below(path, granted):
+        if confinement.unasked and confinement.hidden and not host.is_in_view(path) and not is_below(path, granted):
             return _out_of_view(path, said)
         if not is_below(path, confinement.hidden):
             continue
         if not is_below(path, seen):
             return _unseen(path, path, said, confinement)
-        # It is seen, and what it is to be run with is not.
+        # The call sees the script, but perhaps not its interpreter.
         interpreter = _interpreter(path)
         if interpreter and is_below(interpreter, confinement.hidden) and not is_below(interpreter, seen):
             directory = os.path.dirname(interpreter)
@@ -179,31 +180,31 @@ def _hidden(line: str, confinement: Confinement, ground: Ground) -> HaftError | 
     return None
 
 
-def _repository_above(said: str, confinement: Confinement, ground: Ground) -> HaftError | None:
-    """A repository that the workspace is a part of, and that begins above it. Git only finds it as a whole."""
-    place = os.path.dirname(ground.workspace)
+def _repository_above(said: str, confinement: Confinement, host: HostFacts) -> HaftError | None:
+    """The denial if the repository of the workspace begins in a directory above it: git needs to see all of it."""
+    place = os.path.dirname(host.workspace)
     while place != "/" and not os.path.lexists(os.path.join(place, ".git")):
         place = os.path.dirname(place)
     if place == "/" or not confinement.hidden or is_below(place, (*confinement.readable, *confinement.writable)):
         return None
     if is_below(place, confinement.hidden):
         return _unseen(place, place, said, confinement)
-    return _out_of_view(place, said) if confinement.unasked and not ground.is_in_view(place) else None
+    return _out_of_view(place, said) if confinement.unasked and not host.is_in_view(place) else None
 
 
 def _unseen(path: str, granted: str, said: str, confinement: Confinement) -> HaftError:
     if holds_private_keys(path) or holds_private_keys(granted):
-        return SandboxDenied(f"`{path}` is hidden", said, NO_KEYS)
+        return SandboxDenied(f"access to a path: `{path}` is hidden", said, NO_KEYS)
     how = (
         f"to open it: grant = {{read = [{json.dumps(granted)}]}}{ON_ENTRY}"
         if confinement.session
         else _shown_by(granted)
     )
-    return SandboxDenied(f"`{path}` is hidden", said, how)
+    return SandboxDenied(f"access to a path: `{path}` is hidden", said, how)
 
 
 def _out_of_view(path: str, said: str) -> HaftError:
-    denied = f"`{path}` is on this machine, and calls that pass without approval do not see it"
+    denied = f"access to a path: `{path}` exists on this machine, but calls that run without approval do not see it"
     if holds_private_keys(path):
         return SandboxDenied(denied, said, NO_KEYS)
     return SandboxDenied(denied, said, f"{_shown_by(path)}; or write a rule that allows the call")
@@ -214,67 +215,72 @@ def _shown_by(path: str) -> str:
 
 
 def _interpreter(path: str) -> str | None:
-    """What a script says that it is run with."""
+    """The interpreter in the first line of a script."""
     first = first_line(path)
     words = first.removeprefix("#!").split()
     return words[0] if first.startswith("#!/") and words else None
 
 
-def _not_on_path(line: str, confinement: Confinement, ground: Ground) -> HaftError | None:
-    """A program of an environment in the workspace, which the person has on PATH and no call has."""
+def _not_on_path(line: str, confinement: Confinement, host: HostFacts) -> HaftError | None:
+    """The denial if the missing program is in a directory of the workspace that is on the person's PATH: calls do not
+    get such entries."""
     if confinement.neutral or not (found := _NO_COMMAND.search(line)):
         return None
-    for entry in ground.path.split(os.pathsep):
+    for entry in host.path.split(os.pathsep):
         program = os.path.join(entry, found.group(1))
-        if is_below(os.path.normpath(entry), (ground.workspace,)) and os.access(program, os.X_OK):
-            inside = os.path.relpath(program, ground.workspace)
-            denied = "directories of the workspace are not on its PATH"
+        if is_below(os.path.normpath(entry), (host.workspace,)) and os.access(program, os.X_OK):
+            inside = os.path.relpath(program, host.workspace)
+            denied = "a program: the PATH of a call has no directories of the workspace"
             return SandboxDenied(denied, _shortened(line, _NO_COMMAND), f"call it as `{shlex.quote(inside)}`")
     return None
 
 
-def _not_writable(line: str, said: str, confinement: Confinement, ground: Ground, names: set[str]) -> HaftError:
-    workspace = ground.workspace
+def _not_writable(line: str, said: str, confinement: Confinement, host: HostFacts, names: set[str]) -> HaftError:
+    workspace = host.workspace
     if (confinement.profile == "workspace" or confinement.session) and (name := _protected_in(line, workspace, names)):
         return _protected(name, said, confinement, workspace)
     if confinement.session and confinement.profile == "read-only" and (place := _unopened(line, workspace)):
         return SandboxDenied(
-            "its process only reads the workspace", said, _opens(confinement, "", f"write = [{json.dumps(place)}]")
+            "a write: its process may only read the workspace",
+            said,
+            _opens(confinement, "", f"write = [{json.dumps(place)}]"),
         )
     places = [path for path in _paths(line, "") if not is_below(path, confinement.writable)] or _paths(line, "")
     if not places and confinement.profile != "read-only":
-        return SandboxDenied(
-            "what it wrote to is read-only", said, _opens(confinement, "--write PATH", "write = [PATH]")
-        )
+        return SandboxDenied("a write to a read-only path", said, _opens(confinement, "--write PATH", "write = [PATH]"))
     if not places or is_below(places[-1], (workspace,)):
         if confinement.profile == "read-only":
-            return SandboxDenied("it may only read", said, "call a tool that does not say of itself that it only reads")
+            return SandboxDenied(
+                "a write: it may only read", said, "call a tool that does not declare itself read-only"
+            )
         return _protected(os.path.relpath(places[-1], workspace), said, confinement, workspace)
     path = places[-1]
-    denied = f"`{path}` lies outside of what it may write"
+    denied = f"a write: `{path}` is outside of what it may write"
     if is_below(path, OWN_TO_EACH):
-        return SandboxDenied(denied, said, f"{path[:5].rstrip('/')} is each call's own and cannot be opened")
+        return SandboxDenied(
+            denied, said, f"each call has its own {path[:5].rstrip('/')}, and no grant opens the host's"
+        )
     place = path if os.path.exists(path) else os.path.dirname(path)
-    own = ("/var/tmp", ground.home, *([ground.repository] if ground.repository else ()))  # noqa: S108
+    own = ("/var/tmp", host.home, *([host.repository] if host.repository else ()))  # noqa: S108
     if os.path.isdir(place) and is_below(place, SYSTEM_PLACES) and not is_below(place, own):
         return SandboxDenied(
             denied, said, f"{place} belongs to the system, and no grant is suggested: write into the workspace"
         )
     if (
         place == "/"
-        or is_below(ground.home, (place,))
+        or is_below(host.home, (place,))
         or not os.path.exists(place)
-        or "/." in path.removeprefix(ground.repository or "")
+        or "/." in path.removeprefix(host.repository or "")
     ):
-        # These words may be the command's own: it could ask for a key to everything.
+        # The command itself may have printed this path, so the hint must not propose a grant for it.
         hint = (
             _opens(confinement, "--write PATH", "write = [PATH]")
             if confinement.session
             else "to open it: `--write PATH`"
         )
         return SandboxDenied(denied, said, f"{hint}, once you know what it wants there")
-    if ground.repository is not None and is_below(path, (ground.repository,)):
-        place = ground.repository  # Its parts are written together.
+    if host.repository is not None and is_below(path, (host.repository,)):
+        place = host.repository  # git writes several parts of a repository together.
     if os.path.exists(place) and not os.access(place, os.W_OK):
         return SandboxDenied(denied, said, "you have no right to write there yourself, so no grant would help")
     return SandboxDenied(
@@ -283,8 +289,8 @@ def _not_writable(line: str, said: str, confinement: Confinement, ground: Ground
 
 
 def _unopened(line: str, workspace: str) -> str | None:
-    """The directory of the workspace that must be granted for what a line names to be written; all of it where that is
-    not said; None for what lies elsewhere."""
+    """The directory of the workspace to grant so that the path in the line can be written. The whole workspace if the
+    line names no path; None if the path is outside the workspace."""
     named = _NAMED.findall(line) or _paths(line, "") or [""]
     path = os.path.normpath(os.path.join(workspace, named[-1]))
     if not is_below(path, (workspace,)):
@@ -294,7 +300,7 @@ def _unopened(line: str, workspace: str) -> str | None:
 
 
 def _opens(confinement: Confinement, option: str, grant: str) -> str:
-    """How the next call, or the process of all of them, would be let through."""
+    """The hint how to allow it: by an option for the next call, or by a grant for a process that outlives its calls."""
     if confinement.session:
         return f"to open it: grant = {{{grant}}}{ON_ENTRY}"
     return _by_option(option)
@@ -306,23 +312,26 @@ def _by_option(option: str) -> str:
 
 def _no_network(line: str, confinement: Confinement) -> HaftError:
     how = NEVER if confinement.never_network else _opens(confinement, "--network", "network = true")
-    return SandboxDenied("it has no network", line if line == CURL_FAILED else _shortened(line, sign_in(line)), how)
+    return SandboxDenied(
+        "a connection: it has no network", line if line == CURL_FAILED else _shortened(line, sign_in(line)), how
+    )
 
 
 def _protected(inside: str, said: str, confinement: Confinement, workspace: str) -> HaftError:
-    denied = f"`{inside}` is protected, since it would run or be obeyed on the host"
+    denied = f"a write: `{inside}` is protected, since programs on the host run or obey it"
     option = f"--write {shlex.quote(os.path.join(workspace, inside))}"
     return SandboxDenied(denied, said, _opens(confinement, option, f"write = [{json.dumps(inside)}]"))
 
 
 def _protected_in(line: str, workspace: str, names: set[str]) -> str | None:
-    """What is protected and named in a line. What is held in place is busy to who would replace it."""
+    """The protected path that a line names, if any. The kernel reports a protected path as busy when a program tries to
+    replace it, since the path is a mount point."""
     inside = workspace.rstrip("/") + "/"
-    for word in re.split(r"[\s'\"`:;,()‘’“”]+", line)[:MOST_WORDS]:
+    for word in re.split(r"[\s'\"`:;,()‘’“”]+", line)[:MAX_WORDS]:
         absolute = word.startswith(("/", "~"))
         if absolute and not word.startswith(inside):
             continue
-        parts = word.removeprefix(inside).split("/")[:MOST_PARTS]
+        parts = word.removeprefix(inside).split("/")[:MAX_PARTS]
         # A relative path may begin in a directory of the workspace.
         for begin in range(1 if absolute else len(parts)):
             for end in range(begin + 1, len(parts) + 1):
@@ -334,7 +343,7 @@ def _protected_in(line: str, workspace: str, names: set[str]) -> str | None:
 
 def _paths(line: str, home: str) -> list[str]:
     found = []
-    for word in _PATH.findall(line)[:MOST_PATHS]:
+    for word in _PATH.findall(line)[:MAX_PATHS]:
         path = home + word[1:] if word.startswith("~/") and home else word
         if path.startswith("/"):
             found.append(os.path.normpath(path.rstrip(".")))
@@ -342,7 +351,7 @@ def _paths(line: str, home: str) -> list[str]:
 
 
 def _shortened(line: str, sign: re.Pattern[str]) -> str:
-    """The line, or what stands around the words that told."""
+    """The line, or the part of it around the message that was recognised."""
     words = line.strip()
     if len(words) <= LONGEST:
         return words

@@ -1,4 +1,4 @@
-"""What can be granted to calls: the paths that a grant names, and what nobody can grant."""
+"""Resolves the paths that a grant names, and refuses those that nobody can grant."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from haft.sandbox.site import Site
 from haft.sandbox.toolchains import is_below
 
 OWN_TO_EACH: Final = ("/dev", "/proc", "/sys")
-MOST_GRANTED: Final = 100
+MAX_GRANTED: Final = 100
 OWN_CODE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 class GrantResolver:
-    """For one workspace."""
+    """Resolves grants for one workspace."""
 
     def __init__(self, site: Callable[[], Site], state_home: str) -> None:
         self._site = site
         self._state_home = state_home
 
     def paths(self, patterns: tuple[str, ...], kind: str) -> list[str]:
-        """The paths that a grant names: relative ones lie in the workspace, `**` at the end means all below. No link is
-        followed: where a call may write, it may have put one."""
+        """The paths that a grant names. Relative ones are in the workspace; `**` at the end means all below. A path
+        with a symbolic link in it is refused: a call could have put the link there."""
         found: list[str] = []
         for pattern in patterns:
             matches = self._matches(pattern)
@@ -39,18 +39,18 @@ class GrantResolver:
                     raise BadUsage(f"`{pattern}` cannot be granted: {error.strerror}") from error
                 if real != path:
                     raise BadUsage(
-                        f"`{pattern}` cannot be granted: `{path}` leads to {real}",
-                        hint="a call may have put a link there; if you mean that place, grant it by its own name",
+                        f"`{pattern}` cannot be granted: `{path}` is a link, or is behind one, and leads to {real}",
+                        hint=f"a call may have put the link there; if you do mean its target, grant {real}",
                     )
                 self._check_granted(pattern, real, kind)
                 found.append(real)
-                if len(found) > MOST_GRANTED:
-                    raise BadUsage(f"`{pattern}` cannot be granted: it names more than {MOST_GRANTED} paths")
+                if len(found) > MAX_GRANTED:
+                    raise BadUsage(f"`{pattern}` cannot be granted: it names more than {MAX_GRANTED} paths")
         return list(dict.fromkeys(found))
 
     def of_session(self, patterns: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
-        """Whether a program that outlives calls may write the workspace as a whole, and what else it may. Each must be
-        there when it starts: nothing can be opened in a workspace that is closed."""
+        """For a program that outlives its calls: whether it may write the whole workspace, and which other paths it may
+        write. Each path must exist when the program starts: its workspace is read-only, so none can be made later."""
         workspace = self._site().workspace
         rest = tuple(each for each in patterns if self._matches(each) != [workspace])
         everywhere = len(rest) < len(patterns)
@@ -72,11 +72,11 @@ class GrantResolver:
             base = self._site().workspace
         if not glob.has_magic(words):
             return [os.path.normpath(os.path.join(base, words))]
-        some = itertools.islice(glob.iglob(words, root_dir=base, include_hidden=True), MOST_GRANTED + 1)
+        some = itertools.islice(glob.iglob(words, root_dir=base, include_hidden=True), MAX_GRANTED + 1)
         return sorted(os.path.normpath(os.path.join(base, found)) for found in some)
 
     def _check_granted(self, pattern: str, real: str, kind: str) -> None:
-        """What nobody can grant is said, not passed over."""
+        """Raise `BadUsage` for a path that nobody can grant, instead of ignoring it."""
         state_home = os.path.realpath(self._state_home)
         if is_below(state_home, (real,)) or is_below(real, (state_home,)):
             raise BadUsage(
@@ -84,16 +84,16 @@ class GrantResolver:
                 hint="grant a directory beside it, or move the state with HAFT_HOME",
             )
         if is_below(real, OWN_TO_EACH):
-            raise BadUsage(f"`{pattern}` cannot be granted: each call has a {real[:5].rstrip('/')} of its own")
+            raise BadUsage(f"`{pattern}` cannot be granted: each call has its own {real[:5].rstrip('/')}")
         if is_below(real, self._site().mask):
-            raise BadUsage(f"`{pattern}` cannot be granted: it is a secret of the machine, masked for root")
+            raise BadUsage(f"`{pattern}` cannot be granted: it is a secret of the machine, which haft hides from root")
         if kind == "write" and (is_below(OWN_CODE, (real,)) or is_below(real, (OWN_CODE,))):
             raise BadUsage(
-                f"`{pattern}` cannot be granted for writing: haft's own code lies in {OWN_CODE}",
+                f"`{pattern}` cannot be granted for writing: haft's own code is in {OWN_CODE}",
                 hint="install into an environment in the workspace",
             )
         if kind == "path" and (not os.path.isdir(real) or os.pathsep in real):
-            raise BadUsage(f"`{pattern}` cannot be put on PATH: it is no directory, or its name holds a colon")
+            raise BadUsage(f"`{pattern}` cannot be put on PATH: it is no directory, or its name has a colon")
         if not os.path.exists(real) and not (kind == "write" and is_below(real, (self._site().workspace,))):
             hint = "make it first, or grant its directory" if kind == "write" else None
             raise BadUsage(f"`{pattern}` cannot be granted: it does not exist", hint=hint)

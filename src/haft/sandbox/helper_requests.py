@@ -1,4 +1,4 @@
-"""What is said to a helper about one command: its room, its sandbox, its limits, and where it works."""
+"""Builds the request to the helper for one command: its sandbox, its limits, and its working directory."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ OWN_PLACES: Final = tuple(
         os.path.realpath(path) for path in (sys.prefix, sys.base_prefix, os.path.dirname(sys.executable), OWN_CODE)
     )
 )
-"""What runs haft itself: where it lies in a workspace, no call may write there."""
+"""The directories of haft and of its Python. If they are inside the workspace, no call may write there."""
 JUDGED_BY_CONTENT: Final = frozenset({".gitmodules", "commondir", "config", "config.worktree", "gitdir"})
-"""Git writes these in everyday work; some of what they may say is dangerous."""
-MOST_FILES: Final = 1_000_000
-"""In the `/tmp` of a thread, where a call may change any number."""
+"""Git writes these files in everyday work, but some content of them is dangerous. So haft checks their content when
+the call has ended, instead of making them read-only."""
+MAX_FILES: Final = 1_000_000
+"""The most files in the `/tmp` of a thread, if the number of files that a call may change has no limit."""
 
 
 class HelperRequests:
-    """For one workspace, as it lies now."""
+    """Builds requests for one workspace, as it is now."""
 
     def __init__(self, site: Site, workspace: str, limits: Limits, scratch_bytes: int) -> None:
         self._site = site
@@ -35,11 +36,11 @@ class HelperRequests:
         self._limits = limits
         self._scratch_bytes = scratch_bytes
         self.work: str | None = None
-        """The name of the directory that the overlay of the last command works in: the kernel fills it when it mounts
-        that overlay, and nobody else can write there."""
+        """The name of the overlay's work directory of the last command. The kernel fills this directory when it mounts
+        the overlay, and nobody else can write there."""
 
     def kind(self, confinement: Confinement, command: Command) -> Mapping[str, Any]:
-        """What its room must have before it can be opened: the network, and what is shown besides."""
+        """The part of the request that the helper needs to prepare a sandbox ahead: the network, and extra paths."""
         site = self._site
         which = {path: [device, inode] for path, device, inode in (*confinement.found, *confinement.identities)}
         shown = [*confinement.path, *(os.path.realpath(path) for path in command.readable)]
@@ -48,7 +49,7 @@ class HelperRequests:
             for path in dict.fromkeys((*confinement.readable, *shown))
             if self._is_unseen(path, confinement)
         ]
-        # By the name that a link gives it too: a program is started, and finds its library, by that.
+        # Also under the name of a link to it: programs are started, and find their libraries, by that name.
         links = [
             [path, real]
             for path in dict.fromkeys(map(os.path.normpath, command.readable))
@@ -60,7 +61,7 @@ class HelperRequests:
         return {**kind, "scoped": True} if confinement.layer is not None and confinement.unasked else kind
 
     def _is_unseen(self, path: str, confinement: Confinement) -> bool:
-        """Whether it is not seen unless it is shown to this call alone."""
+        """Whether the call can see the path only if it is bound for this call."""
         site = self._site
         if confinement.unasked:
             return path != "/" and (is_below(path, (site.state_home,)) or not site.is_in_view(path))
@@ -68,11 +69,11 @@ class HelperRequests:
         return is_below(path, (*site.hidden, site.state_home)) and not is_below(path, known)
 
     def _is_as_on_host(self, path: str, confinement: Confinement) -> bool:
-        """Whether a call sees what lies there on the host."""
+        """Whether the call sees the host's file at that path."""
         return not is_below(path, OWN_TO_EACH) and not self._is_unseen(path, confinement)
 
     def _granted_to(self, confinement: Confinement) -> tuple[str, ...]:
-        """What may be written besides the workspace as a whole."""
+        """The paths that the call may write in addition to the whole workspace."""
         return confinement.writable[1:] if confinement.writable[:1] == (self._site.workspace,) else confinement.writable
 
     def in_sandbox(
@@ -83,7 +84,7 @@ class HelperRequests:
         own = [os.path.relpath(path, site.workspace) for path in OWN_PLACES if is_below(path, (site.workspace,))]
         inside = [path for path in self._granted_to(confinement) if is_below(path, (site.workspace,))]
         is_whole = confinement.profile == "workspace"
-        # Of the workspace of a process that outlives calls only what it was granted is opened.
+        # A process that outlives its calls may write only the granted parts of the workspace.
         opened = inside if confinement.session and site.is_writable and not is_whole else []
         layer = None
         if confinement.layer is not None:
@@ -102,27 +103,27 @@ class HelperRequests:
         return {
             "session": stays,
             "kind": kind,
-            "same": self._same(confinement, kind),
+            "same": self._unbound_identities(confinement, kind),
             "sandbox": {
                 "profile": "workspace" if opened else confinement.profile,
                 "network": confinement.network,
                 "writable": site.is_writable and is_whole,
                 "opened": opened,
-                "protected": self._held(confinement, own) if is_whole or opened else [],
+                "protected": self._read_only_names(confinement, own) if is_whole or opened else [],
                 "layer": layer,
                 "spared": inside,
                 "scratch": self._scratch(confinement),
             },
-            "limits": amounts(self._limits),
+            "limits": process_limits(self._limits),
             "calls": self._limits.max_concurrent,
             "directory": os.path.normpath(os.path.join(site.workspace, command.cwd)),
             "identity": [here.st_dev, here.st_ino],
             "root": list(confinement.root),
         }
 
-    def _same(self, confinement: Confinement, kind: Mapping[str, Any]) -> list[list[Any]]:
-        """What must be what it was, and is seen by the call without being bound for it by itself: what is bound is
-        looked at when that is done."""
+    def _unbound_identities(self, confinement: Confinement, kind: Mapping[str, Any]) -> list[list[Any]]:
+        """The identities of paths that the call sees although nothing is bound there for it alone. The helper checks
+        these; it checks bound paths when it binds them."""
         bound = [source for source, *_rest in kind["extra"]]
         return [
             [path, device, inode]
@@ -131,15 +132,15 @@ class HelperRequests:
         ]
 
     def _scratch(self, confinement: Confinement) -> Mapping[str, Any] | None:
-        """Its thread's `/tmp`, which holds at most as many bytes as one that lies in memory."""
+        """The `/tmp` of the call's thread, with the same limit of bytes as a `/tmp` in memory."""
         if confinement.scratch is None:
             return None
-        files = self._limits.max_changed_files or MOST_FILES
+        files = self._limits.max_changed_files or MAX_FILES
         return {"name": confinement.scratch, "files": files, "bytes": self._scratch_bytes}
 
-    def _held(self, confinement: Confinement, own: list[str]) -> list[str]:
-        """What is held read-only while the call runs. Where its changes are looked at before they count, what is judged
-        by its content then can be written now."""
+    def _read_only_names(self, confinement: Confinement, own: list[str]) -> list[str]:
+        """The names in the workspace that are read-only while the call runs. If the call works above a layer, haft
+        checks its changes before it applies them, so files judged by their content can be written now."""
         names = protected_names(self._site.workspace)
         if confinement.layer is not None:
             names = [name for name in names if name.rsplit("/", 1)[-1] not in JUDGED_BY_CONTENT]
@@ -148,23 +149,24 @@ class HelperRequests:
                 for path in confinement.writable
                 if not os.path.lexists(path)
             ]
-            # Nothing new can be made in a directory that is closed; the rest of it is judged when the call is over.
+            # A read-only directory would refuse a new file that was granted. The other changes in that directory are
+            # checked when the call has ended.
             names = [name for name in names if not any(path.startswith(f"{name}/") for path in fresh)]
         return [*names, *own]
 
     def without_sandbox(self, confinement: Confinement, command: Command, directory: int) -> Mapping[str, Any]:
         second = None
         if "landlock" in confinement.layers:
-            places = [*confinement.writable, "/dev", "/tmp", "/var/tmp", "/dev/shm"]  # noqa: S108  shared, for want of better
+            places = [*confinement.writable, "/dev", "/tmp", "/var/tmp", "/dev/shm"]  # noqa: S108  the shared ones
             second = {"places": places, "network": confinement.network, "unasked": confinement.unasked}
         return {
             "sandbox": second,
-            "limits": amounts(self._limits),
+            "limits": process_limits(self._limits),
             "calls": self._limits.max_concurrent,
             "workspace": self._workspace,
         }
 
 
-def amounts(limits: Limits) -> dict[str, Any]:
-    """The limits on processes, by name."""
+def process_limits(limits: Limits) -> dict[str, Any]:
+    """The limits that concern processes, by name."""
     return {name: getattr(limits, name) for name in PROCESS_LIMITS}

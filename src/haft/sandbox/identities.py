@@ -1,7 +1,7 @@
-"""Which files and directories a call was resolved to: by device and inode, so that whoever mounts them can tell.
+"""The identities (device and inode) of the files and directories that a call was resolved to.
 
-A path says where something lies, and another process can put something else there at any moment. A call is resolved
-once; the helper holds what it mounts against these, and starts nothing where they differ.
+Another process can put a different file at a path at any moment. A call is resolved once; before the helper mounts a
+path, it compares the identity, and if that differs it starts nothing.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import os
 from collections.abc import Iterable
 
 Identity = tuple[str, int, int]
-"""A path, and the device and inode that lay there."""
+"""A path, and the device and inode that were found there."""
 
 
 def identity(path: str) -> tuple[int, int]:
-    """Which file or directory it is; nothing that exists where there is none."""
+    """The device and inode at a path; zeros, which no file has, if there is none."""
     try:
         found = os.stat(path, follow_symlinks=False)
     except OSError:
@@ -23,13 +23,13 @@ def identity(path: str) -> tuple[int, int]:
 
 
 def identities(paths: Iterable[str]) -> tuple[Identity, ...]:
-    """The same for several, each once."""
+    """The identities of several paths, each path once."""
     return tuple((path, *identity(path)) for path in dict.fromkeys(paths))
 
 
 def with_parents(files: Iterable[str]) -> tuple[Identity, ...]:
-    """Those of files, of what links among them lead to, and of every directory above: whoever swaps one of these swaps
-    the files."""
+    """The identities of files, of the targets of links among them, and of every directory above: replacing any of
+    these replaces the files."""
     paths: dict[str, None] = {}
     for file in files:
         for path in (file, os.path.realpath(file)):

@@ -1,8 +1,9 @@
-"""Tells whether anyone still holds something in the layers of a call that is over.
+"""Tells whether any process still has something open in the layers of a call that has ended.
 
-When a call is over its processes have ended, but one of them may have handed a descriptor to a process of another call.
-A layer that was mounted is gone only when the last descriptor, mapping and directory in it is: the kernel then tells
-whoever watches its top. The helper sets that watch for us when it mounts the layer.
+When a call has ended, so have its processes, but one of them may have sent a descriptor to a process of another call.
+The kernel removes a mounted layer only after the last descriptor, mapping and working directory in it is closed. It
+then sends an event to inotify watches on the layer's top directory. The helper sets such a watch when it mounts the
+layer.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from typing import Final
 _UNMOUNTED: Final = 0x2000
 _EVENT: Final = struct.Struct("iIII")
 PATIENCE_SECONDS: Final = 0.25
-"""How long to wait for the kernel, which takes a mount away a moment after its last process ended."""
+"""How long to wait for the kernel, which removes a mount a moment after its last process ended."""
 
 
 class LayerWitness:
-    """For one call, which may have mounted several layers one after another."""
+    """Watches the layers of one call, which may mount several of them one after another."""
 
     def __init__(self) -> None:
         libc = ctypes.CDLL(None, use_errno=True)
@@ -30,12 +31,12 @@ class LayerWitness:
         self._gone = 0
 
     def lend(self) -> int | None:
-        """What a helper needs to set the watch; None where there can be none, and nothing will be known."""
+        """The inotify descriptor on which the helper sets its watch; None if this machine gave us none."""
         self._mounted += 1
         return self._descriptor if self._descriptor >= 0 else None
 
     def is_held(self) -> bool:
-        """Whether someone may still have something open. Also where nobody can tell."""
+        """Whether some process may still have something open. True also if that is unknown."""
         if self._descriptor < 0:
             return True
         until = time.monotonic() + PATIENCE_SECONDS

@@ -1,4 +1,4 @@
-"""How programs say that they had no network: in their own words, and by what they exit with."""
+"""Recognises from the output and exit code of a program that it had no network."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ NO_NETWORK: Final = regex(
     re.IGNORECASE,
 )
 _VAGUE: Final = regex(r"\bfetch failed\b|unable to connect\. is the computer able to access the url", re.IGNORECASE)
-"""What Node and Bun say of any failed request: also of one that a server of this machine refused."""
+"""The messages of Node and Bun for any failed request, also for one that a server on this machine refused."""
 REFUSED: Final = regex(r"connection ?refused|\bECONNREFUSED\b|couldn't connect to server", re.IGNORECASE)
 _LOCAL_PORT: Final = regex(
     r"(?:\blocalhost|\b127(?:\.\d{1,3}){3}|\[?::1\]?)['\"]?(?::|,? ?port[ =:]{1,2})(\d{1,5})\b", re.IGNORECASE
 )
 _LISTENING: Final = "0A"
 CURL_UNRESOLVED: Final = 6
-"""What curl exits with where it could not resolve a host."""
+"""The exit code of curl if it could not resolve a host."""
 
 
 def missed_network(lines: Sequence[str]) -> str | None:
-    """The last line that says so. Vague words count where nothing was refused; a refusal, where the port that it names
-    is open outside of the sandbox."""
+    """The last line that shows that the program had no network. A refused connection counts only if its port is open
+    outside the sandbox; vague messages count only if no connection was refused."""
     said = [line for line in lines if NO_NETWORK.search(line)]
     refused = [line for line in lines if REFUSED.search(line)]
     if said:
@@ -41,13 +41,13 @@ def missed_network(lines: Sequence[str]) -> str | None:
 
 
 def sign_in(line: str) -> re.Pattern[str]:
-    """The words of a line that `missed_network` found it by."""
+    """The pattern by which `missed_network` found a line."""
     return next(sign for sign in (NO_NETWORK, REFUSED, _VAGUE) if sign.search(line))
 
 
 def _host_listens(line: str, lines: Sequence[str]) -> bool:
-    """Whether the port of this machine that refused the call, named in this line or else elsewhere, is open outside of
-    its sandbox. Where it is not, the call looked for a server of its own."""
+    """Whether the local port that refused the connection is open outside the sandbox; the port is named in this line,
+    or else in another one. If the port is closed there too, the call looked for a server of its own."""
     named = _LOCAL_PORT.findall(line) or [port for each in lines for port in _LOCAL_PORT.findall(each)]
     ports = set(map(int, named))
     found = set()

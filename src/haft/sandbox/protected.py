@@ -1,7 +1,8 @@
-"""What in a workspace would run later on the host, or decide what runs: a call may not write it unasked.
+"""The protected paths of a workspace: files that later run on the host, or decide what runs there. A call needs a grant
+to write them.
 
-Only what exists can be held read-only while a call runs, and only at the top of the workspace and in its own
-repository: looking further would cost as much as the workspace is large.
+Only paths that exist can be read-only while a call runs. haft looks for them only at the top of the workspace and in
+its own repository: a search of the whole tree would cost too much in a large workspace.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ import itertools
 import os
 from typing import Final
 
-from haft.files import NAMES, places_of
+from haft.files import NAMES, git_paths_of
 
 _MODULES: Final = ".git/modules"
 _INSIDES: Final = frozenset({"branches", "hooks", "info", "lfs", "logs", "objects", "refs", "rr-cache", "worktrees"})
-"""Directories of a repository that hold no other one."""
-_MOST_VISITED: Final = 500
-"""Directories of submodules and worktrees that are looked at; where there are more, all of them are closed."""
+"""Directories inside a repository that contain no other repository."""
+_MAX_VISITED: Final = 500
+"""The most directories of submodules and worktrees that are searched. If there are more, all of them are protected."""
 
 
 def protected_names(workspace: str) -> list[str]:
-    """Relative to the workspace, whether or not they exist."""
+    """The protected paths, relative to the workspace, whether or not they exist."""
     names = list(NAMES)
     git = os.path.join(workspace, ".git")
     if os.path.isfile(git) and not os.path.islink(git):
@@ -29,7 +30,7 @@ def protected_names(workspace: str) -> list[str]:
     if os.path.islink(git) and real.startswith(workspace.rstrip("/") + "/"):
         place = os.path.relpath(real, workspace)
         names += [name.replace(".git", place, 1) for name in NAMES if name.startswith(".git/")]
-    named = places_of(workspace)
+    named = git_paths_of(workspace)
     names += named.obeyed
     names += [path for path in named.run if os.path.isfile(os.path.join(workspace, path))]
     names += _submodules(workspace)
@@ -38,16 +39,16 @@ def protected_names(workspace: str) -> list[str]:
 
 
 def _submodules(workspace: str) -> list[str]:
-    """Configuration and hooks of every submodule, nested ones too."""
+    """The configuration and hooks of every submodule, nested ones included."""
     found: list[str] = []
     waiting, visited = [_MODULES], 0
     while waiting:
         place = waiting.pop()
         below = _directories(os.path.join(workspace, place))
         visited += len(below) + 1
-        if visited > _MOST_VISITED:
+        if visited > _MAX_VISITED:
             return [_MODULES]
-        # Whether this is a repository or only leads to one cannot be told: a call can take away what would tell.
+        # Every directory counts as a repository: a call could remove the files by which one is recognised.
         found += [f"{place}/{name}" for name in ("commondir", "config", "hooks")]
         waiting += [f"{place}/{name}" for name in below if name not in _INSIDES or place == _MODULES]
         skipped = [name for name in below if name in _INSIDES and place != _MODULES]
@@ -57,19 +58,17 @@ def _submodules(workspace: str) -> list[str]:
 
 def _worktrees(workspace: str) -> list[str]:
     below = _directories(os.path.join(workspace, ".git/worktrees"))
-    if len(below) > _MOST_VISITED:
+    if len(below) > _MAX_VISITED:
         return [".git/worktrees"]
     return [f".git/worktrees/{each}/{name}" for each in below for name in ("commondir", "config.worktree", "gitdir")]
 
 
 def _directories(path: str) -> list[str]:
-    """The names of those in a directory; one more than we look at is as good as all."""
+    """The names of the directories in a directory, at most one more than the limit."""
     try:
         with os.scandir(path) as found:
             return [
-                entry.name
-                for entry in itertools.islice(found, _MOST_VISITED + 1)
-                if entry.is_dir(follow_symlinks=False)
+                entry.name for entry in itertools.islice(found, _MAX_VISITED + 1) if entry.is_dir(follow_symlinks=False)
             ]
     except OSError:
         return []

@@ -1,7 +1,7 @@
-"""Where calls happen: builds the sandbox of each, and the launcher that starts commands in it.
+"""Builds the confinement of each call, and the launcher that starts commands in the sandbox.
 
-What this machine can do is found out once, by starting the helper; what is missing is said, and where
-`sandbox.mode = "required"` nothing runs without it. `auto` uses what there is, `off` nothing.
+haft finds out once what this machine supports, by starting the helper. With `sandbox.mode = "required"` nothing runs if
+a protection is missing; `auto` uses the protections that exist and reports the missing ones; `off` uses none.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ from haft.contracts import (
     says_secret,
 )
 from haft.files import activated_in, state_of
-from haft.processes import Helper, ProcessLauncher, Stale, Starter, WarmStarter, plain_starter, replaced
+from haft.processes import Helper, ProcessLauncher, StaleHelper, Starter, WarmStarter, plain_starter, replaced_error
 from haft.sandbox.abilities import NOT_LINUX, Abilities
 from haft.sandbox.environment import built_environment
 from haft.sandbox.grant_resolver import GrantResolver
-from haft.sandbox.helper_requests import HelperRequests, amounts
+from haft.sandbox.helper_requests import HelperRequests, process_limits
 from haft.sandbox.identities import Identity, identities, identity
 from haft.sandbox.network_signs import CURL_UNRESOLVED
 from haft.sandbox.site import TMP, Site, survey
@@ -60,7 +60,7 @@ from haft.sandbox.toolchains import is_below
 from haft.values import replace
 
 if TYPE_CHECKING:
-    from haft.sandbox.evidence import Ground
+    from haft.sandbox.evidence import HostFacts
     from haft.sandbox.layer_witness import LayerWitness
     from haft.sandbox.warm_pool import WarmPool
 
@@ -68,13 +68,13 @@ Mode = Literal["auto", "required", "off"]
 
 IN_PROCESS: Final = Confinement(reason="it runs in this process")
 REMOTE: Final = Confinement(reason="it runs elsewhere: nothing of it runs here, and nothing confines it")
-MOST_SPARED: Final = 64_000_000
-MOST_KNOWN: Final = 100
+MAX_RESERVED_BYTES: Final = 64_000_000
+MAX_ENVIRONMENTS: Final = 100
 _log = logging.getLogger("haft")
 
 
 class Sandbox:
-    """One for each host."""
+    """Confines calls and starts their commands; one for each host process."""
 
     def __init__(
         self,
@@ -91,18 +91,18 @@ class Sandbox:
         keeps_scratch: bool = False,
         on_unfit: Callable[[str, str, str], None] = lambda _name, _version, _why: None,
     ) -> None:
-        """`layers` says where the layers of calls will lie, if there will be any; asked when the first call needs to
-        know. `never_network`: no grant opens the network, and where nothing can close it, nothing runs.
-        `keeps_scratch`: threads keep their `/tmp`. `on_unfit` is told which version of a program cannot be kept loaded,
-        and why."""
+        """`layers` returns the directory for the layers of calls, or None; it is called when the first call needs it.
+        `never_network`: no grant opens the network, and nothing runs if this machine cannot close the network.
+        `keeps_scratch`: threads keep their `/tmp`. `on_unfit` is called with the name and version of a program that
+        cannot be kept loaded, and the reason."""
         self._never_network = never_network
         self._workspace = os.path.realpath(workspace)
         self.scratch = ThreadScratch(state_home, self._workspace) if keeps_scratch else None
-        """What threads keep; None where every call has a `/tmp` of its own."""
+        """The `/tmp` directories of threads; None if every call has its own `/tmp`."""
         self._state_home = state_home
         self._env = dict(env)
         self._host = env
-        """The same as it is now: variables that are granted have the values of the moment."""
+        """The host's environment as it is now: granted variables have their current values."""
         self._environments: dict[Confinement, dict[str, str]] = {}
         self._open_directory = open_directory
         self._limits = limits
@@ -110,11 +110,11 @@ class Sandbox:
         self._granted = granted
         self._layers = layers
         self._site: Site | None = None
-        self._granting = GrantResolver(lambda: self.site, state_home)
+        self._grant_resolver = GrantResolver(lambda: self.site, state_home)
         self._helper: Helper | None = None
         self._plain: Starter | None = None
         self._seen: tuple[int, int] = (0, 0)
-        """Which directory the workspace was when the zygote began."""
+        """The identity of the workspace when the zygote started."""
         self._retired: list[Helper] = []
         self._busy: dict[Helper, int] = {}
         self._abilities: Abilities | None = None
@@ -122,9 +122,9 @@ class Sandbox:
         self._warm_pool: WarmPool | None = None
         self.on_unfit = on_unfit
         self._witnesses: dict[str, LayerWitness] = {}
-        """By the name of the layer of a call that runs."""
-        self._outside: set[str] = set()
-        """Layers of calls that had a command which did not work in them."""
+        """By the name of the layer of a running call."""
+        self._not_above: set[str] = set()
+        """The names of layers of calls in which a command did not run above its layer."""
 
     @property
     def site(self) -> Site:
@@ -133,22 +133,22 @@ class Sandbox:
         return self._site
 
     def begin(self) -> None:
-        """Start the helper ahead of the first command. Whether that went well is found out by `ready`."""
+        """Start the helper ahead of the first command. `ready` finds out whether that succeeded."""
         if self._abilities is None and self._mode != "off" and sys.platform == "linux":
             with contextlib.suppress(StartFailed):
                 self._zygote().begin()
 
     async def ready(self) -> Abilities:
-        """What this machine can do, found out on first use."""
+        """The protections of this machine, found out on first use."""
         if self._abilities is None:
-            self._abilities = await self._find_out()
+            self._abilities = await self._probe()
             missing = self._abilities.missing()
             if missing and self._mode == "auto":
                 _log.warning("calls are not fully confined here: %s", "; ".join(missing))
         return self._abilities
 
     def granted_secrets(self, *grants: Grants) -> Secrets:
-        """The values of the variables that grants hand over, as far as their names say that they are secret."""
+        """The values of the granted variables whose names say that they are secret."""
         names = [name for each in grants for name in each.env]
         return (
             Secrets(named_secrets({name: self._host[name] for name in names if name in self._host}))
@@ -158,14 +158,14 @@ class Sandbox:
 
     @property
     def loaded(self) -> int:
-        """How many programs are kept loaded."""
+        """The number of programs that are kept loaded."""
         return 0 if self._warm_pool is None else self._warm_pool.count
 
     def enforced(self) -> dict[str, str]:
-        """By which mechanism each limit on processes holds; nothing before it was found out."""
+        """The mechanism that enforces each limit on processes; empty before the first `ready`."""
         return {} if self._abilities is None else self._abilities.enforced()
 
-    async def _find_out(self) -> Abilities:
+    async def _probe(self) -> Abilities:
         if sys.platform != "linux":
             return NOT_LINUX
         if self._mode == "off":
@@ -174,7 +174,7 @@ class Sandbox:
         hello = await helper.hello()
         found = Abilities.from_hello(hello)
         if hello.get("passing"):
-            # Used up for the moment, perhaps by a call: no reason to do without a sandbox.
+            # A resource is used up for the moment, perhaps by a call. That is no reason to run without a sandbox.
             helper.close()
             self._helper = None
             raise StartFailed(f"the sandbox cannot be built at the moment: {hello['problem']}", hint="try again later")
@@ -186,7 +186,7 @@ class Sandbox:
     def _zygote(self) -> Helper:
         if self._helper is None:
             known = self._abilities
-            # What the first one could do, its successors must: a call may have used something up.
+            # A later zygote must have everything that the first one had: a call may have used up a resource.
             whole = known is not None and known.network and known.proc
             required = self._mode == "required" or whole
             site = self.site.to_json(
@@ -196,15 +196,17 @@ class Sandbox:
                 threads=None if self.scratch is None else self.scratch.prepared(),
             )
             self._seen = identity(self._workspace)
-            self._helper = Helper("zygote", {**site, "limits": amounts(self._limits)})
+            self._helper = Helper("zygote", {**site, "limits": process_limits(self._limits)})
         return self._helper
 
     def _scratch_bytes(self) -> int:
-        """How large the scratch places of a call are. Less than its memory: files are not freed with the processes that
-        wrote them, and what watches over the call is counted in the same group and needs some as well. A call that
-        fills them has passed its limit."""
+        """The size of a call's scratch directories. It is less than the memory limit: files stay when the processes
+        that wrote them end, and the supervisor of the call needs memory in the same cgroup. A call that fills the
+        scratch directories has exceeded its memory limit."""
         most = self._limits.memory_bytes
-        return most - min(most // 8, MOST_SPARED) or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+        return (
+            most - min(most // 8, MAX_RESERVED_BYTES) or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+        )
 
     def _unconfined(self) -> Starter:
         if self._plain is None:
@@ -223,11 +225,12 @@ class Sandbox:
         thread: str | None = None,
         found: tuple[Identity, ...] = (),
     ) -> Confinement:
-        """The sandbox of a call, whose tool was made of what was `found`; `closed`: without what was granted to every
-        call; `activated`: with the programs of the activated environment, which must still be in that state; with a
-        `thread` whose `/tmp` it may see. `Unconfined` where the sandbox is required and cannot be built."""
+        """The confinement of a call. `found`: the identities of the tool's files. `closed`: without the grants that
+        every call gets. `activated`: the state of the activated environment, whose programs the call gets; the
+        environment must still be in that state. `thread`: the thread whose `/tmp` the call may see. Raises `Unconfined`
+        if the sandbox is required and cannot be built."""
         abilities = await self.ready()
-        programs = None if activated is None or unasked or neutral else self._as_agreed(activated)
+        programs = None if activated is None or unasked or neutral else self._approved_environment(activated)
         if programs is not None:
             found = (*found, *identities((programs, os.path.join(programs, "bin"))))
         root = identity(self._workspace)
@@ -241,7 +244,7 @@ class Sandbox:
             raise Unconfined("; ".join(missing))
         if self._mode == "off" or not abilities.layers:
             why = "`sandbox.mode` is `off`" if self._mode == "off" else "; ".join(abilities.missing())
-            path = tuple(self._granting.paths(grants.path, "path"))
+            path = tuple(self._grant_resolver.paths(grants.path, "path"))
             return Confinement(
                 "none",
                 True,
@@ -257,9 +260,9 @@ class Sandbox:
                 reason=why,
             )
         site = self.site
-        write = tuple(self._granting.paths(grants.write, "write"))
-        read = tuple(self._granting.paths(grants.read, "read"))
-        path = tuple(self._granting.paths(grants.path, "path"))
+        write = tuple(self._grant_resolver.paths(grants.write, "write"))
+        read = tuple(self._grant_resolver.paths(grants.read, "read"))
+        path = tuple(self._grant_resolver.paths(grants.path, "path"))
         writable = (site.workspace,) if profile == "workspace" and site.is_writable else ()
         return Confinement(
             profile=profile,
@@ -283,13 +286,13 @@ class Sandbox:
         )
 
     def _scratch_of(self, thread: str | None, grants: Grants, shown: Sequence[str]) -> str | None:
-        """The name of the `/tmp` that a call has of its thread. With network it needs a grant: what one tool left there
-        another could carry away."""
+        """The name of the thread's `/tmp` that the call gets, if any. A call with network needs a grant for it: it
+        could send away data that another tool left there."""
         abilities = self._abilities
         if self.scratch is None or thread is None or (grants.network and not grants.scratch):
             return None
         if abilities is None or not abilities.namespaces or not abilities.proc:
-            return None  # Nothing can be mounted, or nobody could count what it holds.
+            return None  # haft could not mount it, or could not measure its size.
         if TMP not in self.site.hidden or is_below(TMP, shown):
             return None
         # Programs obey what lies above the directory they work in: `/tmp/.git`, `/tmp/node_modules`.
@@ -297,7 +300,7 @@ class Sandbox:
 
     @contextlib.contextmanager
     def scratch_for(self, confinement: Confinement) -> Iterator[Confinement]:
-        """The sandbox of a call that begins, without the `/tmp` of its thread where another call has it right now."""
+        """The confinement of a call that begins, without the `/tmp` of its thread if another call uses that now."""
         if self.scratch is None or confinement.scratch is None:
             yield confinement
             return
@@ -305,26 +308,26 @@ class Sandbox:
             yield confinement if is_held else replace(confinement, scratch=None)
 
     async def writable(self, grants: Grants) -> tuple[str, ...]:
-        """The workspace, and what else a call with these grants may write; nothing where no sandbox says so."""
+        """The paths that a call with these grants may write, the workspace included; empty if there is no sandbox."""
         if self._mode == "off" or not (await self.ready()).layers:
             return ()
-        return (self.site.workspace, *self._granting.paths((self._granted | grants).write, "write"))
+        return (self.site.workspace, *self._grant_resolver.paths((self._granted | grants).write, "write"))
 
     def check(self, confinement: Confinement) -> None:
-        """`Conflict` where a call was resolved to something that does not lie there any more. Where there are mounts,
-        they hold what they show against the same, and this only says so sooner."""
+        """Raise `Conflict` if a file or directory that the call was resolved to was replaced. With namespaces, the
+        helper checks the same when it mounts, and this check only reports it sooner."""
         gone = [] if identity(self._workspace) == confinement.root else [self._workspace]
         if "namespaces" not in confinement.layers:
             known = (*confinement.identities, *confinement.found)
             gone += [path for path, *which in known if which != [0, 0] and list(identity(path)) != which]
         if gone:
-            raise replaced(gone[0])
+            raise replaced_error(gone[0])
         if confinement.activated is not None and confinement.activated_state is not None:
-            self._as_agreed(confinement.activated_state)
+            self._approved_environment(confinement.activated_state)
 
-    def later(self, confinement: Confinement) -> Confinement:
-        """The sandbox of a later command of the same call: what was replaced in the workspace by then, the call may
-        have replaced itself."""
+    def for_later_command(self, confinement: Confinement) -> Confinement:
+        """The confinement of a later command of the same call. It has no identities of files in the workspace: the call
+        itself may have replaced them."""
 
         def outside(known: tuple[Identity, ...]) -> tuple[Identity, ...]:
             return tuple(one for one in known if not is_below(one[0], (self._workspace,)))
@@ -336,8 +339,8 @@ class Sandbox:
             activated_state=None,
         )
 
-    def _as_agreed(self, state: str) -> str:
-        """Where the activated environment lies, if it is still what was decided about."""
+    def _approved_environment(self, state: str) -> str:
+        """The directory of the activated environment. Raises `Conflict` if it changed since the decision."""
         place = self.activated
         try:
             if place is not None and state_of(place) == state:
@@ -345,8 +348,8 @@ class Sandbox:
         except OSError:
             pass
         raise Conflict(
-            "it was not run: the programs of the activated environment changed while it was being decided about",
-            hint="look at them, and call again",
+            "it was not run: the programs of the activated environment changed after the call was decided",
+            hint="check these programs, and call again",
         )
 
     @property
@@ -365,32 +368,32 @@ class Sandbox:
         activated: str | None = None,
         thread: str | None = None,
     ) -> Launcher:
-        """What starts commands, each confined anew; with a `thread` whose `/tmp` they may see."""
+        """A launcher that confines each command anew. `thread`: the thread whose `/tmp` the commands may see."""
         confine = functools.partial(
             self.confine, profile, grants, neutral=neutral, unasked=unasked, activated=activated, thread=thread
         )
-        return _Behind(self, confine, grants, layer=layer)
+        return _SandboxLauncher(self, confine, grants, layer=layer)
 
     def launcher_within(self, confinement: Callable[[], Awaitable[Confinement]], layer: Layer | None) -> Launcher:
-        """What starts the commands of one call, all within one confinement."""
-        return _Behind(self, confinement, layer=layer, is_of_one_call=True)
+        """A launcher for the commands of one call, all with the same confinement."""
+        return _SandboxLauncher(self, confinement, layer=layer, is_of_one_call=True)
 
     def describe_launcher(self) -> DescribeLauncher:
-        """What starts foreign programs only to ask them something: they write nothing and reach nobody, whatever was
-        granted to calls."""
-        return self._asking(NO_GRANTS)
+        """A launcher for programs that haft only runs to describe them: they can write nothing and have no network,
+        whatever was granted to calls."""
+        return self._describe_launcher_with(NO_GRANTS)
 
-    def _asking(self, grants: Grants) -> _Behind:
+    def _describe_launcher_with(self, grants: Grants) -> _SandboxLauncher:
         confine = functools.partial(self.confine, "read-only", grants, unasked=True, closed=True)
-        return _Behind(self, confine, grants, closed=True)
+        return _SandboxLauncher(self, confine, grants, closed=True)
 
     async def no_layer(self, layer: Layer) -> str | None:
-        """Why calls cannot work above the workspace, if they cannot: found out by doing it."""
+        """Why calls cannot work above a layer, found out by running one; None if they can."""
         abilities = await self.ready()
         if not abilities.namespaces:
             return "; ".join(abilities.missing()) or "there is no sandbox"
         try:
-            await self.launcher("workspace", layer=layer).run(Command(["true"]), _Deaf())
+            await self.launcher("workspace", layer=layer).run(Command(["true"]), _DiscardedOutput())
         except (StartFailed, NetworkOpen) as error:
             return error.message
         finally:
@@ -399,18 +402,18 @@ class Sandbox:
         return None
 
     async def layer_basis(self) -> dict[str, Any]:
-        """Everything on this side that decides whether `no_layer` would say the same again."""
+        """The facts on which the answer of `no_layer` depends."""
         return {"mode": self._mode, **asdict(await self.ready())}
 
     def ran_outside(self, layer: Layer) -> bool:
-        """Whether a command that ended was not above this layer, although it was to be. Asked once for each call."""
-        was_outside = layer.name in self._outside
-        self._outside.discard(layer.name)
+        """Whether a command that should have run above this layer did not. Call this once for each call."""
+        was_outside = layer.name in self._not_above
+        self._not_above.discard(layer.name)
         return was_outside
 
     def witness_of(self, layer: Layer) -> LayerWitness | None:
-        """Who tells whether something of a layer is still held; None where it was never mounted. Asked once for each
-        call: whoever asks closes it."""
+        """The witness that tells whether something in a layer is still open; None if the layer was never mounted. Call
+        this once for each call, and close the witness."""
         return self._witnesses.pop(layer.name, None)
 
     def _lend_witness(self, confinement: Confinement) -> int | None:
@@ -422,64 +425,63 @@ class Sandbox:
             self._witnesses[confinement.layer.name] = LayerWitness()
         return self._witnesses[confinement.layer.name].lend()
 
-    def _confirm(self, confinement: Confinement, terms: HelperRequests) -> None:
-        """Look for what the kernel makes when it mounts a layer: that the layer was wanted proves nothing."""
+    def _confirm(self, confinement: Confinement, requests: HelperRequests) -> None:
+        """Check that the layer was mounted, by the directory that the kernel makes when it mounts one."""
         if confinement.layer is not None and confinement.profile == "workspace":
-            place = os.path.join(self._layers() or "", confinement.layer.name, terms.work or "")
+            place = os.path.join(self._layers() or "", confinement.layer.name, requests.work or "")
             if not os.path.isdir(os.path.join(place, "work")):
-                self._outside.add(confinement.layer.name)
+                self._not_above.add(confinement.layer.name)
 
     async def start(self, confinement: Confinement, command: Command, sink: OutputSink) -> Exit:
-        """Run one command in the sandbox that was built for it."""
+        """Run one command in the sandbox."""
         for attempt in (1, 2):
-            starter, launcher = self._starting(confinement)
+            starter, launcher = self._starter_for(confinement)
             try:
                 return await launcher.run(command, sink)
-            except Stale:
-                self._stale(attempt)
+            except StaleHelper:
+                self._handle_stale(attempt)
             finally:
                 self._leave(starter)
         raise AssertionError
 
     async def answer(self, confinement: Confinement, command: Command, sink: OutputSink) -> Exit:
-        """The same for a command that may be kept loaded, above a layer: from a fork, where it is."""
+        """Run one command above a layer; if its program is kept loaded, in a fork of the loaded program."""
         from haft.sandbox.warm_pool import Key, WarmPool
 
         warm = command.warm
         if warm is None or confinement.layer is None or "namespaces" not in confinement.layers:
             return await self.start(confinement, command, sink)
-        kind = self._terms().kind(confinement, command)
+        kind = self._helper_requests().kind(confinement, command)
         if any(is_writable for _source, _target, is_writable, _which in kind["extra"]):
-            return await self.start(
-                confinement, command, sink
-            )  # What was granted to a call is open to nobody between calls.
+            # A loaded program would keep what was granted to this call alone.
+            return await self.start(confinement, command, sink)
         self._warm_pool = self._warm_pool or WarmPool(on_unfit=self.on_unfit)
         warm_pool, helper = self._warm_pool, self._zygote()
         env = {**self._environment(confinement), **command.env}
         key = Key(warm.name, warm.version, json.dumps([kind, command.cwd, env, confinement.scratch is not None]))
         starter = warm_pool.take(key, helper)
         if starter is not None:
-            terms = self._terms()
+            requests = self._helper_requests()
 
-            def told(command: Command, directory: int) -> Mapping[str, Any]:
-                return terms.in_sandbox(confinement, command, directory, kind)
+            def helper_fields(command: Command, directory: int) -> Mapping[str, Any]:
+                return requests.in_sandbox(confinement, command, directory, kind)
 
             launcher = ProcessLauncher(
                 starter,
                 self._environment(confinement),
                 self._open_directory,
-                told,
+                helper_fields,
                 self._limits,
-                lambda: self._confirm(confinement, terms),
+                lambda: self._confirm(confinement, requests),
                 witness=lambda: self._lend_witness(confinement),
             )
-            with contextlib.suppress(Stale):
+            with contextlib.suppress(StaleHelper):
                 try:
                     return await launcher.run(command, sink)
                 finally:
                     warm_pool.give_back(starter)
         end = await self.start(confinement, command, sink)
-        warm_pool.want(key, helper, lambda: self._load(helper, warm.argv, env, confinement, command))
+        warm_pool.load_later(key, helper, lambda: self._load(helper, warm.argv, env, confinement, command))
         return end
 
     async def _load(
@@ -489,33 +491,34 @@ class Sandbox:
             raise Conflict("the workspace was replaced meanwhile")
         directory = self._open_directory(command.cwd)
         try:
-            kind = {**self._terms().kind(confinement, command), "warm": True}
-            terms = self._terms().in_sandbox(replace(confinement, layer=None), command, directory, kind)
-            return await WarmStarter.open(helper, argv, env, directory, terms)
+            kind = {**self._helper_requests().kind(confinement, command), "warm": True}
+            fields = self._helper_requests().in_sandbox(replace(confinement, layer=None), command, directory, kind)
+            return await WarmStarter.open(helper, argv, env, directory, fields)
         finally:
             os.close(directory)
 
     async def confine_session(self, grants: Grants = NO_GRANTS) -> Confinement:
-        """The sandbox of a program that outlives calls. It may write what was granted to it: nobody looks at what it
-        does between calls before it counts."""
-        everywhere, rest = self._granting.of_session(grants.write)
+        """The confinement of a program that outlives its calls. It may write only what was granted to it: nobody checks
+        its changes between calls before they take effect."""
+        everywhere, rest = self._grant_resolver.of_session(grants.write)
         confinement = await self.confine("workspace" if everywhere else "read-only", replace(grants, write=rest))
         return replace(confinement, session=True)
 
     def may_write_inside(self, confinement: Confinement) -> bool:
-        """Whether any part of the workspace may be written."""
+        """Whether the confinement lets a program write any part of the workspace."""
         return self.site.is_writable and any(is_below(path, (self.site.workspace,)) for path in confinement.writable)
 
     async def start_session(
         self, command: Command, sink: OutputSink, grants: Grants = NO_GRANTS, layer: Layer | None = None
     ) -> Session:
-        """Start a program that outlives calls; with a `layer` it is a `LayeredSession` that starts above it."""
+        """Start a program that outlives its calls. With a `layer`, the result is a `LayeredSession` above that
+        layer."""
         from haft.sandbox.sessions import LayeredProgram
 
         confinement = replace(await self.confine_session(grants), layer=layer)
         if self._helper is not None and identity(self._workspace) != self._seen:
             self._replace_zygote()
-        starter, launcher = self._starting(confinement)
+        starter, launcher = self._starter_for(confinement)
         try:
             session = await launcher.start(command, sink)
         except BaseException:
@@ -523,7 +526,7 @@ class Sandbox:
             raise
         finally:
             if layer is not None and (witness := self.witness_of(layer)) is not None:
-                witness.close()  # Its layers are copied, whoever holds them.
+                witness.close()  # The layers of a session are applied by copy, so open files do not matter.
 
         async def leave() -> None:
             await asyncio.gather(session.wait(), return_exceptions=True)
@@ -534,19 +537,19 @@ class Sandbox:
         leaving.add_done_callback(self._leaving.discard)
         return session if layer is None else LayeredProgram(session, self._layers() or "")
 
-    def _starting(self, confinement: Confinement) -> tuple[Starter, ProcessLauncher]:
-        """Who starts a command in this sandbox, counted until it is left."""
+    def _starter_for(self, confinement: Confinement) -> tuple[Starter, ProcessLauncher]:
+        """The starter and launcher for a command with this confinement. The caller must give the starter to
+        `_leave`."""
         behind = "namespaces" in confinement.layers
         if confinement.layer is not None and not behind:
             raise StartFailed(
-                "its layer above the workspace cannot be mounted, and without it nothing was started:"
-                f" {confinement.reason}"
+                f"its layer above the workspace cannot be mounted, so nothing was started: {confinement.reason}"
             )
         starter = self._zygote() if behind else self._unconfined()
-        terms = self._terms()
-        say = terms.in_sandbox if behind else terms.without_sandbox
+        requests = self._helper_requests()
+        say = requests.in_sandbox if behind else requests.without_sandbox
 
-        def told(command: Command, directory: int) -> Mapping[str, Any]:
+        def helper_fields(command: Command, directory: int) -> Mapping[str, Any]:
             return say(confinement, command, directory)
 
         if isinstance(starter, Helper):
@@ -555,15 +558,15 @@ class Sandbox:
             starter,
             self._environment(confinement),
             self._open_directory,
-            told,
+            helper_fields,
             self._limits,
-            lambda: self._confirm(confinement, terms),
+            lambda: self._confirm(confinement, requests),
             None if confinement.layer is None else confinement.layer.view,
             lambda: self._lend_witness(confinement),
         )
         return starter, launcher
 
-    def _stale(self, attempt: int) -> None:
+    def _handle_stale(self, attempt: int) -> None:
         self._replace_zygote()
         if attempt == 2:
             raise Conflict(
@@ -572,7 +575,7 @@ class Sandbox:
             ) from None
 
     def _leave(self, helper: Starter) -> None:
-        """A call of it is over: one that was replaced ends with its last."""
+        """Count down the running calls of a helper. A replaced helper ends with its last call."""
         if not isinstance(helper, Helper) or helper not in self._busy:
             return
         self._busy[helper] -= 1
@@ -583,15 +586,16 @@ class Sandbox:
                 helper.close()
 
     def _replace_zygote(self) -> None:
-        """Where the workspace was removed and made anew, the zygote still holds the old one: calls that run there go
-        on, new ones get another. Where only a directory in it was replaced, the next try will find it."""
+        """Use a new zygote if the workspace was replaced by another directory: the old zygote still has the old one
+        mounted. Running calls go on there. If only a directory inside the workspace was replaced, the next attempt will
+        find the new directory."""
         if self._helper is not None and identity(self._workspace) != self._seen:
             self._retired.append(self._helper)
             self._helper = None
             self._site = None
 
     def _environment(self, confinement: Confinement) -> Mapping[str, str]:
-        """Built once for each kind of sandbox: most calls share theirs. Granted variables are never kept."""
+        """The environment variables of a call, cached by confinement. Granted variables are never cached."""
         confinement = replace(
             confinement, layer=None, scratch=None, identities=(), found=(), root=(0, 0), activated_state=None
         )
@@ -602,76 +606,76 @@ class Sandbox:
         env = self._environments.get(confinement)
         if env is None:
             env = built_environment(self._env, self._workspace, confinement)
-            if len(self._environments) < MOST_KNOWN:
+            if len(self._environments) < MAX_ENVIRONMENTS:
                 self._environments[confinement] = env
         return env
 
-    def _terms(self) -> HelperRequests:
+    def _helper_requests(self) -> HelperRequests:
         return HelperRequests(self.site, self._workspace, self._limits, self._scratch_bytes())
 
     def explain(self, call: Call, output: str, confinement: Confinement, exit_code: int | None) -> HaftError | None:
-        """Why a call failed, where the sandbox or a limit was in its way."""
+        """The error that explains why a call failed, if the sandbox or a limit stopped it."""
         assert call.tool is not None
-        from haft.sandbox.evidence import judge
+        from haft.sandbox.evidence import diagnose
 
         if exit_code == CURL_UNRESOLVED:
             from haft.files import texts_of
 
             is_curls = any("curl" in text for text in texts_of(call.tool.spec, call.arguments))
             exit_code = exit_code if is_curls else None
-        return judge(output, confinement, self._limits, self._ground(), exit_code)
+        return diagnose(output, confinement, self._limits, self._host_facts(), exit_code)
 
-    def _ground(self) -> Ground:
-        from haft.sandbox.evidence import Ground
+    def _host_facts(self) -> HostFacts:
+        from haft.sandbox.evidence import HostFacts
 
         site = self.site
         shown = tuple(target for _source, target in site.show)
-        return Ground(site.workspace, site.home, shown, site.repository, self._env.get("PATH", ""), site.is_in_view)
+        return HostFacts(site.workspace, site.home, shown, site.repository, self._env.get("PATH", ""), site.is_in_view)
 
     def notes(
         self, call: Call, output: str, confinement: Confinement, *, failed: bool, explained: bool
     ) -> Iterator[str]:
-        """What to tell the person about a call that has ended."""
+        """Notes for the person about a call that has ended."""
         if confinement.unasked:
-            return  # What only reads prints the words of others.
+            return  # Calls that only read print the content of files, which may look like an error.
         from haft.files import missed_by, note
-        from haft.sandbox.evidence import looked_for_credentials, swallowed
+        from haft.sandbox.evidence import looked_for_credentials, swallowed_failure
 
-        if not failed and (found := swallowed(output, confinement)) is not None:
+        if not failed and (found := swallowed_failure(output, confinement)) is not None:
             yield f"{found.message}; {found.hint}"
-        for path, how in () if explained else looked_for_credentials(output, confinement, self._ground()):
-            yield f"`{call.name}` looked for {path}, which is hidden from it; {how}"
+        for path, how in () if explained else looked_for_credentials(output, confinement, self._host_facts()):
+            yield f"`{call.name}` looked for {path}, which the sandbox hides; {how}"
         if missed := missed_by(call, output, confinement, self._host, failed=failed):
             decided = call.decision
             is_answer = decided is not None and decided.source.startswith("remembered:") and decided.grants != NO_GRANTS
             answer = decided.source if decided is not None and is_answer else None
             yield note(missed, call.name, session=confinement.session, answer=answer)
         for name in self.unset(confinement.env):
-            yield f"{name} was granted to `{call.name}`, and is not set here: set {name} and call it again"
+            yield f"{name} was granted to `{call.name}`, but is not set here: set {name} and call it again"
         for name in confinement.env:
             if says_secret(name) and 0 < len(self._host.get(name, "")) < MIN_SECRET_LENGTH:
-                yield f"{name} has fewer than {MIN_SECRET_LENGTH} characters and is not masked"
+                yield f"{name} is not masked in the output: it has fewer than {MIN_SECRET_LENGTH} characters"
 
     def withheld(self, call: Call, confinement: Confinement) -> tuple[str, ...]:
-        """The variables that a call names, that are set here, and that it does not get."""
+        """The variables that the call names and that are set here, but that it does not get."""
         from haft.files import withheld_from
 
         return withheld_from(call, confinement, self._host)
 
     def unset(self, names: Iterable[str]) -> list[str]:
-        """Those of some variables that have no value here."""
+        """The names of variables that are not set here."""
         return [name for name in names if name not in self._host]
 
     def without_network(self, output: str, confinement: Confinement) -> str | None:
-        """What to add to the hint of a call that ran out of time, where it may have waited for an answer."""
+        """An addition to the hint of a call that timed out, if it may have waited for the network."""
         from haft.sandbox.evidence import NEVER, waited_for_network
 
         if "namespaces" not in confinement.layers or confinement.network or not waited_for_network(output):
             return None
-        return f"it has no network, and may have waited for it: {NEVER if confinement.never_network else '`--network`'}"
+        return f"it has no network and may have waited for it: {NEVER if confinement.never_network else '`--network`'}"
 
     def missed_scratch(self, thread: str, said: str, confinement: Confinement) -> str | None:
-        """What to say of a call that did not find what an earlier one left in its thread's `/tmp`."""
+        """A hint for a call that did not find a file which an earlier call left in the thread's `/tmp`."""
         if self.scratch is None or confinement.scratch is not None or confinement.unasked:
             return None
         path = self.scratch.missed(thread, said)
@@ -679,16 +683,16 @@ class Sandbox:
             return None
         if not confinement.network:
             return (
-                f"{path} is in its thread's /tmp, which another call of the thread had meanwhile: "
-                "call again when that has ended"
+                f"{path} is in the /tmp of its thread, which another call of the thread was using: "
+                "call again when that call has ended"
             )
         return (
-            f"{path} is in its thread's /tmp, and calls with network have an empty one: to show it, `--scratch`, or"
-            " in a rule: `haft permissions add … --network --scratch`"
+            f"{path} is in the /tmp of its thread, but calls with network have an empty /tmp: to share it, use"
+            " `--scratch`, or in a rule: `haft permissions add … --network --scratch`"
         )
 
     def close(self) -> None:
-        """End the helpers, and with the zygote everything in the sandbox."""
+        """End the helpers. Everything in the sandbox ends with the zygote."""
         if self._warm_pool is not None:
             self._warm_pool.close()
             self._warm_pool = None
@@ -699,14 +703,14 @@ class Sandbox:
         self._retired.clear()
 
 
-class _Deaf:
+class _DiscardedOutput:
     def output(self, stream: Stream, data: bytes) -> None: ...
 
     def processes_ended(self, children: Sequence[EndedChild]) -> None: ...
 
 
-class _Masked:
-    """Hands on what a program says, without the secrets that it was given."""
+class _MaskingSink:
+    """Passes the output of a program on, with the granted secrets masked."""
 
     def __init__(self, sink: OutputSink, secrets: Secrets) -> None:
         self._sink = sink
@@ -723,8 +727,8 @@ class _Masked:
             self._sink.output(stream, masked.end())
 
 
-class _Behind:
-    """Starts commands in the sandbox that `confine` gives. Those above one layer run one after another."""
+class _SandboxLauncher:
+    """Starts commands with the confinement that `confine` returns. Commands above one layer run one after another."""
 
     def __init__(
         self,
@@ -750,10 +754,10 @@ class _Behind:
         return self._grants
 
     def with_grants(self, grants: Grants) -> DescribeLauncher:
-        """For who is asked something: see `DescribeLauncher`."""
+        """See `DescribeLauncher`."""
         if grants == NO_GRANTS:
             return self
-        return self._sandbox._asking(Grants(network=grants.network, env=grants.env, read=grants.read))
+        return self._sandbox._describe_launcher_with(Grants(network=grants.network, env=grants.env, read=grants.read))
 
     async def is_confined(self) -> bool:
         return (await self._sandbox.ready()).namespaces
@@ -761,11 +765,11 @@ class _Behind:
     async def run(self, command: Command, sink: OutputSink) -> Exit:
         confinement = await self._confine()
         if self._has_begun:
-            confinement = self._sandbox.later(confinement)
+            confinement = self._sandbox.for_later_command(confinement)
         self._has_begun = self._is_of_one_call
         self._sandbox.check(confinement)
         if self._closed and (secrets := self._sandbox.granted_secrets(self._grants)):
-            sink = _Masked(sink, secrets)
+            sink = _MaskingSink(sink, secrets)
         try:
             return await self._run(confinement, command, sink)
         except ScratchFull:
@@ -776,7 +780,7 @@ class _Behind:
     async def _run(self, confinement: Confinement, command: Command, sink: OutputSink) -> Exit:
         if self._layer is None:
             end = await self._sandbox.start(confinement, command, sink)
-            if isinstance(sink, _Masked):
+            if isinstance(sink, _MaskingSink):
                 sink.end()
             return end
         async with self._turn:

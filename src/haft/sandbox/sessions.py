@@ -1,4 +1,4 @@
-"""A program that outlives its calls and works above a layer, which is exchanged beneath it: the host's side."""
+"""The host's side of a program that outlives its calls and works above a layer, which the helper exchanges under it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from haft.processes import ProcessSession
 
 
 class LayeredProgram:
-    """The `LayeredSession` of a process in the sandbox."""
+    """A `LayeredSession` whose process runs in the sandbox."""
 
     def __init__(self, session: ProcessSession, layers: str) -> None:
-        """`layers` is where the layers of calls lie."""
+        """`layers` is the directory with the layers of calls."""
         self._session = session
         self._layers = layers
 
@@ -40,11 +40,11 @@ class LayeredProgram:
 
     async def resume(self, layer: Layer) -> None:
         work = f"work-{os.urandom(8).hex()}"
-        told = {"name": layer.name, "options": layer.options, "upper": layer.upper, "lowers": [], "work": work}
-        said = await self._session.order({"do": "turn", "layer": told, "view": layer.view is not None})
+        fields = {"name": layer.name, "options": layer.options, "upper": layer.upper, "lowers": [], "work": work}
+        said = await self._session.order({"do": "turn", "layer": fields, "view": layer.view is not None})
         if layer.view is not None and "view" in said:
             layer.view(said["view"])
-        # The kernel makes this directory when it mounts the layer: that the helper says so proves less.
+        # The kernel makes this directory when it mounts the layer, so it proves more than the helper's answer.
         if "failed" in said or not os.path.isdir(os.path.join(self._layers, layer.name, work, "work")):
             why = said.get("failed", "it is not there")
-            raise StartFailed(f"its process could not be put above a fresh layer: {why}")
+            raise StartFailed(f"a fresh layer could not be mounted under its process: {why}")

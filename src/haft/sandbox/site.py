@@ -1,6 +1,7 @@
-"""Where calls happen: what of this machine, this person and this workspace the sandbox must know.
+"""The facts about this machine, this user and this workspace that the sandbox needs.
 
-Gathered once for each host, before the zygote starts, and told to it. What differs from call to call is in `terms`.
+haft gathers them once for each host process, before it starts the zygote, and sends them to it. Facts that differ from
+call to call are in `helper_requests`.
 """
 
 from __future__ import annotations
@@ -13,61 +14,65 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from haft.files import CACHES as CACHES
-from haft.files import first_line, interpreter_of, known_to_git, secrets_of_root
+from haft.files import first_line, interpreter_of, secrets_of_root, shareable_gitconfig
 from haft.sandbox.environment import safe_path
 from haft.sandbox.toolchains import is_below, outermost, toolchains
 from haft.values import dataclass
 
 SCRATCH: Final = (("/tmp", 0o1777), ("/var/tmp", 0o1777), ("/run", 0o755), ("/dev/shm", 0o1777))  # noqa: S108
-TMP: Final = os.path.realpath("/tmp")  # noqa: S108  hidden, and each call or thread has its own
+TMP: Final = os.path.realpath("/tmp")  # noqa: S108  the host's, which calls do not see
 HOMES: Final = ("/home", "/root")
 
 SYSTEM: Final = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr")
 SEEN: Final = (
     "/bin", "/etc", "/gnu/store", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/sbin", "/usr",
 )  # fmt: skip
-"""The system itself, which every call sees."""
+"""The directories of the system itself, which every call sees."""
 PROCESSORS: Final = ("/sys/devices/system/cpu", "/sys/devices/system/node")
-"""What of `/sys` every call sees: programs count processors there, and nothing there tells of anything else."""
-MOST_SHOWN: Final = 300
+"""The parts of `/sys` that every call sees: programs count the processors there, and find nothing else there."""
+MAX_SHOWN: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The lasting facts."""
+    """The facts that are the same for all calls of a host process."""
 
     workspace: str
-    """As the kernel knows it: no link in it."""
+    """Its real path, without links."""
     home: str
     hide: tuple[tuple[str, int], ...]
-    """Places that are private and empty, each with its mode."""
+    """Directories that are private and empty for a call, each with its mode."""
     show: tuple[tuple[str, str], ...]
-    """What is seen in them all the same: where it lies, and where it is seen."""
+    """Paths inside hidden directories that calls see nevertheless: the real path, and the path at which calls see
+    it."""
     view: tuple[tuple[str, str], ...]
-    """The same for a call that nobody approved, which sees nothing of the host but this and what is in `SEEN`."""
+    """The same for a call without approval, which sees nothing else of the host except the directories in `SEEN`."""
     mounted: tuple[str, ...]
-    """Directories in `SEEN` that something is mounted on: no part of the system, and such a call does not see them."""
+    """Mount points inside the directories in `SEEN`: they do not belong to the system, so such a call does not see
+    them."""
     mask: tuple[str, ...]
+    """Secrets of the machine that root could read; no call sees them."""
     state_home: str
     files: Mapping[str, str]
     caches: tuple[tuple[str, str], ...]
     repository: str | None
-    """Where the workspace's repository lies, if it is a worktree of one elsewhere."""
+    """The directory of the workspace's repository, if the workspace is a worktree of a repository elsewhere."""
     is_writable: bool
-    """Whether the host itself can write to the workspace's mount."""
+    """Whether the workspace's mount is writable on the host."""
 
     @property
     def hidden(self) -> tuple[str, ...]:
         return tuple(path for path, _mode in self.hide)
 
     def is_in_view(self, path: str) -> bool:
-        """Whether a call that nobody approved sees it, were it there, without a grant."""
+        """Whether a call without approval or grants sees this path, if something exists there."""
         return _is_system(path, self.mounted) or is_below(path, (self.workspace, *(target for _, target in self.view)))
 
     def to_json(
         self, *, scratch_bytes: int, required: bool, layers: str | None, threads: str | None = None
     ) -> dict[str, Any]:
-        """`threads`: where the `/tmp` of each thread lies, if they are kept."""
+        """The facts as the zygote reads them. `threads` is the directory with the `/tmp` of each thread, if threads
+        keep one."""
         return {
             "workspace": self.workspace,
             "hide": self.hide,
@@ -87,7 +92,7 @@ class Site:
         }
 
     def _private(self, layers: str | None) -> list[str]:
-        """What is haft's own: nothing is shown there."""
+        """haft's own directories, which no call sees."""
         own = [self.state_home] if os.path.isdir(self.state_home) else []
         if layers is not None and not is_below(os.path.realpath(layers), (os.path.realpath(self.state_home),)):
             own.append(os.path.dirname(os.path.realpath(layers)))
@@ -95,7 +100,7 @@ class Site:
 
 
 def survey(workspace: str, state_home: str, env: Mapping[str, str]) -> Site:
-    """Look at this machine."""
+    """Gather the facts about this machine."""
     root = os.path.realpath(workspace)
     home = home_of(env)
     homes = [path for path in dict.fromkeys((*HOMES, home, *registered_home())) if can_be_hidden(path)]
@@ -104,7 +109,7 @@ def survey(workspace: str, state_home: str, env: Mapping[str, str]) -> Site:
         for path, mode in (*SCRATCH, *((path, 0o755) for path in homes))
         if os.path.isdir(path)
     }
-    hide["/dev/shm"] = 0o1777  # noqa: S108  there in any case: our own /dev has it
+    hide["/dev/shm"] = 0o1777  # noqa: S108  it always exists in the private /dev of a call
     if home in homes:
         hide[os.path.realpath(home)] = 0o700
     hide.pop(root, None)
@@ -134,8 +139,8 @@ def survey(workspace: str, state_home: str, env: Mapping[str, str]) -> Site:
 
 
 def environments_in(workspace: str, env: Mapping[str, str]) -> Iterator[str]:
-    """The virtual environments that calls may use: those whose programs are on PATH, wherever they are, and those of
-    the workspace that have the usual names."""
+    """The virtual environments that calls may use: those on PATH, and those in the workspace that have the usual
+    names."""
     yield from (
         os.path.dirname(os.path.normpath(each)) for each in env.get("PATH", "").split(":") if os.path.isabs(each)
     )
@@ -145,9 +150,9 @@ def environments_in(workspace: str, env: Mapping[str, str]) -> Iterator[str]:
 def _shown(
     paths: Iterable[str], hide: Mapping[str, int], hidden: Iterable[str] = ("/",)
 ) -> tuple[tuple[str, str], ...]:
-    """Those of some paths that lie in hidden places: where each lies, and where it is seen."""
+    """The paths that are inside hidden directories, each as its real path and the path at which calls see it."""
     kept = [path for path in dict.fromkeys(paths) if is_below(path, hidden) and os.path.exists(path)]
-    return tuple((os.path.realpath(path), path) for path in kept if path not in hide)[:MOST_SHOWN]
+    return tuple((os.path.realpath(path), path) for path in kept if path not in hide)[:MAX_SHOWN]
 
 
 def _is_system(path: str, mounted: Iterable[str]) -> bool:
@@ -155,7 +160,7 @@ def _is_system(path: str, mounted: Iterable[str]) -> bool:
 
 
 def _mounted_in(places: Iterable[str]) -> list[str]:
-    """The directories in some places that something is mounted on."""
+    """The directories below `places` that are mount points."""
     try:
         with open("/proc/self/mountinfo", "rb") as file:
             lines = file.read().splitlines()
@@ -166,7 +171,8 @@ def _mounted_in(places: Iterable[str]) -> list[str]:
 
 
 def repository_of(workspace: str) -> str | None:
-    """The repository that the workspace is a worktree of, where both say so: a workspace alone could name anything."""
+    """The repository that the workspace is a worktree of. The repository must name the workspace too: the workspace
+    alone could name any directory."""
     try:
         named = first_line(os.path.join(workspace, ".git"))
         own = os.path.realpath(os.path.join(workspace, named.removeprefix("gitdir: ")))
@@ -174,12 +180,12 @@ def repository_of(workspace: str) -> str | None:
         common = os.path.realpath(os.path.join(own, first_line(os.path.join(own, "commondir"))))
     except OSError:
         return None
-    agreed = named.startswith("gitdir: ") and back == os.path.join(workspace, ".git")
-    return common if agreed and os.path.dirname(own) == os.path.join(common, "worktrees") else None
+    is_mutual = named.startswith("gitdir: ") and back == os.path.join(workspace, ".git")
+    return common if is_mutual and os.path.dirname(own) == os.path.join(common, "worktrees") else None
 
 
 def registered_home() -> list[str]:
-    """The home of whoever runs this, whatever HOME says."""
+    """The home of the current user in the user database, whatever HOME says."""
     try:
         return [os.path.normpath(pwd.getpwuid(os.getuid()).pw_dir)]
     except KeyError:
@@ -187,12 +193,12 @@ def registered_home() -> list[str]:
 
 
 def can_be_hidden(path: str) -> bool:
-    """Whether a home can be empty without taking the system with it."""
+    """Whether a home can be hidden without hiding parts of the system."""
     return os.path.isdir(path) and not is_below(path, SYSTEM) and path != "/"
 
 
 def home_of(env: Mapping[str, str]) -> str:
-    """The home directory, as programs will look for it."""
+    """The home directory that programs will use."""
     home = env.get("HOME", "")
     if not os.path.isabs(home):
         try:
@@ -203,7 +209,7 @@ def home_of(env: Mapping[str, str]) -> str:
 
 
 def needed(workspace: str) -> Iterator[str]:
-    """What no call can do without: the workspace, Python as it runs here, and the way to look up names."""
+    """The paths that every call needs: the workspace, the Python that runs haft, and the DNS configuration."""
     yield workspace
     yield from (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
     yield os.path.dirname(os.path.realpath(sys.executable))
@@ -214,7 +220,7 @@ def needed(workspace: str) -> Iterator[str]:
 def _files(home: str, hide: Mapping[str, int], env: Mapping[str, str]) -> dict[str, str]:
     if os.path.realpath(home) not in hide:
         return {}
-    words = known_to_git(home, env)
+    words = shareable_gitconfig(home, env)
     return {os.path.join(home, ".gitconfig"): words} if words else {}
 
 
@@ -228,9 +234,9 @@ def _caches(
         source = os.path.join(os.path.realpath(state_home), "caches", digest, name)
         target = os.path.join(home, place)
         if any(is_below(shown, (target,)) for _source, shown in show):
-            continue  # Python itself may run from there.
+            continue  # The Python that runs haft may be in this cache.
         try:
             os.makedirs(source, mode=0o700, exist_ok=True)
         except OSError:
-            return  # A call can do without.
+            return  # Calls work without caches.
         yield source, target

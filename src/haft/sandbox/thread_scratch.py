@@ -1,11 +1,11 @@
 """The `/tmp` that each thread keeps between its calls: a directory in the state home, mounted as `/tmp` in its sandbox.
 
-    STATE/scratch/NAME/tmp    what calls of the thread see as `/tmp`; tools decide what lies there
-    STATE/scratch/NAME/lock   held by the call that uses it, and last touched when it was used last
+    STATE/scratch/NAME/tmp    the `/tmp` of the thread's calls; tools decide what it contains
+    STATE/scratch/NAME/lock   locked by the call that uses the directory; its time tells when that last happened
 
-NAME stands for the workspace and the thread. How much it may hold is watched by the helper while calls run. Here it is
-made, held for one call at a time, and removed: when it is too full, when nobody has used it for a day, or with the host
-whose thread it was, where nobody named that.
+NAME is a digest of the workspace and the thread. The helper watches the size while calls run. This module makes the
+directory, locks it for one call at a time, and removes it: when it is too full, when no call has used it for a day, or,
+for a thread that the caller did not name, when the host process ends.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from haft.values import dataclass
 
 IDLE_SECONDS: Final = 86_400.0
 SWEEP_SECONDS: Final = 3_600.0
-MOST_LINES: Final = 400
+MAX_LINES: Final = 400
 _MISSING: Final = regex(r"no such file|\bENOENT\b|cannot find|not found", re.IGNORECASE)
 _IN_TMP: Final = regex(r"(?<![\w.~/-])/tmp/+([\w+@%=-][\w.+@%=-]*)")
 _GONE: Final = ".gone-"
@@ -36,21 +36,21 @@ _SWEPT: Final = ".swept"
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """So many threads' directories, and the bytes of the disk they took."""
+    """How many threads' directories were found or removed, and their size on disk in bytes."""
 
     threads: int = 0
     bytes: int = 0
 
 
 class ThreadScratch:
-    """Those of one workspace."""
+    """The `/tmp` directories of the threads of one workspace."""
 
     def __init__(self, state_home: str, workspace: str) -> None:
         self.root = scratch_root(state_home)
         self._workspace = workspace
 
     def prepared(self) -> str:
-        """The root, made where it is missing."""
+        """The root directory, made if it is missing."""
         os.makedirs(self.root, mode=0o700, exist_ok=True)
         return self.root
 
@@ -58,19 +58,20 @@ class ThreadScratch:
         return hashlib.sha256(json.dumps([self._workspace, thread]).encode()).hexdigest()[:32]
 
     def missed(self, thread: str, said: str) -> str | None:
-        """A path that a program did not find, by its own words, and that is in the `/tmp` of its thread."""
+        """A path in `/tmp` that the program reports as missing, but that exists in the `/tmp` of its thread."""
         inside = os.path.join(self.root, self.name_of(thread), "tmp")
         there = (name for name in not_found(said) if os.path.lexists(os.path.join(inside, name)))
         return next((f"/tmp/{name}" for name in there), None)  # noqa: S108  as the program calls it
 
     @contextlib.contextmanager
     def held(self, name: str) -> Iterator[bool]:
-        """Make it where it is missing, and have it alone: two calls that share a directory can pass on what one of them
-        was granted. False where another call has it. An empty one is not kept."""
+        """Make the directory if it is missing, and lock it for one call: two calls that share a directory could pass on
+        data that only one of them may reach. Yields False if another call has the lock. Removes an empty directory at
+        the end."""
         try:
             lock = self._taken(name)
         except OSError as error:
-            hint = '`sandbox.scratch = "call"` does without'
+            hint = 'set `sandbox.scratch = "call"` to give every call its own empty /tmp'
             raise StartFailed(f"the /tmp of its thread cannot be made: {error}", hint=hint) from error
         if lock is None:
             yield False
@@ -106,7 +107,7 @@ class ThreadScratch:
 
     def _leave(self, name: str, lock: int) -> None:
         os.utime(lock)
-        with contextlib.suppress(OSError):  # Something is in it.
+        with contextlib.suppress(OSError):  # The directory is not empty.
             place = os.path.join(self.root, name)
             if _is_at(lock, place):
                 os.rmdir(os.path.join(place, "tmp"))
@@ -114,18 +115,18 @@ class ThreadScratch:
                 os.rmdir(place)
 
     def empty(self, name: str) -> None:
-        """The next call begins with an empty one. For the call that has it."""
+        """Empty the directory for the next call. Only the call that has the lock may do this."""
         gone = os.path.join(self.root, f"{_GONE}{os.urandom(8).hex()}")
-        with contextlib.suppress(OSError):  # What cannot be removed now is removed with what is idle.
+        with contextlib.suppress(OSError):  # `sweep` tries again later.
             os.rename(os.path.join(self.root, name), gone)
             remove(gone)
 
     def forget(self, thread: str) -> None:
-        """Remove that of a thread which ends with its host."""
+        """Remove the directory of a thread that ends with its host process."""
         _remove(self.root, os.path.join(self.root, self.name_of(thread)))
 
     def is_sweep_due(self) -> bool:
-        """Whether nobody has looked for idle ones for a while."""
+        """Whether the last search for idle directories was long ago."""
         try:
             return os.stat(os.path.join(self.root, _SWEPT)).st_mtime < time.time() - SWEEP_SECONDS
         except OSError:
@@ -133,20 +134,20 @@ class ThreadScratch:
 
 
 def not_found(said: str) -> Iterator[str]:
-    """The names in `/tmp` that a program did not find, by its own words."""
-    for line in said.splitlines()[-MOST_LINES:]:
+    """The names in `/tmp` that the output of a program reports as missing."""
+    for line in said.splitlines()[-MAX_LINES:]:
         named = _IN_TMP.search(line) if _MISSING.search(line) else None
         if named is not None:
             yield named[1]
 
 
 def scratch_root(state_home: str) -> str:
-    """Where those of all workspaces lie."""
+    """The directory with the `/tmp` directories of all workspaces."""
     return os.path.join(os.path.realpath(state_home), "scratch")
 
 
 def sweep(root: str) -> None:
-    """Remove what is idle, and remember that it was looked for."""
+    """Remove idle directories, and record the time of this search."""
     with contextlib.suppress(OSError):
         os.close(os.open(os.path.join(root, _SWEPT), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
         os.utime(os.path.join(root, _SWEPT))
@@ -154,13 +155,13 @@ def sweep(root: str) -> None:
 
 
 def scratch_in(root: str, before: float | None = None) -> Removed:
-    """What threads keep; with a time, what nobody has used since."""
+    """The number and size of the directories; with `before`, only of those that no call has used since that time."""
     found = [place for place in _places(root) if before is None or _last_used(place) < before]
     return Removed(len(found), sum(measured(place)[1] for place in found))
 
 
 def remove_scratch(root: str, before: float) -> Removed:
-    """Remove what nobody has used since a time, or was emptied, unless a call uses it right now."""
+    """Remove directories that no call has used since that time, and emptied ones; not those that a call uses now."""
     threads = size = 0
     for place in _places(root):
         if os.path.basename(place).startswith(_GONE) or _last_used(place) < before:
@@ -171,7 +172,7 @@ def remove_scratch(root: str, before: float) -> Removed:
 
 
 def _remove(root: str, place: str) -> int | None:
-    """Remove one, unless a call uses it; the bytes it took."""
+    """Remove one directory and return its size in bytes; None if a call uses it."""
     with contextlib.suppress(OSError):
         lock = os.open(os.path.join(place, "lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
@@ -206,7 +207,7 @@ def _last_used(place: str) -> float:
 
 
 def _is_at(lock: int, place: str) -> bool:
-    """Whether the lock is still that of the directory: it may have been removed, or emptied, in between."""
+    """Whether this is still the directory's lock file: another process may have removed or emptied the directory."""
     try:
         return os.path.samestat(os.lstat(os.path.join(place, "lock")), os.fstat(lock))
     except FileNotFoundError:
@@ -214,11 +215,11 @@ def _is_at(lock: int, place: str) -> bool:
 
 
 def _make(path: str) -> None:
-    """As `/tmp` is, whatever a call made of it."""
+    """Make the directory with the mode of `/tmp`, also if a call changed the mode."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(path, 0o700)
     place = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        os.chmod(f"/proc/self/fd/{place}", 0o1777)  # noqa: S103  nobody else gets as far as here
+        os.chmod(f"/proc/self/fd/{place}", 0o1777)  # noqa: S103  only the owner can enter the directory above
     finally:
         os.close(place)

@@ -1,7 +1,8 @@
-"""Which directories outside of the system's own hold programs that a person uses: the toolchains on PATH.
+"""Finds the toolchains on PATH: directories outside the system's own whose programs a person uses.
 
-A home is hidden because of what else lies in it, so the question is how much beside a `bin` belongs to it. Known
-toolchains are taken as a whole, or in the parts that hold no secrets; of others the prefix, where it looks like one.
+A home is hidden because of its other content, so haft must decide how much beside a `bin` directory belongs to the
+toolchain. It shows known toolchains as a whole, or their parts without secrets. For others it shows the parent of `bin`
+if that looks like an installation prefix.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from haft.files import NEVER, installed_by_name
+from haft.files import NEVER, editable_sources
 
 KNOWN: Final = (
     ".asdf", ".bun", ".cargo/bin", ".deno", ".dotnet", ".foundry/bin", ".foundry/versions",
@@ -20,28 +21,28 @@ KNOWN: Final = (
     ".rbenv", ".rustup", ".rvm", ".sdkman", ".swiftly", ".volta", ".yarn", "anaconda3", "go/bin", "miniconda3",
     "miniforge3",
 )  # fmt: skip
-"""Below a home. `.cargo` and `.local` hold credentials beside programs: only parts of them."""
+"""Paths below a home. Only parts of `.cargo` and `.local` are here, since these also contain credentials."""
 
 COMPANIONS: Final = {".cargo/bin": (".rustup",), ".local/bin": (".local/lib",)}
-"""What a toolchain needs beside itself."""
+"""Other directories that a toolchain needs."""
 
 HOMES: Final = "/home"
-"""Whose directories are homes, each of them."""
+"""Every directory in it is a home."""
 
 PREFIX_SIGNS: Final = ("lib", "lib64", "libexec", "pyvenv.cfg")
 PREFIX_PARTS: Final = (*PREFIX_SIGNS, "include", "share")
-"""What of a prefix programs need; whatever else lies there is a project, perhaps, with its secrets."""
-MOST_LINKS: Final = 2000
-MOST_FILES: Final = 100
-MOST_STEPS: Final = 40
+"""The parts of a prefix that programs need. Anything else there may be a project with secrets."""
+MAX_LINKS: Final = 2000
+MAX_FILES: Final = 100
+MAX_STEPS: Final = 40
 """As many links as the kernel follows."""
 
 
 def toolchains(
     path: str, hidden: Sequence[str], homes: Sequence[str], is_seen: Callable[[str], bool] | None = None
 ) -> list[str]:
-    """What programs on PATH need that is not seen anyway, given the hidden places, and which of these are homes. With
-    `is_seen`, places that are not hidden count too, after the others."""
+    """The directories and files that programs on PATH need and that calls would not see. `homes` says which of the
+    `hidden` directories are homes. With `is_seen`, paths that are not hidden are returned too, after the others."""
     is_seen = is_seen or (lambda place: not is_below(place, hidden))
     found: dict[str, None] = {}
     files: dict[str, None] = {}
@@ -62,14 +63,14 @@ def toolchains(
         looked.add(real)
     kept: list[str] = []
     for are_hidden in (True, False):
-        some = [each for each in files if is_below(each, hidden) == are_hidden][:MOST_FILES]
+        some = [each for each in files if is_below(each, hidden) == are_hidden][:MAX_FILES]
         kept += outermost([*(each for each in found if is_below(each, hidden) == are_hidden), *some])
     return kept
 
 
 def _beside(target: str, hidden: Sequence[str], homes: Sequence[str]) -> list[str]:
-    """What a program needs that a link on PATH leads to; nothing but itself where this is empty. In a home someone put
-    a link to one program there, not to whatever lies beside it; elsewhere it is part of what is installed there."""
+    """The directories that a program needs if PATH has a link to it; empty if it needs only itself. In a home, the link
+    means that one program, and not the files beside it; elsewhere the program is part of an installation."""
     place = os.path.dirname(target)
     taken = _around(place, homes)
     if is_below(target, hidden):
@@ -79,7 +80,7 @@ def _beside(target: str, hidden: Sequence[str], homes: Sequence[str]) -> list[st
 
 
 def _around(directory: str, homes: Sequence[str]) -> list[str]:
-    """The toolchain that a directory of programs belongs to: the directory itself where there is none."""
+    """The paths of the toolchain that a directory of programs belongs to; the directory itself if it has none."""
     owners = [home for home in (*homes, *_home_of_someone(directory)) if is_below(directory, (home,))]
     for home in owners:
         relative = os.path.relpath(directory, home)
@@ -95,11 +96,11 @@ def _around(directory: str, homes: Sequence[str]) -> list[str]:
 
 
 def _sources_of(prefix: str, is_seen: Callable[[str], bool], whole: Sequence[str]) -> Iterator[str]:
-    """Where the sources lie of what is installed in an environment only by name: its programs import them from there. A
-    whole home, or a place that is hidden as a whole, is no source."""
+    """The source directories of packages that are installed in an environment as editable: its programs import from
+    there. A whole home, or a whole hidden directory, does not count as a source directory."""
     if not os.path.lexists(os.path.join(prefix, "pyvenv.cfg")):
         return
-    for place in installed_by_name(prefix):
+    for place in editable_sources(prefix):
         if not is_seen(place) and not any(is_below(each, (place,)) for each in whole):
             yield place
 
@@ -114,15 +115,14 @@ def _is_prefix(directory: str) -> bool:
 
 
 def _targets_of_links(directory: str) -> Iterator[str]:
-    """Where the links in a directory of programs lead, but for those to another name beside them: that is looked at for
-    itself."""
+    """The targets of the links in a directory of programs. Targets in the same directory are left out."""
     try:
         with os.scandir(directory) as found:
             links = [entry.path for entry in found if entry.is_symlink() and _leads_elsewhere(entry.path)]
     except OSError:
         return
     places = {directory: directory}
-    for link in links[:MOST_LINKS]:
+    for link in links[:MAX_LINKS]:
         target = _end_of(link, places)
         if os.path.dirname(target) != directory:
             yield target
@@ -136,10 +136,10 @@ def _leads_elsewhere(link: str) -> bool:
 
 
 def _end_of(link: str, places: dict[str, str]) -> str:
-    """Where a link leads in the end, as `os.path.realpath` says. There are hundreds of links and few directories:
-    `places` remembers where these really are."""
+    """The final target of a link, as `os.path.realpath` returns it. There are hundreds of links in few directories, so
+    `places` caches the real paths of the directories."""
     path = link
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         parent, name = os.path.split(path)
         if parent not in places:
             places[parent] = os.path.realpath(parent)
@@ -152,12 +152,12 @@ def _end_of(link: str, places: dict[str, str]) -> str:
 
 
 def is_below(path: str, places: Iterable[str]) -> bool:
-    """Whether a path is one of the places or lies in one."""
+    """Whether a path is one of the places or is inside one of them."""
     return any(path == place or path.startswith(place.rstrip("/") + "/") for place in places)
 
 
 def outermost(paths: Iterable[str]) -> list[str]:
-    """Without those that lie in another one."""
+    """The paths without those that are inside another one."""
     kept: list[str] = []
     for path in sorted(set(paths), key=lambda one: (one.count("/"), one)):
         if not is_below(path, kept):

@@ -1,8 +1,9 @@
-"""Programs that are kept loaded between calls: which there are, who gets which, and when one ends.
+"""The programs that haft keeps loaded between calls.
 
-A program is first kept when it was called once: the next call may find it loaded. Of one there are as many as there
-were calls of it at a time, up to a few. Those that nobody calls for a while end, and so does whoever was not called for
-longest when there are too many. What cannot be kept is started anew for each call.
+After the first call of a program haft loads it, so that the next call may find it loaded. Of each program it keeps as
+many copies as there were calls at the same time, up to a few. A copy that no call uses for a while ends. If there are
+too many copies, the one that has been unused for longest ends. A program that cannot be kept loaded is started anew for
+each call.
 """
 
 from __future__ import annotations
@@ -18,25 +19,25 @@ from haft.processes import Helper, WarmStarter
 
 IDLE_SECONDS: Final = 300.0
 LOADING_SECONDS: Final = 60.0
-MOST: Final = 24
-MOST_ALIKE: Final = 4
+MAX_PROGRAMS: Final = 24
+MAX_ALIKE: Final = 4
 PAUSE_SECONDS: Final = 0.02
-"""After a call, before its program is loaded for the next: who calls once is gone by then."""
+"""How long haft waits after a call before it loads the program: a host that makes only one call has ended by then."""
 _log = logging.getLogger("haft")
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What makes two calls alike enough for one loaded program."""
+    """Two calls with equal keys can use the same loaded program."""
 
     name: str
     version: str
-    terms: str
-    """Everything about its room and its environment."""
+    setup: str
+    """Its sandbox, working directory and environment, as JSON."""
 
 
 @dataclass(eq=False, slots=True)
-class _Kept:
+class _LoadedProgram:
     key: Key
     helper: Helper
     starter: WarmStarter
@@ -50,59 +51,59 @@ class _Kept:
 
 
 class WarmPool:
-    """Those of one host."""
+    """The loaded programs of one host process."""
 
     def __init__(
         self,
         idle_seconds: float = IDLE_SECONDS,
-        most: int = MOST,
+        most: int = MAX_PROGRAMS,
         on_unfit: Callable[[str, str, str], None] = lambda _name, _version, _why: None,
     ) -> None:
-        """`on_unfit` is told which version of a program cannot be kept, and why."""
+        """`on_unfit` is called with the name and version of a program that cannot be kept loaded, and the reason."""
         self._on_unfit = on_unfit
         self._idle_seconds = idle_seconds
         self._most = most
-        self._kept: list[_Kept] = []
-        """The one that was used last is last."""
+        self._loaded: list[_LoadedProgram] = []
+        """Sorted by last use, the most recent last."""
         self._loading: dict[Key, asyncio.Task[None]] = {}
         self._turn = asyncio.Lock()
         self.unfit: dict[tuple[str, str], str] = {}
-        """Why a version of a program cannot be kept."""
+        """By name and version of a program, the reason why it cannot be kept loaded."""
 
     @property
     def count(self) -> int:
-        """How many are loaded."""
-        return len(self._kept)
+        """The number of loaded programs."""
+        return len(self._loaded)
 
     def take(self, key: Key, helper: Helper) -> WarmStarter | None:
-        """One that is loaded and free, if there is any. It is to be given back."""
-        self._sort_out(key, helper)
-        for each in reversed(self._kept):
+        """A loaded program that is free, if there is one. The caller must give it back."""
+        self._end_outdated(key, helper)
+        for each in reversed(self._loaded):
             if each.key == key and not each.is_busy:
                 each.is_busy = True
                 if each.timer is not None:
                     each.timer.cancel()
                     each.timer = None
-                self._kept.remove(each)
-                self._kept.append(each)
+                self._loaded.remove(each)
+                self._loaded.append(each)
                 return each.starter
         return None
 
     def give_back(self, starter: WarmStarter) -> None:
-        """Its call is over."""
-        for each in self._kept:
+        """Take back a program whose call has ended."""
+        for each in self._loaded:
             if each.starter is starter:
                 each.is_busy = False
                 if starter.is_over or not starter.is_free:
                     self._end(each)
                 else:
-                    self._let_rest(each)
+                    self._start_idle_timer(each)
                 return
 
-    def want(self, key: Key, helper: Helper, load: Callable[[], Awaitable[WarmStarter]]) -> None:
-        """A call found none that is free: have one more loaded, when there is time."""
-        alike = sum(each.key == key for each in self._kept)
-        if key in self._loading or alike >= MOST_ALIKE or (key.name, key.version) in self.unfit:
+    def load_later(self, key: Key, helper: Helper, load: Callable[[], Awaitable[WarmStarter]]) -> None:
+        """Load one more copy in the background, since a call found none free."""
+        alike = sum(each.key == key for each in self._loaded)
+        if key in self._loading or alike >= MAX_ALIKE or (key.name, key.version) in self.unfit:
             return
         task = asyncio.create_task(self._load(key, helper, load))
         self._loading[key] = task
@@ -110,7 +111,7 @@ class WarmPool:
 
     async def _load(self, key: Key, helper: Helper, load: Callable[[], Awaitable[WarmStarter]]) -> None:
         await asyncio.sleep(PAUSE_SECONDS)
-        async with self._turn:  # One after the other: the calls that run meanwhile need the processors too.
+        async with self._turn:  # Load one at a time: running calls need the processors too.
             try:
                 async with asyncio.timeout(LOADING_SECONDS):
                     starter = await load()
@@ -121,39 +122,40 @@ class WarmPool:
             except (HaftError, OSError) as error:
                 _log.debug("`%s` could not be kept loaded: %s", key.name, error)
             else:
-                each = _Kept(key, helper, starter)
-                self._kept.append(each)
-                self._let_rest(each)
-                self._make_room()
+                each = _LoadedProgram(key, helper, starter)
+                self._loaded.append(each)
+                self._start_idle_timer(each)
+                self._end_excess()
 
     def _give_up(self, key: Key, why: str) -> None:
         self.unfit[key.name, key.version] = why
         self._on_unfit(key.name, key.version, why)
         _log.info("`%s` is started anew for each call: %s", key.name, why)
 
-    def _let_rest(self, each: _Kept) -> None:
+    def _start_idle_timer(self, each: _LoadedProgram) -> None:
         each.timer = asyncio.get_running_loop().call_later(self._idle_seconds, self._end, each)
 
-    def _end(self, each: _Kept) -> None:
-        if each in self._kept:
-            self._kept.remove(each)
+    def _end(self, each: _LoadedProgram) -> None:
+        if each in self._loaded:
+            self._loaded.remove(each)
         each.close()
 
-    def _sort_out(self, key: Key, helper: Helper) -> None:
-        """End what will not be called again: it is gone, another version came, or its room is of another workspace."""
-        for each in list(self._kept):
+    def _end_outdated(self, key: Key, helper: Helper) -> None:
+        """End programs that no call will use again: those that died, old versions, and those of a replaced
+        workspace."""
+        for each in list(self._loaded):
             is_old = each.key.name == key.name and each.key.version != key.version
             if not each.is_busy and (each.starter.is_over or is_old or each.helper is not helper):
                 self._end(each)
 
-    def _make_room(self) -> None:
-        free = [each for each in self._kept if not each.is_busy]
-        for each in free[: max(0, len(self._kept) - self._most)]:
+    def _end_excess(self) -> None:
+        free = [each for each in self._loaded if not each.is_busy]
+        for each in free[: max(0, len(self._loaded) - self._most)]:
             self._end(each)
 
     def close(self) -> None:
-        """End all of them."""
+        """End all programs."""
         for task in list(self._loading.values()):
             task.cancel()
-        for each in list(self._kept):
+        for each in list(self._loaded):
             self._end(each)

@@ -31,7 +31,7 @@ from haft.files import Root, secrets_of_root
 from haft.pipeline import Dependencies, Pipeline, Run
 from haft.policy import Environments, PolicyEngine, Rule
 from haft.registry import Catalogue
-from haft.runs import History, Journal, KeptOutput, Scribe, journal_paths
+from haft.runs import History, Journal, KeptOutput, RunWriter, journal_paths
 from haft.sandbox import Sandbox, safe_path
 from haft.service.acting import from_text, this_user
 from haft.service.answers import Answers
@@ -123,8 +123,8 @@ class Host:
         ending.callback(trail.close)
         recover_into(home, lease, lambda: trail)
         journal = Journal(home.hosts, lease.host, log.size, synced=self.config.durability == "full")
-        scribe = Scribe(journal, stores.connect(lease), trail.append, trail.sync, lease)
-        ending.push_async_callback(asyncio.to_thread, scribe.close)
+        run_writer = RunWriter(journal, stores.connect(lease), trail.append, trail.sync, lease)
+        ending.push_async_callback(asyncio.to_thread, run_writer.close)
         self.root = root = Root(self.workspace, masked=secrets_of_root())
         limits = self.config.limits
         tracking = Tracking(home, root.root, lease, self.config, self.discovery.closed_to_calls, lambda: self.sandbox)
@@ -172,7 +172,7 @@ class Host:
             answers_are_open=self.config.answers_without_sandbox,
             save_approval=answers.save_approval,
             pin_first_use=answers.pin_first_use,
-            scribe=scribe,
+            run_writer=run_writer,
             trail=trail,
             open_output_store=lambda run: KeptOutput(home.outputs, run, limits.max_kept_output_bytes),
             call=call,
@@ -186,7 +186,7 @@ class Host:
         def cancel(run: RunId, who: str) -> None:
             loop.call_soon_threadsafe(self.cancel_live, run, from_text(who))
 
-        scribe.on_cancel(cancel)
+        run_writer.on_cancel(cancel)
 
     def _make_policy_engine(self, answers: Answers, root: Root, rules: Sequence[Rule] | None = None) -> PolicyEngine:
         """Whoever decides, by the rules in force or others."""

@@ -80,7 +80,7 @@ def guard_of(workspace: str, closed: Callable[[], Iterable[str]] = tuple) -> Gua
         grants = list(dict.fromkeys(each.grant for each in found if each.grant is not None))
         let = " ".join(f"`--write {grant}`" for grant in grants[:3])
         return SandboxDenied(
-            "what could run later on this machine is not taken in unasked",
+            "a change: the changed file could run code later on this machine",
             f"`{shown(first.path)}`: {first.why}{more}",
             (f"call it with {let} to let it; " if let else "")
             + "nothing is lost: `haft diff RUN` shows it all, `haft changes apply RUN` takes it in, "

@@ -118,7 +118,7 @@ def _state_home(home: StateHome) -> Check:
 
 def _database(home: StateHome) -> Check:
     found = open_stores(home).health()
-    return Check("database", "ok" if found.is_sound else "broken", found.words, found.hint)
+    return Check("database", "ok" if found.is_sound else "broken", found.summary, found.hint)
 
 
 def _program(name: str, hint: str, missing: CheckState) -> Check:

@@ -1,6 +1,6 @@
-"""What tools said of themselves, in a small file for each group. It is a cache: whatever is wrong with it, it is empty.
+"""A cache of the descriptions of tools, in a small file for each group. A damaged file counts as empty.
 
-Files and not the database, because listing tools must not pay for opening one.
+It uses files and not the database, so that listing tools need not open a database.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from contextlib import suppress
 from typing import Any, Final
 
 FORM: Final = 2
-"""Of what is kept; another one's files are not read."""
-MOST_BYTES: Final = 64_000_000
+"""The version of the file format; files of other versions are not read."""
+MAX_BYTES: Final = 64_000_000
 
 
-class KeptDefinitions:
-    """The `Definitions` of a state home, for this version of haft."""
+class DefinitionCache:
+    """Implements `Definitions` for a state home and this version of haft."""
 
     def __init__(self, directory: str, version: str) -> None:
         self._directory = directory
@@ -28,7 +28,7 @@ class KeptDefinitions:
     def load(self, group: str) -> dict[str, Any]:
         try:
             with open(self._path(group), "rb") as file:
-                kept = json.loads(file.read(MOST_BYTES))
+                kept = json.loads(file.read(MAX_BYTES))
         except (OSError, ValueError, RecursionError):
             return {}
         if not isinstance(kept, dict) or kept.get("version") != self._version or kept.get("group") != group:
@@ -37,9 +37,10 @@ class KeptDefinitions:
         return known if isinstance(known, dict) else {}
 
     def save(self, group: str, known: Mapping[str, Any]) -> None:
-        """Written beside and renamed: nobody reads half of it. What cannot be kept is asked again."""
+        """Write the definitions of a group to a temporary file and rename it, so that no process reads half of it. If
+        that fails, the tools are described again next time."""
         if not os.path.isdir(os.path.dirname(self._directory)):
-            return  # Whoever only looks leaves no trace.
+            return  # A command that only reads must not make the state home.
         path = self._path(group)
         temporary = f"{path}.{os.urandom(8).hex()}.tmp"
         with suppress(OSError):

@@ -1,7 +1,7 @@
-"""JSON as it is written to disk: one line of bytes, quickly.
+"""Encodes JSON for the disk as one line of bytes, quickly.
 
 Values come from tools: numbers beyond 64 bits, text with lone surrogates and keys that are not text are all possible.
-orjson refuses some of these; the standard library writes them all, more slowly.
+orjson refuses some of these; the standard library can write them all, but more slowly.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from haft.lazy import regex
 
 
 def encode(value: Any) -> bytes:
-    """`value` as one line of JSON, whatever it is. Dataclasses become objects; what JSON has no form for is written as
-    text, what contains itself or goes too deep as an ellipsis."""
+    """Any value as one line of JSON. Dataclasses become objects; values that JSON cannot express become text; values
+    that contain themselves or are nested too deeply become an ellipsis."""
     try:
         return orjson.dumps(value)
     except TypeError:
@@ -32,9 +32,9 @@ def _plain(value: Any, depth: int) -> Any:
     if value is None or isinstance(value, bool | str):
         return str.__str__(value) if isinstance(value, str) else value
     if isinstance(value, int):
-        return int(value) if value.bit_length() < MOST_BITS else f"a number of {value.bit_length()} bits"
+        return int(value) if value.bit_length() < MAX_BITS else f"a number of {value.bit_length()} bits"
     if isinstance(value, float):
-        return float(value) if isfinite(value) else None  # As orjson has it: the database would not read them.
+        return float(value) if isfinite(value) else None  # As orjson does; the database could not read NaN or infinity.
     if isinstance(value, dict):
         return {_text(key): _plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -54,19 +54,19 @@ def _text(value: Any) -> str:
 
 
 _LONG_NUMBER = regex(rb"[0-9-][0-9]{19}")
-"""What may be beyond 64 bits. Times in nanoseconds have 19 digits, and are in every list of changes."""
+"""Digits that may be a number beyond 64 bits. Times in nanoseconds, which every list of changes has, have 19 digits."""
 DEEPEST = 200
-MOST_BITS = 10_000
+MAX_BITS = 10_000
 
 _fragments: dict[int, tuple[object, orjson.Fragment]] = {}
-_MOST_FRAGMENTS = 256
+_MAX_FRAGMENTS = 256
 _learning = threading.Lock()
 
 
 def fragment(value: object) -> object:
-    """A value that never changes, for `encode`, with its encoding remembered: decisions and limits are the same for
-    most calls. It is written in its own JSON form, where it has one. The latest ones are held, so that their identity
-    stays their own."""
+    """An immutable value for `encode`, with its encoding cached: most calls have the same decisions and limits. If the
+    value has `to_json`, that form is written. The cache keeps the latest values alive, so that no other object can get
+    the same id."""
     known = _fragments.get(id(value))
     if known is not None and known[0] is value:
         return known[1]
@@ -74,17 +74,17 @@ def fragment(value: object) -> object:
     form = value if to_json is None else to_json()
     made = orjson.Fragment(encode(form))
     with _learning:
-        if len(_fragments) >= _MOST_FRAGMENTS:
-            del _fragments[next(iter(_fragments))]  # The oldest. One that is still in use is learned again.
+        if len(_fragments) >= _MAX_FRAGMENTS:
+            del _fragments[next(iter(_fragments))]  # The oldest. If it is still in use, it is encoded again.
         _fragments[id(value)] = (value, made)
     return made
 
 
 def decode(data: bytes | str) -> Any:
-    """The value that `encode` wrote. `ValueError` where it is none."""
+    """The value that `encode` wrote. Raises `ValueError` if the data is no JSON."""
     if _LONG_NUMBER.search(data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")):
-        return json.loads(data)  # orjson would take it for a float.
+        return json.loads(data)  # orjson would read it as a float.
     try:
         return orjson.loads(data)
     except ValueError:
-        return json.loads(data)  # Lone surrogates and long numbers, which orjson does not take back.
+        return json.loads(data)  # Lone surrogates and long numbers, which orjson refuses to read.

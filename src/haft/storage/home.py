@@ -1,13 +1,13 @@
-"""Where haft keeps its state, and the layout below.
+"""The state home: the directory in which haft stores its state, and its layout.
 
 HAFT_HOME/            0700
   haft.db             runs, events, cancel requests (SQLite)
-  hosts/              one lock and the journals of each host that is alive, or died
+  hosts/              the lock and the journals of each host that is alive, or that died
   outputs/            whole outputs of runs
   changes/            layers, held change sets and displaced files, by workspace
   blobs/              contents of files by digest
   audit/              the audit log, its head and its key
-  definitions/        what tools said of themselves, a cache
+  definitions/        a cache of the descriptions of tools
   skills/             which skills are active, by workspace
   scratch/            the `/tmp` that threads keep between calls
   trust/              which workspaces' configuration was trusted, by digest
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def default_home(env: Mapping[str, str]) -> str:
-    """`HAFT_HOME`, else the platform's place for state."""
+    """`HAFT_HOME`, else the platform's directory for state."""
     if env.get("HAFT_HOME"):
         return os.path.abspath(os.path.expanduser(env["HAFT_HOME"]))
     if sys.platform == "darwin":
@@ -41,11 +41,11 @@ def default_home(env: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StateHome:
-    """The state home's paths. `prepare` makes them; nothing else here touches the disk."""
+    """The paths of the state home. Only `prepare` accesses the disk."""
 
     path: str
     opener: Callable[[StateHome], Stores] | None = field(default=None, compare=False)
-    """What opens the storage of this state home; None stands for SQLite. See `open_stores`."""
+    """The function that opens the storage of this state home; None means SQLite. See `open_stores`."""
 
     def __fspath__(self) -> str:
         return self.path
@@ -79,7 +79,7 @@ class StateHome:
         return os.path.join(self.path, "audit")
 
     def prepare(self) -> None:
-        """Make the directories, for their owner alone."""
+        """Make the directories, accessible only to their owner."""
         try:
             for path in (self.path, self.hosts, self.outputs, self.audit, self.changes, self.blobs):
                 os.makedirs(path, mode=0o700, exist_ok=True)

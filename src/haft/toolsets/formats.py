@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from haft.config import load_config
 from haft.contracts import NO_GRANTS, Grants, Listing, SessionLauncher
 from haft.sources.skills import Activations, Skills
-from haft.storage import KeptDefinitions, StateHome
+from haft.storage import DefinitionCache, StateHome
 from haft.values import dataclass
 from haft.version import __version__
 
@@ -88,7 +88,7 @@ class Host:
         self.env = env
         self.sessions = sessions
         self.elsewhere = elsewhere
-        self.definitions = KeptDefinitions(home.definitions, __version__)
+        self.definitions = DefinitionCache(home.definitions, __version__)
         self.skills = Skills(self.workspace, self.definitions, env)
         self.activations = Activations(home.path, self.workspace)
         self.catalogue: Catalogue | None = None

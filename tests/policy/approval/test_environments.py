@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from haft.files.activated import activated_in
+from haft.files.activated_environment import activated_in
 from haft.policy.approval.environments import Environments
 from haft.sandbox.environment import safe_path
 from haft.service import ToolService
@@ -181,7 +181,7 @@ def test_a_link_out_of_the_workspace_is_held_by_what_is_there(desk):
     outside = program(desk.base.parent / "outside", "echo one")
     (desk.venv / "bin/fmt").symlink_to(outside)
     environments = Environments(str(desk.workspace), os.environ, safe_path)
-    desk.monkeypatch.setattr("haft.files.activated._PRIVATE", ())  # Tests themselves lie in /tmp.
+    desk.monkeypatch.setattr("haft.files.activated_environment._PRIVATE", ())  # Tests themselves lie in /tmp.
     agreed = environments.current()
     program(outside, "echo two")
     changed = environments.current()

@@ -181,14 +181,14 @@ class FilePins(Kept, PinStore):
         pins = [KeptPin(*kept) for key, kept in self._all("pins").items() if json.loads(key)[0] == workspace]
         return [pin for pin in pins if path in pin.definition["files"]]
 
-    def hold(self, workspace, pin, who, at):
+    def add_if_absent(self, workspace, pin, who, at):
         with self._connection.writing() as put:
             key = json.dumps([workspace, pin.tool])
             if key not in self._all("pins"):
                 put("pins", key, [*pin])
             return self._all("pins")[key][1]
 
-    def agree(self, workspace, pin, who, at):
+    def approve(self, workspace, pin, who, at):
         with self._connection.writing() as put:
             put("pins", json.dumps([workspace, pin.tool]), [*pin])
 

@@ -24,7 +24,7 @@ from haft.changes.commit.manifest import PathChange
 from haft.changes.guard.git_unfinished import AT_TOP, STEPS
 from haft.changes.guard.protected_names import NAMED, Names, folded_path, is_area, why
 from haft.changes.guard.resulting_tree import ResultingTree, When
-from haft.files import NAMES, folded, of_everyone, places_of, shown
+from haft.files import NAMES, folded, git_paths_of, shared_git_settings, shown
 from haft.values import dataclass, replace
 
 Kind = Literal["plain", "closed", "area", "git", "worktree", "modules", "worktrees", "hooks", "steps", "inside"]
@@ -76,9 +76,9 @@ class DirectoryRoles:
     def __init__(self, resulting_tree: ResultingTree, own: Iterable[str]) -> None:
         self._resulting_tree = resulting_tree
         self._kept = {folded_path(os.path.normpath(path)) for path in own}
-        everyone = of_everyone()
+        everyone = shared_git_settings()
         tops = dict.fromkeys(["", *resulting_tree.repositories()])
-        places = [places_of(resulting_tree.workspace, top, everyone) for top in tops]
+        places = [git_paths_of(resulting_tree.workspace, top, everyone) for top in tops]
         self._hooks = {folded_path(path) for each in places for path in each.obeyed}
         self._run = {folded_path(path): key for each in places for path, key in each.run.items()}
         self._own = self._kept | self._hooks

@@ -21,7 +21,7 @@ from haft.pipeline.chain import Proceed
 from haft.pipeline.failure_outcomes import bug_outcome, cancelled_outcome, failed_outcome, outcome_so_far
 from haft.pipeline.masking import masked_outcome
 from haft.pipeline.run import Run
-from haft.runs import Scribe, entry_of
+from haft.runs import RunWriter, entry_of
 
 Durability = Literal["group", "full"]
 
@@ -36,13 +36,13 @@ class Record:
     def __init__(
         self,
         live: Mapping[RunId, Run],
-        scribe: Scribe,
+        run_writer: RunWriter,
         trail: Trail,
         host: HostId,
         durability: Durability,
     ) -> None:
         self._live = live
-        self._scribe = scribe
+        self._run_writer = run_writer
         self._trail = trail
         self._host = host
         self._durability = durability
@@ -69,7 +69,7 @@ class Record:
         return outcome
 
     async def _wait_for_sync(self) -> None:
-        syncing = asyncio.ensure_future(asyncio.to_thread(self._scribe.sync))
+        syncing = asyncio.ensure_future(asyncio.to_thread(self._run_writer.sync))
         while not syncing.done():
             try:
                 await asyncio.shield(syncing)
@@ -164,7 +164,7 @@ class Record:
             else (),
             "recorded": record_now,
         }
-        self._scribe.write(entry_of(run.id, record, rest, self._trail.redactor, run.call.secrets))
+        self._run_writer.write(entry_of(run.id, record, rest, self._trail.redactor, run.call.secrets))
         run.is_saved = True
         run.unsaved_events.clear()
         if record_now and outcome is not None:
@@ -172,7 +172,7 @@ class Record:
             try:
                 self._trail.append([record])
             except StorageFailed:
-                self._scribe.tell_later(record)
+                self._run_writer.log_later(record)
                 raise
 
 

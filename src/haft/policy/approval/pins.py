@@ -106,10 +106,10 @@ class Pins:
 
     def add_if_absent(self, tool: str, pin: Pin, who: str) -> str:
         """Store a definition if the tool has none; return the digest of the stored one."""
-        return self._store.hold(self._workspace, KeptPin(tool, pin.digest, pin.definition), who, time.time())
+        return self._store.add_if_absent(self._workspace, KeptPin(tool, pin.digest, pin.definition), who, time.time())
 
     def approve(self, tool: str, pin: Pin, who: str) -> None:
-        self._store.agree(self._workspace, KeptPin(tool, pin.digest, pin.definition), who, time.time())
+        self._store.approve(self._workspace, KeptPin(tool, pin.digest, pin.definition), who, time.time())
 
 
 def difference(before: Pin, after: Pin) -> str:

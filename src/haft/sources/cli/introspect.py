@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from haft.contracts import BadUsage, Launcher
 from haft.contracts import Command as Started
-from haft.files import installed_by_name, steps_of
+from haft.files import editable_sources, steps_of
 from haft.sources.brief_run import run_briefly, stderr_summary
 from haft.sources.cli.introspector import MARK, MOST_FILES
 from haft.sources.cli.spec import Command, commands_of
@@ -92,4 +92,4 @@ def _readable(python: str) -> list[str]:
     found = shutil.which(python) or python
     prefix = os.path.dirname(os.path.dirname(found))
     steps = [os.path.dirname(step) for step in steps_of(found)]
-    return [PROGRAM, prefix, sys.prefix, sys.base_prefix, *steps, *installed_by_name(prefix)]
+    return [PROGRAM, prefix, sys.prefix, sys.base_prefix, *steps, *editable_sources(prefix)]

@@ -1,5 +1,5 @@
-"""What a storage must be able to do, one port for each kind of thing that is kept, and the values that travel.
+"""The ports of a storage, one for each kind of stored data, and the values that they exchange.
 
-`storage/sqlite` is the implementation that ships. Another one subclasses these protocols, and must pass the suite in
+haft ships with the implementation `storage/sqlite`. Another one subclasses these protocols, and must pass the tests in
 `tests/storage/contract`.
 """

@@ -1,7 +1,7 @@
 """The port of the inbox: calls that wait for a person, and the answers to them.
 
-A request is `open`, then `answered`, then `taken` by the host that asked, or `closed`. Each step is taken once, by
-whoever is first among all processes.
+A request is `open`, then `answered`, then `taken` by the host that made it; or `closed`. Each step happens once: of all
+processes, the first one does it.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from haft.values import dataclass
 
 
 def digest_of(value: Any) -> str:
-    """Of exactly what was shown."""
+    """The digest of exactly what was shown to a person."""
     return hashlib.sha256(b"haft shown\0" + encode(value)).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What was answered, by whom, having seen what."""
+    """An answer: who gave it, and what they had seen."""
 
     approved: bool
     who: str
     seen: str
-    """The digest of what was shown to them."""
+    """The digest of what was shown to the person."""
     at: float
     message: str | None = None
     arguments: dict[str, Any] | None = None
@@ -39,7 +39,7 @@ class Answered:
 
     @property
     def principal(self) -> Principal:
-        """Whoever answered."""
+        """The principal who answered."""
         return Principal(self.who, self.thread, self.kind)
 
     def to_json(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """One request."""
+    """One request for approval."""
 
     id: str
     run: RunId
@@ -73,7 +73,7 @@ class ApprovalStore(Protocol):
     """Every request of a state home. Any thread may use it."""
 
     def put(self, waiting: Waiting, forget_before: float) -> None:
-        """Keep a request, which can be answered from now on; forget those that expired before a time."""
+        """Store a request, which can be answered from now on; remove those that expired before a time."""
         ...
 
     def open(self, now: float, workspace: str | None = None) -> list[Waiting]:
@@ -81,33 +81,33 @@ class ApprovalStore(Protocol):
         ...
 
     def named(self, prefix: str) -> list[Waiting]:
-        """The requests whose name, or whose run's name, begins so, in any state, newest first."""
+        """The requests in any state whose name, or whose run's name, begins with `prefix`, newest first."""
         ...
 
     def answer(self, name: str, answered: Answered) -> bool:
-        """Answer it: False where it is no longer open, or had expired when the answer was given."""
+        """Answer a request. False if it is no longer open, or had expired when the answer was given."""
         ...
 
     def answer_to(self, name: str) -> Answered | None:
-        """The answer to a request, until it is taken."""
+        """The answer to a request, until the host takes it."""
         ...
 
     def prolong(self, name: str, expires_at: float) -> None:
-        """Move the end of an open request."""
+        """Change the time at which an open request expires."""
         ...
 
     def close_open(self, name: str) -> bool:
-        """Close an open request and forget what was shown; False where it was not open any more."""
+        """Close an open request and remove what was shown. False if it was no longer open."""
         ...
 
     def take_answered(self, name: str) -> bool:
-        """Take the answer to a request and forget what was shown; False where there was none to take."""
+        """Take the answer to a request and remove what was shown. False if there was no answer to take."""
         ...
 
     def answered(self, fingerprint: str, now: float) -> list[Waiting]:
-        """The answered requests of one call that were not tried, that nobody took and that have not expired."""
+        """The answered requests of one call that were no trial runs, were not taken, and have not expired."""
         ...
 
     def has_answered(self, fingerprint: str) -> bool:
-        """Whether an answer may lie there that nobody took: a look that costs little."""
+        """Whether there may be an answer that was not taken; a cheap check."""
         ...

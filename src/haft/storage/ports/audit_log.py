@@ -1,7 +1,7 @@
-"""The port of the audit log: bytes that only grow, a head beside them, and a key.
+"""The port of the audit log: append-only bytes, a head, and a key.
 
-`audit/` writes lines into it, chains and seals them, and says in the head how far they go. The port keeps bytes in
-order and lets writers take turns; it knows neither lines nor hashes.
+`audit/` writes lines into it, chains and seals them, and notes their end in the head. The port stores bytes in order
+and lets only one writer write at a time; it knows neither lines nor hashes.
 """
 
 from __future__ import annotations
@@ -11,55 +11,55 @@ from typing import Protocol
 
 
 class AuditLog(Protocol):
-    """The log of a state home. Only `begin` makes anything; without it, the log can be read. Any thread may use it."""
+    """The log of a state home. Only `begin` makes files; without it, the log can be read. Any thread may use it."""
 
     def exists(self) -> bool:
-        """Whether a writer ever began. The log is there before its head and its key."""
+        """Whether any writer ever called `begin`. The log exists before its head and its key."""
         ...
 
     def begin(self) -> None:
-        """Make what is missing, and be ready to write."""
+        """Make missing files, and prepare to write."""
         ...
 
     def turn(self) -> AbstractContextManager[None]:
-        """Alone among all who take a turn, in all processes. A writer whose lease was lost gets none."""
+        """An exclusive lock among all threads and processes. Raises `LeaseLost` if the writer's lease was lost."""
         ...
 
     def size(self) -> int:
-        """Where the next byte goes."""
+        """The size of the log in bytes."""
         ...
 
     def read(self, start: int, end: int) -> bytes:
-        """The bytes from `start` up to `end`, fewer where the log ends before."""
+        """The bytes from `start` up to `end`; fewer if the log ends before."""
         ...
 
     def append(self, data: bytes) -> None:
-        """Add bytes, all or, as far as can be helped, none. Safe against the death of this process when it returns."""
+        """Append bytes, all or, if possible, none. When this returns, they survive the death of this process."""
         ...
 
     def head(self) -> bytes:
-        """The head as it was last set; empty where it never was."""
+        """The head that was last set; empty if it was never set."""
         ...
 
     def set_head(self, data: bytes) -> None:
-        """Replace the head by less than 512 bytes, which are read whole or not at all."""
+        """Replace the head by less than 512 bytes, which readers see as a whole or not at all."""
         ...
 
     def checkpoint(self) -> bytes:
-        """How far the log was found intact, as it was last set. A log that keeps none is checked as a whole."""
+        """The checkpoint that was last set: how far the log was verified. Without one, the whole log is verified."""
         return b""
 
     def set_checkpoint(self, data: bytes) -> None:
-        """Replace the checkpoint, as a whole. Where that cannot be done, the one before stays."""
+        """Replace the checkpoint as a whole. If that fails, the previous one stays."""
 
     def key(self) -> bytes | None: ...
 
     def set_key(self, key: bytes) -> None:
-        """Keep the key, which is never changed again."""
+        """Store the key, which never changes again."""
         ...
 
     def sync(self) -> None:
-        """Log and head survive power loss from here on."""
+        """Make log and head survive power loss."""
         ...
 
     def close(self) -> None: ...

@@ -1,6 +1,6 @@
-"""The port of the change ledger: which change sets there are, in which order they were committed, and what became of
-each. Their contents lie in the area of their workspace; the journals there are the truth, and the ledger is completed
-from them after a crash."""
+"""The port of the change ledger: the list of change sets, in the order in which they were committed, and their states.
+Their contents are in the area of their workspace. The journals there are authoritative: after a crash, the ledger is
+completed from them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from haft.values import dataclass
 Verb = Literal["call", "undo", "redo"]
 
 _SHORTEST = 4
-_MOST_NAMED = 6
+_MAX_NAMED = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One change set in the list."""
+    """One change set in the ledger."""
 
     seq: int
-    """The order in which they were committed."""
+    """Its number in the order of commits."""
     run: str
     workspace: str
     area: str
@@ -30,7 +30,7 @@ class Row:
     parent: str | None
     verb: Verb
     reverses: tuple[str, ...]
-    """The runs that an undo took back, or a redo brought back."""
+    """The runs that this undo or redo reversed."""
     engine: str
     state: ChangesState
     reason: str | None
@@ -38,13 +38,13 @@ class Row:
     at: float
     files: int
     kept: bool
-    """Whether what it displaced is still there."""
+    """Whether the files that it replaced are still stored."""
     latest: str
-    """The run that moved these files last: this one, or an undo or redo of it."""
+    """The run that last changed these files: this one, or an undo or redo of it."""
 
     @property
     def directory(self) -> str:
-        """Where it lies below its area."""
+        """Its directory, relative to its area."""
         return f"{'held' if self.state == 'held' else 'kept'}/{self.run}"
 
     def to_json(self) -> dict[str, Any]:
@@ -68,40 +68,40 @@ class Ledger(Protocol):
     def put(
         self, row: Row, states: Sequence[tuple[str, ChangesState]] = (), paths: Collection[str] | None = None
     ) -> None:
-        """Add a change set at the end of the list, and with it what becomes of others by it: their state. One that is
-        there already moves to the end, unless nothing changes. It is found by `paths` from then on; they may hold
+        """Add a change set at the end of the list, and set the states of other change sets that it affects. If it is in
+        the list already and its state changes, it moves to the end. It can be found by `paths`, which may contain
         surrogate escapes."""
         ...
 
     def set_state(self, run: str, state: ChangesState, reason: str | None = None) -> None: ...
 
     def forget_images(self, run: str, reason: str) -> None:
-        """What it displaced is gone: it can be seen, and not be undone."""
+        """Note that the files which the run replaced were deleted: its diff can be shown, but it cannot be undone."""
         ...
 
     def sync(self) -> None:
-        """What was said so far survives power loss from here on."""
+        """Make all changes so far survive power loss."""
         ...
 
     def latest(self) -> int:
-        """The number of the one that was put into the list last."""
+        """The number of the change set that was added last."""
         ...
 
     def since(self, seq: int) -> list[Row]:
-        """Those that were put into the list after one, of all workspaces, oldest first."""
+        """The change sets of all workspaces that were added after number `seq`, oldest first."""
         ...
 
     def get(self, run: str) -> Row | None: ...
 
     def named(self, prefix: str, limit: int) -> list[Row]:
-        """Those whose run begins so, the newest names first."""
+        """The change sets whose run's name begins with `prefix`, the newest names first."""
         ...
 
     def find(self, name: str) -> Row:
-        """One change set, by its run or the beginning of that which only one has."""
+        """One change set, by the name of its run or by a unique beginning of it."""
         if (exactly := self.get(name)) is not None:
             return exactly
-        found = self.named(name, _MOST_NAMED) if len(name) >= _SHORTEST else []
+        found = self.named(name, _MAX_NAMED) if len(name) >= _SHORTEST else []
         if not found:
             raise UnknownRun(name)
         if len(found) > 1:
@@ -109,15 +109,15 @@ class Ledger(Protocol):
         return found[0]
 
     def last(self, workspace: str, who: str) -> Row | None:
-        """What `haft undo` alone takes back."""
+        """The change set that `haft undo` without arguments undoes."""
         ...
 
     def last_undone(self, workspace: str, who: str) -> Row | None:
-        """What was taken back last, and not brought back since."""
+        """The change set that was undone last and not redone since."""
         ...
 
     def touched(self, workspace: str, paths: Collection[str], after: int) -> set[str]:
-        """Those of some paths that a later one than `after` changed in a workspace, and maybe a few others."""
+        """The given paths that a change set after number `after` changed in a workspace, and perhaps a few others."""
         ...
 
     def touching(
@@ -130,8 +130,8 @@ class Ledger(Protocol):
         limit: int,
         newest_first: bool = True,
     ) -> list[Row]:
-        """Those between two that changed any of some paths in a workspace, and maybe a few others. It costs what it
-        finds, however many there are."""
+        """The change sets between two numbers that changed any of these paths in a workspace, and perhaps a few others.
+        The cost depends on the number of results, not on the size of the ledger."""
         ...
 
     def of_parent(self, parent: str) -> list[Row]: ...
@@ -139,15 +139,15 @@ class Ledger(Protocol):
     def of_thread(self, workspace: str, thread: str) -> list[Row]: ...
 
     def all(self, workspace: str | None = None, state: str | None = None) -> list[Row]:
-        """Oldest first."""
+        """All change sets, oldest first."""
         ...
 
     def held(self) -> list[Row]:
-        """Those that wait for a person, oldest first."""
+        """The held change sets, oldest first."""
         ...
 
     def undoable(self) -> dict[str, tuple[int, float]]:
-        """For each area, how many `haft undo` may name, and when the oldest of them was committed."""
+        """For each area, the number of runs that can be undone, and the time when the oldest of them was committed."""
         ...
 
     def close(self) -> None: ...

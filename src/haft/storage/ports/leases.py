@@ -1,8 +1,8 @@
 """The port of leases: a host's claim on its runs, from its start to its end.
 
-A lease carries a fencing number. Whoever takes over from a dead host gets a higher one, and from then on every write
-under the old number is refused, also one of a host that only slept. Locally the kernel says who is dead: a lock that
-ends with its process. Over a network only time can: a lease that its host did not renew.
+A lease has a fencing number. A process that takes over the lease of a dead host gets a higher number. From then on
+every write with the old number is refused, also those of a host that only slept. On one machine the kernel tells that a
+host is dead, by a lock that ends with its process. Over a network only time can tell: its host did not renew the lease.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ class Lease(Protocol):
     number: int
     """Higher than that of every earlier holder of this host's lease."""
     facts: Mapping[str, Any]
-    """What was told of the host so far, also by earlier holders."""
+    """The facts about the host that were published so far, also by earlier holders."""
 
     def check(self) -> None:
-        """`LeaseLost` where the lease may have been lost by now. Cheap: it asks no other machine."""
+        """Raise `LeaseLost` if the lease may have been lost. Cheap: it asks no other machine."""
         ...
 
     def tell(self, facts: Mapping[str, Any]) -> None:
-        """Let other processes know this of the host, besides its process and version; it stands in for what was told
-        before. Nobody relies on it: where the disk is full, nothing is told."""
+        """Publish facts about the host to other processes, besides its pid and version; they replace earlier facts. Do
+        not rely on them: if the disk is full, nothing is published."""
         ...
 
     def release(self, *, done: bool) -> None:
-        """Let go. With `done`, nothing is left to see to; else the host counts as dead. A lease that was lost stays
-        with its new holder."""
+        """Release the lease. With `done`, no recovery is needed; else the host counts as dead. A lost lease stays with
+        its new holder."""
         ...
 
 
@@ -41,17 +41,17 @@ class Leases(Protocol):
     """The leases of a state home."""
 
     def take(self) -> Lease:
-        """The lease of a new host. `BadConfig` where what is kept has a format that this haft cannot work with, or may
-        not change because of a host that lives; `StorageFailed` where nothing can be written."""
+        """The lease of a new host. Raises `BadConfig` if the stored data has a format that this haft cannot use, or
+        that it may not upgrade because another host is alive; `StorageFailed` if nothing can be written."""
         ...
 
     def dead(self, own: HostId | None) -> Iterator[Lease]:
-        """The lease of each dead host but `own`, taken over: of all who ask, one gets it."""
+        """Take over the lease of each dead host except `own`. Of all processes, one gets each lease."""
         ...
 
     def live(self) -> Iterator[tuple[HostId, dict[str, Any]]]:
-        """Each host that lives, and what it told of itself. It has `pid`, `version` (of haft) and `format` (of what is
-        kept) unless it is of a version that did not tell them."""
+        """Each host that is alive, and its facts. These have `pid`, `version` (of haft) and `format` (of the stored
+        data), except for hosts of early versions, which did not publish them."""
         ...
 
     def is_alive(self, host: HostId) -> bool: ...

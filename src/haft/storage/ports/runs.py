@@ -1,6 +1,6 @@
-"""The port of runs: each is one document, written whole each time, with its events and the requests to cancel it.
+"""The port of runs: each run is one document, written as a whole each time, with its events and its cancel requests.
 
-A document is `{"record": …, "rest": …}`, one line of JSON; `runs/entry.py` says what stands in it. The port needs
+A document is `{"record": …, "rest": …}`, one line of JSON; `runs/entry.py` describes its fields. The port needs
 `run`, `tool`, `status`, `who`, `thread`, `parent`, `workspace` and `changes.files` of the record, and `host`,
 `startedAt`, `endedAt` and `noted` (events) of the rest.
 """
@@ -16,7 +16,7 @@ from haft.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which runs. Every field that is set must fit."""
+    """Selects runs. Every field that is set must match."""
 
     tool: str | None = None
     status: str | None = None
@@ -30,10 +30,10 @@ class Filter:
     """Only runs that have not ended, or only those that have."""
     limit: int = 50
     before: str | None = None
-    """Only runs whose name comes before this one: the next page."""
+    """Only runs whose name comes before this one; used for the next page."""
 
     def exact(self) -> list[tuple[str, str]]:
-        """The names that must have a value, with it."""
+        """The fields that must be equal, with their values."""
         names = ("tool", "status", "who", "thread", "parent", "workspace")
         return [(name, value) for name in names if (value := getattr(self, name)) is not None]
 
@@ -51,24 +51,24 @@ class RunStore(Protocol):
     """The runs of a state home. Any thread may use it."""
 
     def put(self, documents: Sequence[bytes]) -> None:
-        """Write runs, all or none. One that has ended never reopens, whatever is written again in whatever order; its
-        events are added to those there are."""
+        """Write runs, all or none. A run that has ended never reopens, in whatever order documents are written again.
+        Events are added to the existing ones."""
         ...
 
     def sync(self) -> None:
-        """What was put survives power loss from here on."""
+        """Make all written runs survive power loss."""
         ...
 
     def select(self, wanted: Filter) -> list[str]:
-        """The documents that fit, newest first."""
+        """The documents that match, newest first."""
         ...
 
     def named(self, prefix: str, limit: int) -> list[str]:
-        """The newest documents of runs whose name begins so."""
+        """The newest documents of runs whose name begins with `prefix`."""
         ...
 
     def neighbours(self, name: str) -> list[str]:
-        """The name of a run, where there is one, and those before and after it in the order of names."""
+        """The given name, if a run has it, and the names before and after it in the order of names."""
         ...
 
     def open_runs(self, host: HostId) -> list[str]:
@@ -76,13 +76,14 @@ class RunStore(Protocol):
         ...
 
     def events_of(self, run: RunId, after: int = -1) -> list[Event]:
-        """The events of a run beyond a number, in their order."""
+        """The events of a run with a number above `after`, in their order."""
         ...
 
     def request_cancel(self, run: RunId, who: str, at: float) -> None:
-        """Leave a request for the run's host. Of several, the last one counts."""
+        """Store a cancel request for the run's host. Of several, the last one counts."""
         ...
 
     def take_cancels(self, runs: Collection[RunId]) -> list[tuple[RunId, str]]:
-        """The requests for any of these runs, each with who wants it. Each is taken once."""
+        """Take the cancel requests for any of these runs, each with the user who made it. Each is returned only
+        once."""
         ...

@@ -1,4 +1,4 @@
-"""The port of a whole storage: everything that a state home keeps but the files of its workspaces and outputs."""
+"""The port of a whole storage: all data of a state home except the files of workspaces and outputs."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from haft.storage.ports.approvals import ApprovalStore
 from haft.storage.ports.audit_log import AuditLog
 from haft.storage.ports.change_sets import Ledger
 from haft.storage.ports.leases import Lease, Leases
-from haft.storage.ports.remembered import PinStore, RuleStore
+from haft.storage.ports.rules_and_pins import PinStore, RuleStore
 from haft.storage.ports.runs import RunStore
 from haft.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What `haft doctor` says of a storage."""
+    """The state of a storage, for `haft doctor`."""
 
-    words: str
+    summary: str
     is_sound: bool = True
     hint: str | None = None
 
 
 class Connection(Protocol):
-    """One line to what is kept, opened by its first use. Any thread may use it: they take turns."""
+    """A connection to the storage, opened on first use. Any thread may use it; only one at a time accesses the data."""
 
     @property
     def runs(self) -> RunStore: ...
@@ -41,32 +41,32 @@ class Connection(Protocol):
     def pins(self) -> PinStore: ...
 
     def version(self) -> object:
-        """A value that is another one after anything was written through another connection. It costs little."""
+        """A value that changes when anything was written through another connection. Cheap."""
         ...
 
     def close(self) -> None:
-        """Let go. The next use opens it again."""
+        """Close the connection. The next use opens it again."""
         ...
 
 
 class Stores(Protocol):
-    """The storage of one state home. Making it touches nothing."""
+    """The storage of one state home. Creating this object accesses no data."""
 
     def connect(self, lease: Lease | None = None) -> Connection:
-        """A new line. Who waits for nobody has one of its own. Every write through a line with a lease is refused, with
-        `LeaseLost`, once someone took that lease over."""
+        """A new connection. Code that must not wait for other threads uses its own. With a lease, every write raises
+        `LeaseLost` after another process took that lease over."""
         ...
 
     def leases(self) -> Leases: ...
 
     def audit_log(self, lease: Lease | None = None) -> AuditLog:
-        """The audit log, neither opened nor made yet. Who writes under a lease that was lost gets no turn."""
+        """The audit log, neither opened nor made yet. With a lease, `turn` fails after the lease was lost."""
         ...
 
     def exists(self) -> bool:
-        """Whether anything was ever kept here."""
+        """Whether anything was ever stored here."""
         ...
 
     def health(self) -> Health:
-        """Whether this machine can do what the storage needs, and whether what is kept is sound."""
+        """Whether this machine supports the storage, and whether the stored data is intact."""
         ...

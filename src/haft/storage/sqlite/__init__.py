@@ -1,4 +1,4 @@
-"""The storage that ships: one SQLite database in the state home."""
+"""The storage implementation that haft ships with: one SQLite database in the state home."""
 
 from haft.storage.sqlite.stores import SqliteStores
 

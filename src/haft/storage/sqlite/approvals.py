@@ -103,11 +103,12 @@ def _read(row: tuple[Any, ...]) -> Waiting:
 
 
 def _answered(text: str) -> Answered:
-    """The answer in a row. One that haft did not write is a no, to something else than what was asked."""
+    """The answer in a row. A text that haft did not write counts as a rejection, with a digest that matches no
+    request."""
     with contextlib.suppress(ValueError, TypeError, HaftError):
-        told = decode(text)
-        found = Answered(**told)
-        _ = found.principal  # Whoever that is must be able to exist.
-        if isinstance(told["approved"], bool):
+        fields = decode(text)
+        found = Answered(**fields)
+        _ = found.principal  # Raises if the name is not valid.
+        if isinstance(fields["approved"], bool):
             return found
     return Answered(approved=False, who="?", seen="", at=0.0)

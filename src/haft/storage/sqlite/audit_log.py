@@ -1,4 +1,4 @@
-"""The audit log in files: `record.log`, `head`, whose lock is the turn of writers, `key` and `checkpoint`."""
+"""The audit log in files: `record.log`, `head` (which writers lock), `key` and `checkpoint`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 
 from haft.contracts import StorageFailed
 from haft.files import locked
-from haft.storage.appended import AppendedFile, read_between
+from haft.storage.append_only_file import AppendOnlyFile, read_between
 from haft.storage.ports.audit_log import AuditLog
 
 LOCK_SECONDS: Final = 10.0
@@ -19,28 +19,28 @@ LOCK_SECONDS: Final = 10.0
 
 class FileLog(AuditLog):
     def __init__(self, directory: str, check: Callable[[], None] = lambda: None) -> None:
-        """`check` raises where the lease of the writer was lost."""
+        """`check` raises `LeaseLost` if the lease of the writer was lost."""
         self.directory = directory
         self._check = check
         self._turn = threading.Lock()
-        self._log: AppendedFile | None = None
+        self._log: AppendOnlyFile | None = None
         self._head = -1
 
     def exists(self) -> bool:
         return os.path.exists(self._path("record.log"))
 
     def begin(self) -> None:
-        self._log = AppendedFile(self._path("record.log"))
+        self._log = AppendOnlyFile(self._path("record.log"))
         self._head = os.open(self._path("head"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        # The lock on the head is between processes, the other one between threads of this one.
+        # The lock on the head excludes other processes, the other lock excludes threads of this process.
         with self._turn:
             head, is_mine = (self._head, False) if self._head >= 0 else (self._head_to_read(), True)
             try:
                 if head < 0:
-                    yield  # There is no head, so there is no writer.
+                    yield  # Without a head there is no writer.
                     return
                 with locked(head, LOCK_SECONDS):
                     self._check()
@@ -99,7 +99,7 @@ class FileLog(AuditLog):
 
     def set_checkpoint(self, data: bytes) -> None:
         with contextlib.suppress(OSError):
-            for name in ("record.log", "head"):  # Power loss must not take what it vouches for.
+            for name in ("record.log", "head"):  # The verified part must survive power loss before the checkpoint does.
                 descriptor = os.open(self._path(name), os.O_RDONLY | os.O_CLOEXEC)
                 try:
                     os.fsync(descriptor)

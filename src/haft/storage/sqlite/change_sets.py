@@ -11,7 +11,7 @@ from haft.storage.encoding import decode, encode
 from haft.storage.ports.change_sets import Ledger, Row
 
 if TYPE_CHECKING:
-    from haft.storage.sqlite.line import Line
+    from haft.storage.sqlite.leased_database import LeasedDatabase
 
 _COLUMNS = (
     "seq, run, workspace, area, who, thread, parent, verb, reverses, engine, state, reason, at, files, kept, latest"
@@ -21,13 +21,13 @@ _WORKSPACE = "(SELECT id FROM workspaces WHERE path = ?)"
 _UNDOABLE = "kept = 1 AND state = 'committed' AND verb = 'call' AND files > 0"
 _LATEST = (1 << 63) - 1
 _UNKNOWN = ""
-"""In place of the paths of a change set that a killed host of an earlier format left."""
-_MOST_TERMS = 100
-"""Of one query: SQLite takes no more than 500."""
+"""Stands for the unknown paths of a change set that a killed host with an earlier format left."""
+_MAX_TERMS = 100
+"""How many terms one query may have; SQLite allows at most 500."""
 
 
 class SqliteLedger(Ledger):
-    def __init__(self, connection: Line) -> None:
+    def __init__(self, connection: LeasedDatabase) -> None:
         self._connection = connection
 
     def put(
@@ -122,7 +122,7 @@ class SqliteLedger(Ledger):
         newest_first: bool = True,
     ) -> list[Row]:
         order = "DESC" if newest_first else ""
-        # A little of each path, in the order of the index, and the nearest of all these.
+        # For each path the first few in the order of the index, and of all these the nearest.
         each = (
             f"SELECT * FROM (SELECT seq FROM change_paths WHERE workspace = {_WORKSPACE} AND path = ?"  # noqa: S608
             f" AND seq > ? AND seq < ? ORDER BY seq {order} LIMIT ?)"
@@ -130,7 +130,7 @@ class SqliteLedger(Ledger):
         until = _LATEST if before is None else before
         keys = [*dict.fromkeys(map(_key, [_UNKNOWN, *paths]))] if paths else []
         found: dict[int, Row] = {}
-        for some in (keys[start : start + _MOST_TERMS] for start in range(0, len(keys), _MOST_TERMS)):
+        for some in (keys[start : start + _MAX_TERMS] for start in range(0, len(keys), _MAX_TERMS)):
             query = f"seq IN ({' UNION '.join([each] * len(some))}) ORDER BY seq {order} LIMIT ?"
             values = [value for key in some for value in (workspace, key, after, until, limit)]
             found.update((row.seq, row) for row in self._rows(query, [*values, limit]))
@@ -188,6 +188,6 @@ def _array(paths: Collection[str]) -> str:
 
 
 def _key(path: str) -> str:
-    """A path as the database takes it: bytes that are no text, and two that become alike by it, are told apart by
-    whoever reads the change sets."""
+    """A path in the form that the database accepts: bytes that are no UTF-8 are replaced. Two paths may get the same
+    form; readers of the change sets tell them apart."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

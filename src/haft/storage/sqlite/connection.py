@@ -1,4 +1,4 @@
-"""A line to the SQLite database of a state home, and the stores that use it."""
+"""A connection to the SQLite database of a state home, and the stores that use it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from haft.contracts import HostId
 from haft.storage.ports.stores import Connection
 from haft.storage.sqlite.approvals import SqliteApprovals
 from haft.storage.sqlite.change_sets import SqliteLedger
-from haft.storage.sqlite.line import Line
-from haft.storage.sqlite.remembered import SqlitePins, SqliteRules
+from haft.storage.sqlite.leased_database import LeasedDatabase
+from haft.storage.sqlite.rules_and_pins import SqlitePins, SqliteRules
 from haft.storage.sqlite.runs import SqliteRuns
 
 
-class SqliteConnection(Line, Connection):
+class SqliteConnection(LeasedDatabase, Connection):
     def raise_number(self, host: HostId) -> int:
-        """The next fencing number of a host. One that nobody took over from is not written down: it has the first."""
+        """Raise and return the fencing number of a host. A host whose lease was never taken over has no row, and the
+        number 1."""
         with self.writing() as database:
             database.execute(
                 "INSERT INTO fences VALUES (?, 2) ON CONFLICT (host) DO UPDATE SET number = number + 1", [host]

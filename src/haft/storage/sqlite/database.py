@@ -1,7 +1,7 @@
-"""The database: the one place that opens it, shapes it and makes transactions.
+"""Opens the SQLite database, migrates it, and runs transactions; nothing else does.
 
-SQLite in WAL mode, many processes at once. A commit survives the death of the process at once, and power loss from the
-next `sync` on. Only the modules beside this one write SQL.
+SQLite runs in WAL mode, with many processes at once. A commit survives the death of the process at once, and survives
+power loss after the next `sync`. Only the modules in this package contain SQL.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from haft.storage.sqlite.migrations import MIGRATIONS
 
 BUSY_SECONDS = 10.0
 _FORMAT_AT = 60
-"""Where the header of an SQLite file has `user_version`, in four bytes."""
+"""The offset of `user_version`, four bytes, in the header of an SQLite file."""
 
 
 class Database:
-    """One connection. Threads take turns; a transaction is one turn."""
+    """One connection. Only one thread uses it at a time; a transaction keeps it until its end."""
 
     def __init__(self, path: str, before_migrating: Callable[[int], None] = lambda _version: None) -> None:
-        """`before_migrating` is told the format of a database that is older than this haft, and may refuse."""
+        """`before_migrating` is called with the format of a database that is older than this haft, and may raise."""
         self.path = path
         self._before_migrating = before_migrating
         self._turn = threading.RLock()
@@ -51,7 +51,7 @@ class Database:
 
     def _prepare(self) -> None:
         connection = self._connection
-        # The mode is a property of the file: asking first spares the lock that setting it takes.
+        # The mode is a property of the file. Reading it first avoids the lock that setting it needs.
         if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
             self._use_wal(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -59,7 +59,7 @@ class Database:
 
     @staticmethod
     def _use_wal(connection: sqlite3.Connection) -> None:
-        """For this one step SQLite does not wait for others who open the same fresh file, so we do."""
+        """Set WAL mode. Here SQLite does not wait for other processes that open the same new file, so we retry."""
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
             try:
@@ -74,7 +74,7 @@ class Database:
         if self._version() == len(MIGRATIONS):
             return
         with self.transaction():
-            version = self._version()  # Another process may have been faster.
+            version = self._version()  # Another process may have migrated it meanwhile.
             if version > len(MIGRATIONS):
                 raise BadConfig(
                     f"{self.path} was written by a newer haft (format {version}, this one knows {len(MIGRATIONS)})",
@@ -93,7 +93,7 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing, and alone among writers."""
+        """A transaction that excludes all other writers."""
         with self._turn:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -107,7 +107,7 @@ class Database:
                 raise StorageFailed("the database cannot be written", error) from error
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> int:
-        """Change something; the number of rows it changed."""
+        """Run a statement that writes; returns the number of changed rows."""
         try:
             with self._turn:
                 return self._connection.execute(statement, values).rowcount
@@ -115,7 +115,7 @@ class Database:
             raise StorageFailed("the database cannot be written", error) from error
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Everything a query answers."""
+        """All rows of a query."""
         try:
             with self._turn:
                 return self._connection.execute(query, values).fetchall()
@@ -123,7 +123,7 @@ class Database:
             raise StorageFailed("the database cannot be read", error) from error
 
     def sync(self) -> None:
-        """What was committed survives power loss from here on."""
+        """Make all commits survive power loss."""
         with contextlib.suppress(FileNotFoundError):
             descriptor = os.open(self.path + "-wal", os.O_RDWR | os.O_CLOEXEC)
             try:
@@ -132,15 +132,15 @@ class Database:
                 os.close(descriptor)
 
     def close(self) -> None:
-        with self._turn:  # A thread may be at work for a call that was cancelled: SQLite would pull its memory away.
+        with self._turn:  # A thread may still work for a cancelled call: closing now would free memory that it uses.
             self._connection.close()
 
 
 def format_in(path: str) -> int | None:
-    """The format of a database, by the header of its file: an older one, or 0, while the newer one is still in the WAL.
-    None where there is no database."""
+    """The format of a database, from the header of its file: an older format, or 0, while the current one is still in
+    the WAL. None if there is no database."""
     try:
         with open(path, "rb", buffering=0) as file:
             return int.from_bytes(os.pread(file.fileno(), 4, _FORMAT_AT))
     except OSError:
-        return None  # Whoever opens it says what is wrong.
+        return None  # Opening the database will report the error.

@@ -1,4 +1,4 @@
-"""Whether SQLite can do what haft needs, and whether the database is sound."""
+"""Checks whether SQLite can do what haft needs, and whether the database is intact."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from haft.contracts import StorageFailed
 from haft.storage.home import StateHome
 from haft.storage.ports.stores import Health
 from haft.storage.sqlite.database import Database
-from haft.storage.sqlite.upgrading import require_no_other_host
+from haft.storage.sqlite.upgrade_check import require_no_other_host
 
-MOST_CHECKED: Final = 64_000_000
-"""Bytes of a database that is checked as a whole."""
+MAX_CHECKED: Final = 64_000_000
+"""The size in bytes up to which a database is checked as a whole."""
 NEWEST: Final = 1_000
 
 
 def health_of(home: StateHome) -> Health:
-    """Of the database where there is one, else of a temporary one: then it says whether SQLite would do."""
+    """The health of the database. If there is none, a temporary one shows whether SQLite works here."""
     path = home.database
     with tempfile.TemporaryDirectory() as directory:
         place = path if os.path.exists(path) else os.path.join(directory, "haft.db")
@@ -30,18 +30,18 @@ def health_of(home: StateHome) -> Health:
         finally:
             database.close()
     if sound != "ok":
-        return Health(f"{path} is damaged: {sound}", is_sound=False, hint="move it away; the audit log stays")
+        return Health(f"{path} is damaged: {sound}", is_sound=False, hint=f"move {path} away; the audit log stays")
     if mode != "wal":
         hint = "put HAFT_HOME on a local disk: WAL needs shared memory"
-        return Health(f"SQLite {version} cannot use WAL here but {mode}", is_sound=False, hint=hint)
+        return Health(f"SQLite {version} uses {mode} here, and cannot use WAL", is_sound=False, hint=hint)
     return Health(f"SQLite {version}, WAL{looked}")
 
 
 def _look_into(database: Database) -> tuple[str, str]:
-    """What is wrong, or `ok`; and how far was looked, where that is not all. A check reads every page: of a large
-    database only the ends of its tables are read."""
+    """The problem, or `ok`; and which part was checked, if not all. A full check reads every page, so of a large
+    database only the newest rows of each table are read."""
     size = os.path.getsize(database.path)
-    if size <= MOST_CHECKED:
+    if size <= MAX_CHECKED:
         return str(database.rows("PRAGMA quick_check(1)")[0][0]), ""
     try:
         for (table,) in database.rows(

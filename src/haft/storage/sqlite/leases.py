@@ -1,8 +1,8 @@
-"""Leases by locks on files: each host holds an exclusive lock on a file of its own, for its whole life.
+"""Leases as file locks: each host holds an exclusive lock on its own file, for its whole life.
 
-The kernel gives the lock back when the process is gone, however it went. Whoever can take it knows that the host is
-dead; nothing else proves that, neither a pid nor a run that looks open. The fencing number rises in the database, where
-writes are checked against it, in the same transaction.
+The kernel releases the lock when the process ends, however it ends. A process that gets the lock knows that the host is
+dead; neither a pid nor an open run proves that. The fencing number is in the database, and each write checks it in the
+same transaction.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from haft.contracts import HostId, LeaseLost, StorageFailed, new_host_id
-from haft.files import HeldLock, noted, try_take
+from haft.files import HeldLock, noted, try_lock
 from haft.storage.ports.leases import Lease, Leases
 from haft.storage.sqlite.migrations import MIGRATIONS
 from haft.version import __version__
@@ -50,8 +50,8 @@ class LockLeases(Leases):
         raise_number: Callable[[HostId], int],
         require_format: Callable[[], None] = lambda: None,
     ) -> None:
-        """`raise_number` gives a host's lease its next number, and refuses writes under all before. `require_format`
-        refuses where the database has a format that this haft cannot work with."""
+        """`raise_number` gives a host's lease its next number; from then on, writes with earlier numbers are refused.
+        `require_format` raises if the database has a format that this haft cannot use."""
         self._directory = directory
         self._raise_number = raise_number
         self._require_format = require_format
@@ -63,7 +63,7 @@ class LockLeases(Leases):
         except OSError as error:
             raise StorageFailed(f"no host can begin in {self._directory}", error) from error
         try:
-            # Behind the lock: whoever brings the database to another format meanwhile sees this host.
+            # After taking the lock: a process that migrates the database meanwhile sees this host.
             self._require_format()
         except BaseException:
             lock.release(unlink=True)
@@ -78,7 +78,7 @@ class LockLeases(Leases):
             lock = None
             if host != own:
                 with contextlib.suppress(OSError):  # Not a file of ours.
-                    lock = try_take(self._path(host), makes=False)
+                    lock = try_lock(self._path(host), makes=False)
             if lock is not None:
                 lease = LockLease(host, 1, lock, _facts_in(lock.read_note()))
                 lease.tell({name: value for name, value in lease.facts.items() if name not in _own_facts()})
@@ -100,7 +100,7 @@ class LockLeases(Leases):
 
 
 def live_hosts(directory: str) -> Iterator[tuple[HostId, dict[str, Any]]]:
-    """Each host that lives, and what it told of itself."""
+    """Each host that is alive, and its facts."""
     for host in _hosts(directory):
         note = None
         with contextlib.suppress(OSError):  # Not a file of ours.
@@ -126,7 +126,7 @@ def _own_facts() -> dict[str, Any]:
 
 
 def _facts_in(note: bytes) -> dict[str, Any]:
-    """The facts at the beginning of a note: behind them the end of an older one may stand, or they may be torn."""
+    """The facts at the beginning of a note. The end of an older note may follow them; empty if they are incomplete."""
     try:
         facts, _end = json.JSONDecoder().raw_decode(note.decode())
     except (ValueError, RecursionError):
@@ -135,7 +135,8 @@ def _facts_in(note: bytes) -> dict[str, Any]:
 
 
 def _forget_unborn(path: str) -> None:
-    """Remove a lock file that never got its name, as its host was killed first. A young one may still get it."""
+    """Remove a temporary lock file whose host was killed before it renamed the file. A recent one may still be
+    renamed."""
     with contextlib.suppress(FileNotFoundError):
         if time.time() - os.stat(path).st_mtime > UNBORN_SECONDS:
             os.unlink(path)

@@ -1,4 +1,4 @@
-"""The shape of the database, as the steps that led to it. A step that was released is never changed: add another."""
+"""The schema of the database, as a list of migrations. Never change a released migration: add another."""
 
 from __future__ import annotations
 
@@ -130,8 +130,8 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         JOIN change_sets ON change_sets.run = run_paths.run
         JOIN workspaces ON workspaces.path = change_sets.workspace;
     """,
-    # Rows of a table WITHOUT ROWID that are longer than a quarter of a page take a page of their own: a run of a
-    # trivial tool took three times what it holds.
+    # In a table WITHOUT ROWID, a row longer than a quarter of a page takes its own page: a run of a trivial tool took
+    # three times its size.
     """
     CREATE TABLE runs_by_number (
         number INTEGER PRIMARY KEY,
@@ -165,8 +165,8 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     CREATE INDEX change_sets_undoable ON change_sets (area, at)
         WHERE kept = 1 AND state = 'committed' AND verb = 'call' AND files > 0;
     """,
-    # Hosts of the first formats that were killed had told the table of change sets of a run, and not yet that of its
-    # paths. The empty path stands for paths that are not known.
+    # A killed host of the first formats may have written a run to the table of change sets, but not yet its paths. The
+    # empty path stands for unknown paths.
     """
     INSERT OR IGNORE INTO change_paths (workspace, path, seq)
         SELECT workspaces.id, '', change_sets.seq

@@ -1,7 +1,7 @@
 """Runs in SQLite.
 
-Documents go in as JSON and are taken apart by the database itself: one statement for a whole group, which does not hold
-the interpreter's lock and so leaves the event loop alone.
+The database itself parses the JSON documents, in one statement for a whole group. That statement does not hold the
+interpreter's lock, so it does not block the event loop.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from haft.storage.encoding import decode
 from haft.storage.ports.runs import Filter, RunStore
 
 if TYPE_CHECKING:
-    from haft.storage.sqlite.line import Line
+    from haft.storage.sqlite.leased_database import LeasedDatabase
 
-MOST_RUNS: Final = 1 << 40
-"""More than there will be: what a person types may be longer than the database counts."""
+MAX_RUNS: Final = 1 << 40
+"""More than there will ever be: a limit that a person types may be larger than the database's integers."""
 
 _RUNS = """
     INSERT INTO runs (id, host, tool, status, who, thread, parent, workspace, started_at, ended_at, document)
@@ -48,13 +48,13 @@ _PATHS = """
 
 
 class SqliteRuns(RunStore):
-    def __init__(self, connection: Line) -> None:
+    def __init__(self, connection: LeasedDatabase) -> None:
         self._connection = connection
 
     def put(self, documents: Sequence[bytes]) -> None:
         with self._connection.writing() as database:
             database.execute(_RUNS, [_array(documents)])
-            # Most have neither: they are told by their own letters, which cannot stand inside a JSON string unescaped.
+            # Most have neither, which the bytes show: unescaped quotes cannot occur inside a JSON string.
             for statement, empty in ((_EVENTS, b'"noted":[]'), (_PATHS, b'"files":[]')):
                 some = [document for document in documents if empty not in document]
                 if some:
@@ -78,7 +78,7 @@ class SqliteRuns(RunStore):
         if wanted.is_open is not None:
             conditions.append("ended_at IS NULL" if wanted.is_open else "ended_at IS NOT NULL")
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-        return self._documents(f"{where} ORDER BY id DESC LIMIT ?", *values, min(wanted.limit, MOST_RUNS))
+        return self._documents(f"{where} ORDER BY id DESC LIMIT ?", *values, min(wanted.limit, MAX_RUNS))
 
     def named(self, prefix: str, limit: int) -> list[str]:
         return self._documents("WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT ?", prefix, prefix + "\x7f", limit)

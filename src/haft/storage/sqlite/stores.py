@@ -1,4 +1,4 @@
-"""SQLite as a whole storage."""
+"""The whole storage in SQLite."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class SqliteStores(Stores):
         return LockLeases(self._home.hosts, self._raise_number, self._require_format)
 
     def _require_format(self) -> None:
-        """Before a host begins, and not when it first has something to keep. Opening a database costs more than a look
-        at the format that its file has."""
+        """Check the format before a host begins, not when it first writes. Reading the format from the file is cheaper
+        than opening the database."""
         if format_in(self._home.database) not in (None, len(MIGRATIONS)):
             with contextlib.closing(self.connect()) as connection:
                 _ = connection.database

@@ -34,7 +34,7 @@ from haft.contracts import (
     Stream,
     ToolFailed,
 )
-from haft.files import HeldLock, try_take
+from haft.files import HeldLock, try_lock
 from haft.sandbox import CACHES, home_of, is_below
 from haft.sources.agent_studio import NAME, Requirements, parse_requirements, read_requirements
 from haft.storage import StateHome
@@ -239,7 +239,7 @@ class Making:
         folder = os.path.join(self.state_home, "environments")
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)
-            return try_take(os.path.join(folder, f"{key}.lock"))
+            return try_lock(os.path.join(folder, f"{key}.lock"))
         except OSError as error:
             raise StorageFailed("no environment can be made", error) from error
 

@@ -1,7 +1,8 @@
-"""The thread that carries a host's journal over, in groups, and reads what other processes ask of the host.
+"""Writes runs: appends them to the journal, and copies them in groups to the audit log and the database, in a thread.
 
-Everything slow about disks happens here: transactions, waiting for other writers, syncing. The event loop only appends
-to the journal. The thread sleeps while nothing is written and nothing runs.
+The thread does everything that is slow on disks: transactions, waiting for other writers, syncing. It also reads the
+cancel requests of other processes. The event loop only appends to the journal. The thread sleeps while nothing is
+written and nothing runs.
 """
 
 from __future__ import annotations
@@ -18,49 +19,54 @@ from haft.runs.journal import Journal
 from haft.storage import Connection, Lease
 
 GROUP_SECONDS = 0.05
-"""How long entries are gathered: also how soon other processes see a run in the table."""
+"""How long entries are collected; also how soon other processes see a run in the table."""
 SYNC_SECONDS = 0.2
-"""How much of the audit log power loss may take."""
+"""How many seconds of the audit log a power loss may destroy."""
 RETRY_SECONDS = 1.0
 
-Tell = Callable[[Sequence[bytes]], None]
-"""Who must know of ended runs before the table does: the audit log, handed its own half of the entries."""
+LogRecords = Callable[[Sequence[bytes]], None]
+"""Writes the records of ended runs to the audit log, before the table gets the runs."""
 
 
-class Scribe:
-    """Owns a connection to the storage. Public methods are called from the event loop."""
+class RunWriter:
+    """Writes the runs of one host. It owns a connection to the storage. Call its public methods from the event loop."""
 
     def __init__(
-        self, journal: Journal, connection: Connection, tell: Tell, sync_others: Callable[[], None], lease: Lease
+        self,
+        journal: Journal,
+        connection: Connection,
+        log_records: LogRecords,
+        sync_others: Callable[[], None],
+        lease: Lease,
     ) -> None:
-        """`connection` is one under `lease`."""
+        """`connection` must belong to `lease`."""
         self._lease = lease
         self._journal = journal
         self._connection = connection
-        self._tell = tell
+        self._log_records = log_records
         self._sync_others = sync_others
         self._lock = threading.Lock()
         self._wanted = threading.Event()
         self._closing = threading.Event()
         self._entries: list[Entry] = []
-        self._untold: list[bytes] = []
+        self._unlogged: list[bytes] = []
         self._live: set[RunId] = set()
         self._cancel: Callable[[RunId, str], None] = lambda _run, _who: None
         self._thread: threading.Thread | None = None
         self.trouble: StorageFailed | None = None
-        """Why nothing could be carried over last time; the journals keep what is missing elsewhere."""
+        """Why the last attempt to copy the journal failed; the journals still have the runs."""
 
     def on_cancel(self, cancel: Callable[[RunId, str], None]) -> None:
-        """Who to tell, in the scribe's thread, that another process wants a run cancelled."""
+        """Set the function that is called, in the writer's thread, if another process wants to cancel a run."""
         self._cancel = cancel
 
     def write(self, entry: Entry) -> None:
-        """Put down a run. Safe against the death of this process when it returns. `LeaseLost` where another process may
-        have read the journal before."""
+        """Write a run to the journal. When this returns, the run survives the death of this process. Raises `LeaseLost`
+        if another process may have read the journal before."""
         with self._lock:
             self._lease.check()
             self._journal.append(entry.line)
-            self._lease.check()  # Once more: had it ended meanwhile, who took over may not have read the line.
+            self._lease.check()  # Again: if the lease was lost meanwhile, its new holder may have missed the line.
             self._entries.append(entry)
             if entry.is_open:
                 self._live.add(entry.run)
@@ -69,7 +75,7 @@ class Scribe:
         if not self._wanted.is_set():
             self._wanted.set()
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="haft-scribe", daemon=True)
+                self._thread = threading.Thread(target=self._work, name="haft-run-writer", daemon=True)
                 self._thread.start()
 
     def sync(self) -> None:
@@ -78,24 +84,24 @@ class Scribe:
             self._journal.sync()
         self._sync_others()
 
-    def tell_later(self, record: bytes) -> None:
-        """The audit log could not be told at once of a run that is put down: it must still learn of it."""
+    def log_later(self, record: bytes) -> None:
+        """Write a record to the audit log later, because that failed now; the journal already has the run."""
         with self._lock:
-            self._untold.append(record)
+            self._unlogged.append(record)
         self._wanted.set()
 
     def close(self) -> None:
-        """Carry over what is left and end the thread."""
+        """Copy the rest of the journal and end the thread."""
         self._closing.set()
         self._wanted.set()
         if self._thread is not None:
             self._thread.join()
         if self._live:
-            # Their ends could not be written. Whoever finds a journal of ours ends them.
+            # Their ends could not be written. The process that finds our journal will end them.
             self._journal.leave()
 
     def _work(self) -> None:
-        group = _Group(self._connection, self._tell, self._sync_others)
+        group = _Group(self._connection, self._log_records, self._sync_others)
         while True:
             busy = self._entries or group.is_unfinished or self._live
             self._wanted.wait(GROUP_SECONDS * 2 if busy else None)
@@ -104,17 +110,17 @@ class Scribe:
             closing = self._closing.is_set()
             self._wanted.clear()
             try:
-                self._lease.check()  # Also where nothing is to be written: what still runs must be ended.
+                self._lease.check()  # Even if there is nothing to write: without the lease, running calls must end.
                 self._hand_over(group)
-                group.carry_over(at_once=closing)
+                group.copy(at_once=closing)
                 if self._live:
-                    self._look_for_cancels()
+                    self._handle_cancels()
                 self.trouble = None
             except LeaseLost as error:
                 self.trouble = error
                 self._give_up(group)
             except (HaftError, OSError) as error:
-                # This thread must not die of it: nothing else carries over, and nobody would notice.
+                # This thread must not end because of it: nothing else copies the journal, and nobody would notice.
                 self.trouble = (
                     error
                     if isinstance(error, StorageFailed)
@@ -122,13 +128,13 @@ class Scribe:
                 )
                 self._closing.wait(RETRY_SECONDS)
             if closing and (not self._entries or self.trouble is not None):
-                break  # What could not be carried over stays in its journal for the next host.
+                break  # Runs that could not be copied stay in the journal for the next host.
         group.close()
 
     def _give_up(self, group: _Group) -> None:
-        """Another process has taken over: the runs are its own now, and it has ended them."""
+        """Cancel all running calls: another process has taken over the lease, and has ended these runs."""
         with self._lock:
-            self._entries, self._untold, live = [], [], list(self._live)
+            self._entries, self._unlogged, live = [], [], list(self._live)
             self._live.clear()
             group.forget()
         for run in live:
@@ -136,56 +142,56 @@ class Scribe:
 
     def _hand_over(self, group: _Group) -> None:
         with self._lock:
-            # First, as it may fail: then the entries stay where they are.
+            # Rotate first, since it may fail: then the entries stay.
             path = self._journal.rotate() if self._entries else None
-            group.take(self._entries, self._untold, path)
-            self._entries, self._untold = [], []
+            group.take(self._entries, self._unlogged, path)
+            self._entries, self._unlogged = [], []
 
-    def _look_for_cancels(self) -> None:
+    def _handle_cancels(self) -> None:
         for run, who in self._connection.runs.take_cancels(self._live):
             self._cancel(run, who)
 
 
 class _Group:
-    """Entries on their way from journals to the audit log and the table. A step that failed is done again."""
+    """Entries that are being copied from journals to the audit log and the table. A failed step is repeated."""
 
-    def __init__(self, connection: Connection, tell: Tell, sync_others: Callable[[], None]) -> None:
+    def __init__(self, connection: Connection, log_records: LogRecords, sync_others: Callable[[], None]) -> None:
         self._connection = connection
-        self._tell = tell
+        self._log_records = log_records
         self._sync_others = sync_others
-        self._untold: list[bytes] = []
-        self._unput: list[Entry] = []
+        self._unlogged: list[bytes] = []
+        self._unstored: list[Entry] = []
         self._journals: list[str] = []
         self._synced = time.monotonic()
         self._unsynced = False
 
     @property
     def is_unfinished(self) -> bool:
-        return bool(self._untold or self._unput or self._journals) or self._unsynced
+        return bool(self._unlogged or self._unstored or self._journals) or self._unsynced
 
-    def take(self, entries: Sequence[Entry], untold: Sequence[bytes], journal: str | None) -> None:
-        self._untold += untold
-        self._untold += [entry.record for entry in entries if not entry.is_open and not entry.recorded]
-        self._unput += entries
+    def take(self, entries: Sequence[Entry], unlogged: Sequence[bytes], journal: str | None) -> None:
+        self._unlogged += unlogged
+        self._unlogged += [entry.record for entry in entries if not entry.is_open and not entry.recorded]
+        self._unstored += entries
         if journal is not None:
             self._journals.append(journal)
 
     def forget(self) -> None:
-        self._untold, self._unput, self._journals, self._unsynced = [], [], [], False
+        self._unlogged, self._unstored, self._journals, self._unsynced = [], [], [], False
 
-    def carry_over(self, *, at_once: bool) -> None:
-        if self._untold:
-            self._tell(self._untold)
-            self._untold = []
-        if self._unput:
-            self._connection.runs.put([entry.line for entry in self._unput])
-            self._unput = []
+    def copy(self, *, at_once: bool) -> None:
+        if self._unlogged:
+            self._log_records(self._unlogged)
+            self._unlogged = []
+        if self._unstored:
+            self._connection.runs.put([entry.line for entry in self._unstored])
+            self._unstored = []
             self._unsynced = True
         if self._unsynced and (at_once or time.monotonic() - self._synced >= SYNC_SECONDS):
             self._sync_others()
             self._connection.runs.sync()
             self._synced, self._unsynced = time.monotonic(), False
-            # Only now: a journal may have been synced for a caller who asked for that.
+            # Delete journals only after the sync: a caller may rely on a synced journal.
             while self._journals:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(self._journals[-1])

@@ -6,11 +6,11 @@ import os
 import pytest
 
 from haft.contracts import StorageFailed
-from haft.storage import AppendedFile
+from haft.storage import AppendOnlyFile
 
 
 def test_pieces_come_back_in_order(tmp_path):
-    file = AppendedFile(str(tmp_path / "log"))
+    file = AppendOnlyFile(str(tmp_path / "log"))
     file.append(b"one\n")
     file.append(b"two\n")
     assert file.read(0, file.size()) == b"one\ntwo\n"
@@ -19,7 +19,7 @@ def test_pieces_come_back_in_order(tmp_path):
 
 
 def test_a_piece_that_did_not_fit_is_taken_back_whole(tmp_path, monkeypatch):
-    file = AppendedFile(str(tmp_path / "log"))
+    file = AppendOnlyFile(str(tmp_path / "log"))
     file.append(b"first\n")
     write, calls = os.write, []
 
@@ -39,7 +39,7 @@ def test_a_piece_that_did_not_fit_is_taken_back_whole(tmp_path, monkeypatch):
 
 
 def test_a_write_that_takes_several_turns_is_one_piece(tmp_path, monkeypatch):
-    file = AppendedFile(str(tmp_path / "log"))
+    file = AppendOnlyFile(str(tmp_path / "log"))
     write = os.write
     monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:2]))
     file.append(b"abcdefg")
@@ -50,4 +50,4 @@ def test_a_write_that_takes_several_turns_is_one_piece(tmp_path, monkeypatch):
 
 def test_a_directory_that_is_missing_is_an_error_of_storage(tmp_path):
     with pytest.raises(StorageFailed, match="cannot be opened"):
-        AppendedFile(str(tmp_path / "nowhere" / "log"))
+        AppendOnlyFile(str(tmp_path / "nowhere" / "log"))

@@ -40,18 +40,18 @@ def test_a_rule_is_forgotten_by_its_number_in_its_workspace(connection):
 def test_a_definition_is_held_once_and_replaced_by_agreement(connection):
     pins = connection.pins
     assert pins.of("/w", "mine") is None
-    assert pins.hold("/w", PIN, "ann", 1.0) == "digest"
-    assert pins.hold("/w", PIN._replace(digest="other"), "bob", 2.0) == "digest"
+    assert pins.add_if_absent("/w", PIN, "ann", 1.0) == "digest"
+    assert pins.add_if_absent("/w", PIN._replace(digest="other"), "bob", 2.0) == "digest"
     assert pins.of("/w", "mine") == PIN
-    pins.agree("/w", PIN._replace(digest="other"), "bob", 2.0)
+    pins.approve("/w", PIN._replace(digest="other"), "bob", 2.0)
     assert pins.of("/w", "mine").digest == "other"
     assert pins.of("/v", "mine") is None
 
 
 def test_definitions_are_found_by_a_file_of_theirs(connection):
     pins = connection.pins
-    pins.agree("/w", PIN, "ann", 1.0)
-    pins.agree("/w", KeptPin("other", "d", {"files": {"/t/other": {}}}), "ann", 1.0)
+    pins.approve("/w", PIN, "ann", 1.0)
+    pins.approve("/w", KeptPin("other", "d", {"files": {"/t/other": {}}}), "ann", 1.0)
     assert pins.holding("/w", "/t/mine") == [PIN]
     assert pins.holding("/v", "/t/mine") == []
 

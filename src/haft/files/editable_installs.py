@@ -1,4 +1,4 @@
-"""What a Python environment has installed by name only: sources that lie elsewhere, and are imported from there."""
+"""The source directories of editable installs in a Python environment: they are outside it, and imported from there."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-MOST_FILES: Final = 50
+MAX_FILES: Final = 50
 LARGEST: Final = 64_000
 
 
-def installed_by_name(prefix: str) -> Iterator[str]:
-    """The directories that the `.pth` files of an environment name, where they are."""
+def editable_sources(prefix: str) -> Iterator[str]:
+    """The existing directories that the `.pth` files of an environment name."""
     files = glob.glob(os.path.join(glob.escape(prefix), "lib", "python*", "site-packages", "*.pth"))
-    for path in sorted(files)[:MOST_FILES]:
+    for path in sorted(files)[:MAX_FILES]:
         try:
             with open(path, encoding="utf-8", errors="replace") as file:
                 lines = file.read(LARGEST).splitlines()

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from haft.files.gitplaces import _read, of_everyone, places_of
+from haft.files.git_paths import _read, git_paths_of, shared_git_settings
 
 COMMANDS = {
     "filter.f.clean": "sh ./scripts/x.sh %f",
@@ -94,24 +94,24 @@ def config(path, key, value):
 @pytest.mark.parametrize("key", COMMANDS)
 def test_a_file_that_a_setting_names_as_a_command_is_found(key, workspace):
     config(workspace / ".git/config", key, COMMANDS[key])
-    assert places_of(str(workspace)).run["scripts/x.sh"].lower() == key.lower()
+    assert git_paths_of(str(workspace)).run["scripts/x.sh"].lower() == key.lower()
 
 
 @pytest.mark.parametrize("key", HARMLESS)
 def test_a_setting_that_runs_nothing_names_nothing(key, workspace):
     config(workspace / ".git/config", key, HARMLESS[key])
-    found = places_of(str(workspace))
+    found = git_paths_of(str(workspace))
     assert (found.run, found.obeyed) == ({}, [])
 
 
 def test_a_file_that_is_handed_to_an_interpreter_needs_no_slash(workspace):
     config(workspace / ".git/config", "filter.f.clean", "sh clean.sh")
-    assert list(places_of(str(workspace)).run) == ["clean.sh"]
+    assert list(git_paths_of(str(workspace)).run) == ["clean.sh"]
 
 
 def test_names_that_are_no_text_are_found(workspace):
     (workspace / ".git/config").write_bytes(b"[diff]\n\texternal = ./\xff.sh\n")
-    assert list(places_of(str(workspace)).run) == ["\udcff.sh"]
+    assert list(git_paths_of(str(workspace)).run) == ["\udcff.sh"]
 
 
 @pytest.mark.parametrize("file", ["person/.gitconfig", "person/.config/git/config", "elsewhere"])
@@ -124,16 +124,16 @@ def test_what_a_person_has_configured_counts_in_every_repository(file, workspace
     config(tmp_path / file, "include.path", f"{tmp_path}/work.config")
     config(tmp_path / "work.config", "diff.external", "tools/diff")
     (workspace / "apps/one/.git").mkdir(parents=True)
-    assert sorted(places_of(str(workspace)).obeyed) == [".githooks", "template"]
-    assert sorted(places_of(str(workspace)).run) == ["bin/pager", "tools/diff"]
-    assert sorted(places_of(str(workspace), "apps/one").obeyed) == ["apps/one/.githooks", "template"]
-    assert sorted(places_of(str(workspace), "apps/one").run) == ["apps/one/tools/diff", "bin/pager"]
+    assert sorted(git_paths_of(str(workspace)).obeyed) == [".githooks", "template"]
+    assert sorted(git_paths_of(str(workspace)).run) == ["bin/pager", "tools/diff"]
+    assert sorted(git_paths_of(str(workspace), "apps/one").obeyed) == ["apps/one/.githooks", "template"]
+    assert sorted(git_paths_of(str(workspace), "apps/one").run) == ["apps/one/tools/diff", "bin/pager"]
 
 
 def test_a_linked_configuration_of_a_person_counts(workspace, tmp_path):
     config(tmp_path / "dotfiles/git", "core.hooksPath", "hooks")
     (tmp_path / "person/.gitconfig").symlink_to("../dotfiles/git")
-    assert places_of(str(workspace)).obeyed == ["hooks"]
+    assert git_paths_of(str(workspace)).obeyed == ["hooks"]
 
 
 def test_what_the_machine_and_the_environment_say_counts(workspace, tmp_path, monkeypatch):
@@ -144,7 +144,7 @@ def test_what_the_machine_and_the_environment_say_counts(workspace, tmp_path, mo
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.fsmonitor")
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", "./watch")
     monkeypatch.setenv("GIT_CONFIG_PARAMETERS", "'diff.external=./differ'")
-    found = places_of(str(workspace))
+    found = git_paths_of(str(workspace))
     assert (found.obeyed, sorted(found.run)) == (["system-hooks"], ["differ", "watch"])
 
 
@@ -152,7 +152,7 @@ def test_a_submodule_is_read_where_its_git_directory_is(workspace):
     config(workspace / ".git/modules/lib/config", "filter.f.clean", "./clean")
     (workspace / "lib").mkdir()
     (workspace / "lib/.git").write_text("gitdir: ../.git/modules/lib\n")
-    assert list(places_of(str(workspace), "lib").run) == ["lib/clean"]
+    assert list(git_paths_of(str(workspace), "lib").run) == ["lib/clean"]
 
 
 def test_files_that_include_each_other_come_to_an_end(workspace):
@@ -160,25 +160,25 @@ def test_files_that_include_each_other_come_to_an_end(workspace):
     config(workspace / "a", "include.path", "b")
     config(workspace / "b", "include.path", "a")
     config(workspace / "b", "diff.external", "./differ")
-    found = places_of(str(workspace))
+    found = git_paths_of(str(workspace))
     assert (sorted(found.obeyed), list(found.run)) == (["a", "b"], ["differ"])
 
 
 def test_what_a_call_could_bring_into_configuration_hides_nothing(workspace):
     padding = '[branch "a"]\n' + "\tdescription = x\n" * 15_000
     (workspace / ".git/config").write_text(padding + "[diff]\n\texternal = ./differ\n")
-    assert list(places_of(str(workspace)).run) == ["differ"]
+    assert list(git_paths_of(str(workspace)).run) == ["differ"]
 
 
 @pytest.mark.parametrize("words", [b"\0", b"\xff\xfe" * 9, b"[" * 5000, b'[a "', b"[a]\nx = " + b"./a " * 9000])
 def test_hostile_configuration_is_survived(words, workspace):
     (workspace / ".git/config").write_bytes(words)
-    assert places_of(str(workspace)).obeyed == []
+    assert git_paths_of(str(workspace)).obeyed == []
 
 
 def test_a_pipe_in_place_of_configuration_is_not_waited_for(workspace):
     os.mkfifo(workspace / ".git/config")
-    assert places_of(str(workspace)).obeyed == []
+    assert git_paths_of(str(workspace)).obeyed == []
 
 
 def test_chance_finds_no_included_setting_that_git_reads_and_we_do_not(tmp_path):
@@ -200,4 +200,4 @@ def test_chance_finds_no_included_setting_that_git_reads_and_we_do_not(tmp_path)
 
 
 def test_no_configuration_at_all_is_nothing(tmp_path):
-    assert of_everyone({"HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}) == []
+    assert shared_git_settings({"HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}) == []

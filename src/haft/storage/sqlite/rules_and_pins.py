@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from haft.storage.encoding import decode, encode
-from haft.storage.ports.remembered import KeptPin, KeptRule, PinStore, RuleStore
+from haft.storage.ports.rules_and_pins import KeptPin, KeptRule, PinStore, RuleStore
 
 if TYPE_CHECKING:
-    from haft.storage.sqlite.line import Line
+    from haft.storage.sqlite.leased_database import LeasedDatabase
 
 
 class SqliteRules(RuleStore):
-    def __init__(self, connection: Line) -> None:
+    def __init__(self, connection: LeasedDatabase) -> None:
         self._connection = connection
 
     def remember(self, workspace: str, rule: KeptRule) -> None:
@@ -38,7 +38,7 @@ class SqliteRules(RuleStore):
 
 
 class SqlitePins(PinStore):
-    def __init__(self, connection: Line) -> None:
+    def __init__(self, connection: LeasedDatabase) -> None:
         self._connection = connection
 
     def of(self, workspace: str, tool: str) -> KeptPin | None:
@@ -48,13 +48,13 @@ class SqlitePins(PinStore):
     def holding(self, workspace: str, path: str) -> list[KeptPin]:
         return self._pins("workspace = ? AND instr(definition, ?)", workspace, encode(path).decode())
 
-    def hold(self, workspace: str, pin: KeptPin, who: str, at: float) -> str:
+    def add_if_absent(self, workspace: str, pin: KeptPin, who: str, at: float) -> str:
         with self._connection.writing() as database:
             self._put("INSERT OR IGNORE", workspace, pin, who, at)
             rows = database.rows("SELECT pin FROM pins WHERE workspace = ? AND tool = ?", [workspace, pin.tool])
         return str(rows[0][0])
 
-    def agree(self, workspace: str, pin: KeptPin, who: str, at: float) -> None:
+    def approve(self, workspace: str, pin: KeptPin, who: str, at: float) -> None:
         with self._connection.writing():
             self._put("INSERT OR REPLACE", workspace, pin, who, at)
 

@@ -1,4 +1,5 @@
-"""The variables that a tool names and does not get: by its source files, by its command line, and by its own words."""
+"""The environment variables that a tool needs but does not get: found in its source files, its command line, and its
+output."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from haft.files.tool_source import texts_of
 
 
 def variables_of(spec: ToolSpec, arguments: Mapping[str, object] | None = None) -> tuple[str, ...]:
-    """The variables that a tool reads, as far as its files and the command lines that it is given say so. One that runs
-    in this process sees them all, and nothing is withheld from it."""
+    """The variables that a tool reads, as far as its files and its command lines show. Empty for a tool in this
+    process: it sees all variables, so none is withheld."""
     if not spec.has_processes:
         return ()
     return tuple(dict.fromkeys(name for text in texts_of(spec, arguments) for name in _read_in(text)))
@@ -23,7 +24,7 @@ def _read_in(text: str) -> tuple[str, ...]:
 
 
 def withheld_from(call: Call, confinement: Confinement, host: Mapping[str, str]) -> tuple[str, ...]:
-    """Those that are set here and that this call does not get."""
+    """The variables that the call reads and that are set here, but that it does not get."""
     assert call.tool is not None
     return withheld(variables_of(call.tool.spec, call.arguments), host, {*confinement.env, *call.env})
 
@@ -31,29 +32,30 @@ def withheld_from(call: Call, confinement: Confinement, host: Mapping[str, str])
 def missed_by(
     call: Call, said: str, confinement: Confinement, host: Mapping[str, str], *, failed: bool
 ) -> tuple[str, ...]:
-    """Those that a call seems to have missed: what it complained of; of a call that failed, else what its source
-    names."""
+    """The withheld variables that a call seems to have needed: those that its output complains about, or else, if it
+    failed, those that its source reads."""
     complained = withheld(names_reported_missing(said, host), host, {*confinement.env, *call.env})
     return complained or (withheld_from(call, confinement, host) if failed else ())
 
 
 def grant_words(names: Sequence[str], tool: str, *, session: bool) -> str:
-    """What to type for a tool to get these variables."""
+    """The hint how to pass these variables to a tool."""
     if session:
         listed = ", ".join(f'"{name}"' for name in names)
         return f"to pass it on: grant = {{env = [{listed}]}} on the plugin's entry in `plugins`"
     options = " ".join(f"--env {name}" for name in names)
-    add = (
-        f"`haft permissions add allow {tool} {options}` for all calls, without being asked (`add ask`: asked each time)"
-    )
+    add = f"`haft permissions add allow {tool} {options}` for all calls, without approval (`add ask`: with approval)"
     return f"to pass it on: `{options}` with the call, or {add}"
 
 
 def note(names: Sequence[str], tool: str, *, session: bool, answer: str | None = None) -> str:
-    """For the person, about a call that missed them. `answer` is where the remembered answer stands that let it pass
-    with grants of its own: rules that do not have these too do not count beside it."""
-    told, are = " and ".join(names), "are" if len(names) > 1 else "is"
+    """The note for the person about a call that did not get the variables it needs. `answer` names the remembered
+    answer that allowed the call with its own grants: while it exists, rules without those grants have no effect."""
+    listed, are = " and ".join(names), "are" if len(names) > 1 else "is"
     how = grant_words(names, tool, session=session)
     if answer is not None:
-        how = f"your answer {answer} decides this call, without {told}: `haft permissions remove {answer}`; then, {how}"
-    return f"`{tool}` asks for {told}, which {are} set here and {are} withheld from it; {how}"
+        how = (
+            f"your remembered answer {answer} decides this call, without {listed}: "
+            f"`haft permissions remove {answer}`; then, {how}"
+        )
+    return f"`{tool}` needs {listed}, which {are} set here but not passed to it; {how}"

@@ -1,12 +1,12 @@
-"""The whole output of a run, kept on disk as it came, within a bound.
+"""Stores the whole output of a run on disk, up to a limit.
 
-Frames of (number, time, stream, bytes) in files of one run. The first file takes the head, up to half the bound; after
-that the tail goes through a ring of smaller files of which the last two stay. So head and tail are always there, and
-how much is missing between them is known. Another process can read while it is written: a frame cut off at the end is
-not there yet.
+The files of a run contain frames of (number, time, stream, bytes). The first file has the head of the output, up to
+half the limit. The rest goes through a ring of smaller files, of which the last two stay. So head and tail are always
+available, and the size of the gap between them is known. Another process can read meanwhile; it ignores an incomplete
+frame at the end.
 
-Beside a file that grows large lie marks of (position, bytes, lines), one for each megabyte: whoever wants some lines of
-a large output begins near them. Marks are hints. Without them the same is read from the start.
+Beside a large file there is a file of marks (position, bytes, lines), one for each megabyte, so that a reader of some
+lines can start near them. Marks are optional: without them, reading starts at the beginning.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from haft.values import dataclass
 _FRAME = struct.Struct(">IdBI")
 _START = struct.Struct(">8sQ")
 _MARK = struct.Struct(">QQQ")
-"""How far into the file, and how many bytes and ends of lines of the output stand before that in it."""
+"""A position in the file, and the number of bytes and line ends of the output before it in this file."""
 _MARK_EVERY = 1 << 20
 _MAGIC = b"haftout1"
 _STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 
 
 def _base(outputs: str, run: RunId) -> str:
-    # Grouped by the part of the name that time moves, so that no directory grows without end.
+    # Grouped by the part of the name that encodes the time, so that no directory grows forever.
     return os.path.join(outputs, run[2:8], run)
 
 
@@ -44,13 +44,13 @@ class Frame:
     stream: Stream
     data: bytes
     skipped: int = 0
-    """Bytes that came before this piece and are not kept."""
+    """The number of bytes before this piece that were dropped."""
     line: int = 1
-    """The number of the line in which it begins, among those that are kept."""
+    """The number of the line in which the piece begins, counting only stored lines."""
 
 
 class KeptOutput:
-    """The output of one run, being written. Opened by the first piece."""
+    """Writes the output of one run. The first piece opens the file."""
 
     def __init__(self, outputs: str, run: RunId, bound: int) -> None:
         self._base = _base(outputs, run)
@@ -64,7 +64,7 @@ class KeptOutput:
         self.failure: StorageFailed | None = None
 
     def append(self, seq: int, at: float, stream: Stream, data: bytes) -> None:
-        """Keep a piece. A full disk ends the keeping, not the run."""
+        """Store a piece. If the disk is full, storing ends, but the run goes on."""
         if self.failure is not None:
             self.total += len(data)
             return
@@ -84,7 +84,7 @@ class KeptOutput:
                 self.total += len(part)
                 rest = rest[len(part) :]
         except OSError as error:
-            self.failure = StorageFailed("the output cannot be kept", error)
+            self.failure = StorageFailed("the output cannot be stored", error)
 
     def _next_file(self) -> None:
         if self._descriptor >= 0:
@@ -116,7 +116,7 @@ def _marks_of(path: str) -> str:
 
 
 class _Marks:
-    """The marks of one file, being written. The file of a small output has none."""
+    """Writes the marks of one file. A small file has none."""
 
     def __init__(self, path: str = "") -> None:
         self._path = path
@@ -125,8 +125,8 @@ class _Marks:
         self._marked = 0
 
     def add(self, written: int, size: int, lines: int) -> None:
-        """What was just written to the file, of which so much is output. Where no mark can be made, there are no more:
-        the output itself is kept."""
+        """Count bytes that were written to the file, of which `size` are output. If a mark cannot be written, no more
+        marks are made; the output itself is still stored."""
         self._position += written
         self._bytes += size
         self._lines += lines
@@ -145,7 +145,7 @@ class _Marks:
         self._marked = self._position
 
     def close(self) -> None:
-        """With a last mark at the end, so that the whole file can be passed over."""
+        """Write a last mark at the end, so that a reader can skip the whole file, and close."""
         if self._descriptor >= 0:
             with contextlib.suppress(OSError):
                 if self._path:
@@ -155,8 +155,8 @@ class _Marks:
 
 
 def _mark_before(path: str, size: int, lines: int) -> tuple[int, int, int] | None:
-    """The last mark of a file of `size` bytes with at most so many ends of lines before it. Of marks that cannot be
-    true none is believed."""
+    """The last mark of a file of `size` bytes that has at most `lines` line ends before it. None if any mark is
+    impossible."""
     try:
         with open(_marks_of(path), "rb") as file:
             words = file.read()
@@ -171,7 +171,7 @@ def _mark_before(path: str, size: int, lines: int) -> tuple[int, int, int] | Non
 
 
 def _can_be(mark: tuple[int, int, int]) -> bool:
-    """Whether it stands at the end of a frame, for all that can be told: what is not output are heads of frames."""
+    """Whether the mark can be at the end of a frame: the bytes that are not output must be whole frame headers."""
     position, size, lines = mark
     heads = position - _START.size - size
     return heads > 0 and heads % _FRAME.size == 0 and lines <= size
@@ -193,27 +193,27 @@ def _files(outputs: str, run: RunId) -> list[tuple[int, str]]:
 
 
 def has_kept(outputs: str, run: RunId) -> bool:
-    """Whether anything of the run's output lies on disk."""
+    """Whether the run has stored output on disk."""
     return bool(_files(outputs, run))
 
 
 class KeptReader:
-    """Reads what is kept of a run, piece by piece, and later what has come since: never the same twice."""
+    """Reads the stored output of a run piece by piece, and later the new pieces: none twice."""
 
     def __init__(self, outputs: str, run: RunId) -> None:
         self._outputs = outputs
         self._run = run
         self._number = -1
-        """The file that was read last, and how far."""
+        """The number of the file that was read last; `_position` says how far."""
         self._position = 0
         self._end = 0
-        """How much of the whole output is behind us, what is missing included."""
+        """How many bytes of the whole output were read so far, dropped ones included."""
         self._line = 1
-        """The number of the line in which we are."""
+        """The number of the current line."""
 
     def frames(self, first_line: int = 1) -> Iterator[Frame]:
-        """The pieces that have not been read; the first after a gap says how much is missing. Pieces that end before
-        the line `first_line` may be passed over."""
+        """The pieces that were not read yet; the first one after a gap says how many bytes are missing. Pieces that end
+        before the line `first_line` may be skipped."""
         for number, path in _files(self._outputs, self._run):
             if number >= self._number:
                 with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:  # the ring may delete it
@@ -239,7 +239,7 @@ class KeptReader:
                 raise StorageFailed(f"the kept output of {self._run} is damaged", ValueError("no such stream"))
             data = file.read(length)
             if len(data) < length:
-                return  # It is being written: next time.
+                return  # It is still being written; the next call reads it.
             self._position += _FRAME.size + length
             self._end += length
             frame = Frame(seq, at, _STREAMS[stream], data, skipped, self._line)
@@ -248,8 +248,8 @@ class KeptReader:
             skipped = 0
 
     def _pass_over(self, file: BinaryIO, first_line: int) -> None:
-        """What is known to end before a line. The line in which we are then is another one, and may have begun
-        earlier."""
+        """Skip pieces that end before a line, by the marks. The current line is then an earlier one than `first_line`,
+        and reading may start in the middle of it."""
         if first_line - self._line < 2:
             return
         mark = _mark_before(str(file.name), os.fstat(file.fileno()).st_size, first_line - self._line - 1)
@@ -261,5 +261,5 @@ class KeptReader:
 
 
 def kept_frames(outputs: str, run: RunId, first_line: int = 1) -> Iterator[Frame]:
-    """Everything that is kept of a run's output, in order; what ends before a line may be left out."""
+    """All stored pieces of a run's output, in order; pieces that end before `first_line` may be left out."""
     return KeptReader(outputs, run).frames(first_line)

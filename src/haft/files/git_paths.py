@@ -1,10 +1,11 @@
-"""Where git finds what it runs and obeys, by configuration: of a repository, of the person, of the machine.
+"""Finds the files that git runs or obeys because its configuration names them: that of a repository, a person or the
+machine.
 
-Configuration is read as git reads it, includes followed wherever they lie, whether or not their condition holds at the
-moment. Nothing is run, and nothing costs more than a few small files: how many are read, and how much of each, is
-bounded, so that hostile configuration can only make itself useless.
+It reads configuration as git does and follows all includes, whether or not their condition holds now. It runs nothing,
+and reads only a few small files: their number and size are bounded, so that hostile configuration cannot make this
+slow.
 
-A setting that is not known to be harmless is taken to name a command, so that a key that git learns tomorrow counts.
+A setting that is not known to be harmless counts as a command, so that keys of future versions of git count too.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from haft.values import dataclass, field
 _LONGEST: Final = 1000
 _LONGEST_VALUE: Final = 16_000
 _DEEPEST: Final = 20
-_MOST_FILES: Final = 50
-_MOST_WORDS: Final = 200
+_MAX_FILES: Final = 50
+_MAX_WORDS: Final = 200
 
 SYSTEM: Final = (
     "/etc/gitconfig",
@@ -32,7 +33,7 @@ SYSTEM: Final = (
     "/Library/Developer/CommandLineTools/usr/share/git-core/gitconfig",
     "/Applications/Xcode.app/Contents/Developer/usr/share/git-core/gitconfig",
 )
-"""Where a machine's git may have its configuration: which one it is was decided when git was built."""
+"""The paths at which git may look for the configuration of the machine; the build of git decides which one."""
 
 _DIRECTORIES: Final = frozenset({"core.hookspath", "init.templatedir"})
 """Settings that name a directory with hooks in it."""
@@ -43,32 +44,34 @@ _HARMLESS: Final = frozenset({
 """Sections whose values are never run."""
 _HARMLESS_KEYS: Final = frozenset({"commit.template", "core.excludesfile", "core.worktree", "init.defaultbranch"})
 _OF_REMOTES: Final = frozenset({"receivepack", "uploadpack", "vcs"})
-"""What a remote may name besides addresses."""
+"""Settings of a remote that name a program."""
 _ADDRESSES: Final = frozenset({"proxy", "pushurl", "url"})
 
 _BREAKS: Final = regex(r"[\s;|&()<>{}\"'`,=]+")
 _PUT_IN: Final = regex(r"^.*(?:\$\{?\w+\}?|[)}`])/(.+)$", re.DOTALL)
-"""A path whose beginning is put in when it runs: the top of the repository, mostly."""
+"""A path that begins with a variable or a substitution, usually for the top of the repository."""
 _HELPER: Final = regex(r"[A-Za-z0-9+.-]+::")
 
 
 @dataclass(slots=True)
-class GitPlaces:
+class GitPaths:
     """Paths relative to the workspace."""
 
     obeyed: list[str] = field(default_factory=list)
-    """Files and directories that git obeys, with all below them: hooks, and further configuration."""
+    """Files and directories that git obeys, with all below them: hooks, and included configuration."""
     run: dict[str, str] = field(default_factory=dict)
-    """Files that commands name, each with the setting that does."""
+    """Files that a command in a setting names, each with the key of the setting."""
 
 
-def places_of(workspace: str, inside: str = "", everyone: Sequence[Setting] | None = None) -> GitPlaces:
-    """Of the workspace's repository, also where the workspace is only a part of it; or of the one of a directory
-    `inside`. `everyone` is what `of_everyone` says, for those who ask more than once."""
+def git_paths_of(workspace: str, inside: str = "", everyone: Sequence[Setting] | None = None) -> GitPaths:
+    """The paths for the workspace's repository, also if the workspace is only a part of it; or for the repository in a
+    directory `inside`. Give `everyone`, the result of `shared_git_settings`, to read those settings only once."""
     top = os.path.join(workspace, inside) if inside else _top(workspace)
-    found = GitPlaces()
+    found = GitPaths()
     hooks: dict[str, None] = {}
-    settled: list[tuple[Setting, str]] = [(each, "") for each in (of_everyone() if everyone is None else everyone)]
+    settled: list[tuple[Setting, str]] = [
+        (each, "") for each in (shared_git_settings() if everyone is None else everyone)
+    ]
     for path, each in _read(_configuration(top)):
         settled.append((each, path))
     for each, path in settled:
@@ -84,8 +87,8 @@ def places_of(workspace: str, inside: str = "", everyone: Sequence[Setting] | No
     return found
 
 
-def of_everyone(env: Mapping[str, str] | None = None) -> list[Setting]:
-    """What the machine, the person and the environment tell git in every repository."""
+def shared_git_settings(env: Mapping[str, str] | None = None) -> list[Setting]:
+    """The settings for every repository: those of the machine, of the person, and of the environment."""
     env = os.environ if env is None else env
     files = [] if env.get("GIT_CONFIG_NOSYSTEM") else list(SYSTEM)
     if "GIT_CONFIG_SYSTEM" in env:
@@ -99,7 +102,7 @@ def of_everyone(env: Mapping[str, str] | None = None) -> list[Setting]:
         files += [os.path.join(home, ".gitconfig")] if home else []
     found = []
     for path, each in _read(files):
-        if is_include(each):  # Relative to the file that says it, which only we know here.
+        if is_include(each):  # The path is relative to the file that contains it, which is known only here.
             place = os.path.join(os.path.dirname(path), os.path.expanduser(each.value))
             each = Setting(each.section, each.subsection, each.name, place)
         found.append(each)
@@ -127,20 +130,20 @@ def _of_environment(env: Mapping[str, str]) -> Iterator[Setting]:
 
 
 def is_include(setting: Setting) -> bool:
-    """Whether it names further configuration."""
+    """Whether a setting includes another configuration file."""
     return setting.section in ("include", "includeif") and setting.name == "path"
 
 
 def _read(paths: Sequence[str] | Iterator[str]) -> Iterator[tuple[str, Setting]]:
-    """Every setting of some files and of those that they include, with the file that says it; each file once."""
+    """Every setting of some files and of those that they include, each with its file. Each file is read once."""
     waiting = list(paths)
     waiting.reverse()
     seen: set[str] = set()
-    while waiting and len(seen) < _MOST_FILES:
+    while waiting and len(seen) < _MAX_FILES:
         path = waiting.pop()
         if "\0" in path or not os.path.exists(path):
             continue
-        real = os.path.realpath(path)  # A person's own may be a link to where they keep such files.
+        real = os.path.realpath(path)  # The person's configuration may be a link into a directory of dotfiles.
         if real in seen:
             continue
         seen.add(real)
@@ -151,8 +154,8 @@ def _read(paths: Sequence[str] | Iterator[str]) -> Iterator[tuple[str, Setting]]
 
 
 def named_by(setting: Setting) -> list[str]:
-    """The words of a setting that may be files which git runs: all of those in a command with a slash in them, and
-    those that are handed to a program. A first word without a slash is looked for on PATH."""
+    """The words of a setting that may be files which git runs: in a command all words with a slash, and all arguments.
+    A first word without a slash is left out: git looks for it on PATH."""
     value = (setting.subsection or "" if setting.section == "url" else setting.value).strip()
     if not value or _is_harmless(setting) or len(value) > _LONGEST_VALUE:
         return []
@@ -167,13 +170,13 @@ def named_by(setting: Setting) -> list[str]:
     first = {each[0] for each in (quoted, broken) if each} | {line}
     return [
         word
-        for word in list(dict.fromkeys(words))[:_MOST_WORDS]
+        for word in list(dict.fromkeys(words))[:_MAX_WORDS]
         if not word.startswith("-") and ("/" in word or word not in first)
     ]
 
 
 def _after_cd(words: Sequence[str]) -> Iterator[str]:
-    """The words behind `cd DIR`, as they lie in that directory."""
+    """The words after `cd DIR`, as paths in that directory."""
     place = ""
     for before, word in zip(["", *words], words, strict=False):
         if before == "cd":
@@ -196,7 +199,7 @@ def _is_harmless(setting: Setting) -> bool:
 
 
 def _top(workspace: str) -> str:
-    """Where git would find the repository of a workspace."""
+    """The directory in which git would find the repository of a workspace."""
     here = workspace
     while not os.path.lexists(os.path.join(here, ".git")):
         above = os.path.dirname(here)
@@ -207,7 +210,7 @@ def _top(workspace: str) -> str:
 
 
 def _configuration(top: str) -> Iterator[str]:
-    """Of the repository at the top of a directory, also where it is a worktree of another, or bare."""
+    """The configuration files of the repository in a directory, also if it is bare or a worktree of another."""
     git = os.path.join(top, ".git")
     if not os.path.lexists(git) and os.path.lexists(os.path.join(top, "HEAD")):
         git = top
@@ -220,7 +223,7 @@ def _configuration(top: str) -> Iterator[str]:
 
 
 def inside_of(workspace: str, base: str, named: str) -> list[str]:
-    """The place that a setting names, and the one that links make of it, if they are in the workspace."""
+    """The path that a setting names, and the same path with links resolved, if they are in the workspace."""
     if not named or "\0" in named or len(named) >= _LONGEST:
         return []
     place = os.path.join(base, os.path.expanduser(named))

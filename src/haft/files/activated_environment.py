@@ -1,7 +1,7 @@
-"""The virtual environment inside a workspace that a person has activated, and what of it decides which code runs.
+"""The virtual environment in a workspace that a person has activated, and its files that decide which code runs.
 
-Calls can write it like anything in the workspace. Whoever puts its programs on PATH wants to know that they are those
-that somebody agreed to.
+Calls can write this environment like any file of the workspace. So before haft puts its programs on PATH, it checks
+that they are the ones that a person approved.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Final
 from haft.files.caches import CACHES
 from haft.files.links import steps_of
 
-MOST_PROGRAMS: Final = 2_000
+MAX_PROGRAMS: Final = 2_000
 _AT_START: Final = ("sitecustomize", "usercustomize")
-"""Modules that Python runs of an environment whatever it is started for, in whatever form they are there."""
+"""Modules of an environment that Python runs at every start, in whatever form they exist."""
 _PRIVATE: Final = ("/tmp", "/var/tmp", "/dev/shm", "/run", *(f"~/{each}" for each in CACHES.values()))  # noqa: S108
-"""Places where a call finds something else than lies there on the host, and what calls before it left."""
+"""Directories where a call sees other files than the host has there, and files that earlier calls left."""
 
 
 def activated_in(workspace: str, host: Mapping[str, str]) -> str | None:
-    """Where the environment lies: VIRTUAL_ENV names it and its programs are on PATH, or they stand first there. Nothing
-    where it is reached by a link, or others may write it."""
+    """The directory of the activated environment: VIRTUAL_ENV names it and its programs are on PATH, or they are first
+    on PATH. None if the path has a link in it, or if everyone may write there."""
     entries = [os.path.normpath(entry) for entry in host.get("PATH", "").split(os.pathsep) if os.path.isabs(entry)]
     named = host.get("VIRTUAL_ENV", "")
     wanted = os.path.join(os.path.normpath(named), "bin") if os.path.isabs(named) else None
@@ -40,27 +40,27 @@ def activated_in(workspace: str, host: Mapping[str, str]) -> str | None:
 
 
 def programs_of(place: str) -> dict[str, str]:
-    """The programs of an environment, by name. `OSError` where they cannot be listed."""
+    """The programs of an environment, by name. Raises `OSError` if they cannot be listed."""
     with os.scandir(os.path.join(place, "bin")) as found:
         return {entry.name: entry.path for entry in sorted(found, key=lambda each: each.name) if not entry.is_dir()}
 
 
 def deciding_files(place: str) -> list[str]:
-    """The files that decide what runs when a program of an environment is started, but for the libraries that the
-    program itself imports. All that lies in `bin` is among them: a script there imports from beside itself first.
-    `OSError` where they cannot be listed, are too many, or are not the same for a call."""
+    """The files that decide which code runs when a program of an environment starts, without the libraries that the
+    program imports. All files in `bin` are among them, since a script imports from its own directory first. Raises
+    `OSError` if the files cannot be listed, are too many, or differ for a call."""
     found = [os.path.join(place, "bin"), os.path.join(place, "pyvenv.cfg"), *_run_at_start(place)]
-    for path in found:  # It grows by what lies in each directory.
+    for path in found:  # The list grows by the content of each directory.
         _check(path, place)
         if os.path.isdir(path):
             found += [os.path.join(path, name) for name in sorted(os.listdir(path))]
-        if len(found) > MOST_PROGRAMS:
-            raise OSError(f"{place} has more than {MOST_PROGRAMS} programs")
+        if len(found) > MAX_PROGRAMS:
+            raise OSError(f"{place} has more than {MAX_PROGRAMS} programs")
     return found
 
 
 def state_of(place: str) -> str:
-    """Another text when any of these files is another, or was changed."""
+    """A text that changes when any of these files is replaced or changed."""
     seen = ((path, found) for path in deciding_files(place) for found in (os.lstat(path), os.stat(path)))
     return "\n".join(
         f"{path}:{one.st_dev}:{one.st_ino}:{one.st_size}:{one.st_mtime_ns}:{one.st_ctime_ns}" for path, one in seen
@@ -68,7 +68,7 @@ def state_of(place: str) -> str:
 
 
 def _run_at_start(place: str) -> Iterator[str]:
-    """What Python runs of an environment at every start, in its libraries."""
+    """The files in the libraries of an environment that Python runs at every start."""
     for library in ("lib", "lib64"):
         for version in _listed(os.path.join(place, library), place):
             packages = os.path.join(version, "site-packages")
@@ -79,7 +79,7 @@ def _run_at_start(place: str) -> Iterator[str]:
 
 
 def _listed(folder: str, place: str) -> list[str]:
-    """What lies in a directory, which need not be there."""
+    """The paths in a directory; empty if it does not exist."""
     if not os.path.lexists(folder):
         return []
     _check(folder, place)
@@ -91,10 +91,10 @@ def _is_at_start(path: str) -> bool:
 
 
 def _check(path: str, place: str) -> None:
-    """`OSError` where a path leads nowhere, or to a place that is another one for a call."""
+    """Raise `OSError` if a path does not exist, or leads to a directory where calls see other files."""
     os.stat(path)
     own = os.path.dirname(place) + "/"
     for step in (*steps_of(path), os.path.realpath(path)):
         private = any(f"{step}/".startswith(os.path.expanduser(each) + "/") for each in _PRIVATE)
         if private and not step.startswith(own):
-            raise OSError(f"{path} leads to {step}, where calls find files of their own")
+            raise OSError(f"{path} leads to {step}, where calls see other files than the host")

@@ -1,4 +1,4 @@
-"""The scribe: carries over in groups, survives a disk that fails for a while, and hears of cancel requests."""
+"""The run writer: carries over in groups, survives a disk that fails for a while, and hears of cancel requests."""
 
 import errno
 import os
@@ -6,7 +6,7 @@ import os
 import pytest
 
 from haft.contracts import BadConfig, HostId, StorageFailed
-from haft.runs import Filter, History, Journal, Scribe, recover
+from haft.runs import Filter, History, Journal, RunWriter, recover
 from haft.runs.journal import journal_paths
 from haft.storage import open_stores
 
@@ -18,7 +18,7 @@ class Bench:
         self.fail_telling = None
         stores = open_stores(home)
         self.lease = stores.leases().take()
-        self.scribe = Scribe(
+        self.run_writer = RunWriter(
             Journal(home.hosts, self.lease.host), stores.connect(self.lease), self.tell, lambda: None, self.lease
         )
 
@@ -35,7 +35,7 @@ class Bench:
             history.close()
 
     def close(self):
-        self.scribe.close()
+        self.run_writer.close()
         self.lease.release(done=not journal_paths(self.home.hosts, self.lease.host))
 
 
@@ -50,7 +50,7 @@ def test_a_run_is_seen_as_soon_as_it_is_written_and_its_journal_goes_when_the_ta
     bench, home, entry, eventually
 ):
     one = entry(host=bench.lease.host, recorded=False)
-    bench.scribe.write(one)
+    bench.run_writer.write(one)
     assert [run.id for run in bench.table()] == [one.run]
     eventually(lambda: not journal_paths(home.hosts))
     assert [run.id for run in bench.table()] == [one.run]
@@ -58,8 +58,8 @@ def test_a_run_is_seen_as_soon_as_it_is_written_and_its_journal_goes_when_the_ta
 
 
 def test_open_runs_and_recorded_ends_are_not_told_to_the_record(bench, home, entry, eventually):
-    bench.scribe.write(entry(status="in-progress", recorded=False))
-    bench.scribe.write(entry(status="done", recorded=True))
+    bench.run_writer.write(entry(status="in-progress", recorded=False))
+    bench.run_writer.write(entry(status="done", recorded=True))
     eventually(lambda: not journal_paths(home.hosts))
     assert bench.told == []
 
@@ -72,13 +72,13 @@ def test_open_runs_and_recorded_ends_are_not_told_to_the_record(bench, home, ent
 def test_a_record_that_cannot_be_written_for_a_while_loses_nothing(bench, home, entry, eventually, failure):
     bench.fail_telling = failure
     one = entry(recorded=False)
-    bench.scribe.write(one)
-    eventually(lambda: bench.scribe.trouble is not None)
+    bench.run_writer.write(one)
+    eventually(lambda: bench.run_writer.trouble is not None)
     assert [run.id for run in bench.table()] == [one.run]
     bench.fail_telling = None
     two = entry(recorded=False)
-    bench.scribe.write(two)
-    eventually(lambda: bench.scribe.trouble is None and not journal_paths(home.hosts))
+    bench.run_writer.write(two)
+    eventually(lambda: bench.run_writer.trouble is None and not journal_paths(home.hosts))
     assert bench.told == [one.record, two.record]
     assert len(bench.table()) == 2
 
@@ -87,7 +87,7 @@ def test_what_could_not_be_carried_over_is_carried_over_by_the_next_host(home, e
     bench = Bench(home)
     bench.fail_telling = StorageFailed("the audit log", OSError(28, "full"))
     one = entry(host=bench.lease.host, recorded=False)
-    bench.scribe.write(one)
+    bench.run_writer.write(one)
     bench.close()
     assert [run.id for run in bench.table()] == [one.run]
     told = []
@@ -110,20 +110,20 @@ def test_a_journal_that_cannot_be_written_is_an_error_to_the_writer_and_the_next
 
     monkeypatch.setattr(os, "write", sometimes_full)
     with pytest.raises(StorageFailed, match="No space left"):
-        bench.scribe.write(entry())
+        bench.run_writer.write(entry())
     full[0] = False
     one = entry()
-    bench.scribe.write(one)
+    bench.run_writer.write(one)
     assert [run.id for run in bench.table()] == [one.run]
 
 
 def test_a_cancel_request_of_another_process_reaches_the_host_of_an_open_run_only(bench, home, entry, eventually):
     asked = []
-    bench.scribe.on_cancel(lambda run, who: asked.append((run, who)))
+    bench.run_writer.on_cancel(lambda run, who: asked.append((run, who)))
     live = entry(status="in-progress", host=bench.lease.host)
     over = entry(status="done", host=bench.lease.host)
-    bench.scribe.write(live)
-    bench.scribe.write(over)
+    bench.run_writer.write(live)
+    bench.run_writer.write(over)
     history = History(home)
     history.request_cancel(over.run, "someone")
     history.request_cancel(live.run, "someone")
@@ -136,7 +136,7 @@ def test_closing_writes_everything_down(home, entry):
     bench = Bench(home)
     entries = [entry() for _ in range(500)]
     for one in entries:
-        bench.scribe.write(one)
+        bench.run_writer.write(one)
     bench.close()
     assert os.listdir(home.hosts) == []
     assert {run.id for run in bench.table()} == {one.run for one in entries}

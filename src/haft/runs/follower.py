@@ -1,6 +1,6 @@
-"""Following a run from another process: the same events with the same numbers as an observer inside its host sees.
+"""Follows a run from another process: yields the same events, with the same numbers, as an observer in its host gets.
 
-Memory stays small whatever the run has written, and nothing is read twice while it goes on.
+It needs little memory however much the run writes, and reads nothing twice while the run goes on.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from collections.abc import Callable, Iterator
 
 from haft.contracts import Event, RunId
 from haft.runs.history import History
-from haft.runs.kept import Frame, KeptReader
+from haft.runs.kept_output import Frame, KeptReader
 
 PAUSE_SECONDS = 0.1
 
 
 def follow(history: History, run: RunId, pause: Callable[[], None] | None = None) -> Iterator[Event]:
-    """Everything that happened so far, then what happens, until the outcome. Blocks between events; `pause` is called
-    each time there is nothing new."""
+    """Yield all events so far, then new ones, until the outcome. Blocks between events; `pause` is called each time
+    when there is nothing new."""
     output: _Output | None = None
     last = seen = -1
     while True:
-        # Asked before anything is read: what was over then has nothing further.
+        # Read the status before the output: if the run has ended by then, no more output follows.
         record = history.find(run)
         output = output or _Output(record.id, history.reader(record))
-        happened = history.happenings(record, after=seen)
+        happened = history.events_beyond(record, after=seen)
         seen = happened[-1].seq if happened else seen
         for event in heapq.merge(happened, output.events(), key=lambda event: event.seq):
             last = max(last, event.seq)
@@ -40,7 +40,7 @@ def follow(history: History, run: RunId, pause: Callable[[], None] | None = None
 
 
 class _Output:
-    """The output of a run as events, characters cut by the edge of a piece put together again."""
+    """The output of a run as events; a character that is split between two pieces is put together."""
 
     def __init__(self, run: RunId, reader: KeptReader) -> None:
         self._run = run
@@ -48,7 +48,7 @@ class _Output:
         self._decoders: dict[str, codecs.IncrementalDecoder] = {}
 
     def events(self) -> Iterator[Event]:
-        """What has come since last time."""
+        """The events since the last call."""
         return map(self._event, self._reader.frames())
 
     def _event(self, frame: Frame) -> Event:

@@ -1,7 +1,7 @@
-"""Being told of changes in directories by the kernel, instead of looking again and again. Linux's inotify.
+"""Watches directories for changes with Linux's inotify, instead of polling them.
 
-The kernel watches inodes; callers mean paths. So `follow` is called again after each change and watches whatever lies
-at the paths by then. It does not tell of what another machine does on a network file system, nor of writes through a
+The kernel watches inodes, but callers mean paths. So call `follow` again after each change: it watches the directories
+that are at the paths by then. Not reported are changes by other machines on a network file system, and writes through a
 mapping.
 """
 
@@ -16,8 +16,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-MOST_WATCHES: Final = 4_096
-"""Of one `Watches`. The kernel counts the watches of all programs of a user together."""
+MAX_WATCHES: Final = 4_096
+"""The limit of one `Watches`. The kernel counts the watches of all programs of a user together."""
 _CLOSE_WRITE, _ATTRIB, _MOVED, _CREATE, _DELETE = 0x8, 0x4, 0xC0, 0x100, 0x200
 _DELETE_SELF, _MOVE_SELF, _ONLYDIR, _MASK_ADD = 0x400, 0x800, 0x01000000, 0x20000000
 _OVERFLOW, _IGNORED = 0x4000, 0x8000
@@ -27,17 +27,17 @@ _LARGEST_READ: Final = 65_536
 
 
 class Watches:
-    """Directories that are watched. `OSError` where this machine has no such thing. Use it from one thread."""
+    """A set of watched directories. Raises `OSError` if this system has no inotify. Use it from one thread."""
 
     def __init__(self) -> None:
         self._add, self._remove, self.descriptor = _opened()
         self._watched: dict[str, int] = {}
         self._paths: dict[int, set[str]] = {}
-        """By watch: a directory may be reached by several paths."""
+        """By watch, its paths: several paths may lead to one directory."""
 
     def follow(self, paths: Iterable[str]) -> tuple[set[str], set[str]]:
-        """Watch what lies at these paths now, and nothing else: the paths that are watched anew, and those that cannot
-        be watched. A path without a directory is neither."""
+        """Watch the directories that are at these paths now, and no others. Returns the newly watched paths, and the
+        paths that cannot be watched. A path without a directory is in neither."""
         wanted = dict.fromkeys(paths)
         for path in self._watched.keys() - wanted.keys():
             self._forget(path)
@@ -56,7 +56,7 @@ class Watches:
 
     @property
     def _has_room(self) -> bool:
-        return len(self._paths) < MOST_WATCHES
+        return len(self._paths) < MAX_WATCHES
 
     def _forget(self, path: str) -> None:
         watch = self._watched.pop(path, None)
@@ -67,8 +67,8 @@ class Watches:
                 self._remove(self.descriptor, watch)
 
     def changes(self) -> Iterator[tuple[str, str]] | None:
-        """What changed since this was last asked: directories, and the name of what changed in them, empty for the
-        directory itself. None where there was more than the kernel could remember."""
+        """The changes since the last call: each as a directory and the name of the changed entry, which is empty for
+        the directory itself. None if the kernel lost changes because there were too many."""
         found: set[tuple[str, str]] = set()
         while data := self._read():
             at = 0
@@ -80,7 +80,7 @@ class Watches:
                 name = os.fsdecode(data[at - length : at].rstrip(b"\0"))
                 paths = set(self._paths.get(watch, ()))
                 found |= {(path, name) for path in paths}
-                if mask & _IGNORED:  # It is gone, and so is its watch.
+                if mask & _IGNORED:  # The directory was removed, and its watch with it.
                     for path in paths:
                         del self._watched[path]
                     self._paths.pop(watch, None)
@@ -96,14 +96,14 @@ class Watches:
 
 
 def _opened() -> tuple[Callable[[int, str], int], Callable[[int, int], None], int]:
-    """How a watch is added (its number, or the error as a negative one) and removed, and the descriptor for it."""
+    """Functions that add a watch (returning its number, or the negated errno) and remove one, and the descriptor."""
     if sys.platform != "linux":
         raise OSError(errno.ENOSYS, "there is no inotify on this platform")
 
     libc = ctypes.CDLL(None, use_errno=True)
     descriptor = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     if descriptor < 0:
-        raise OSError(ctypes.get_errno(), "inotify cannot be had")
+        raise OSError(ctypes.get_errno(), "inotify is not available")
 
     def add(to: int, path: str) -> int:
         watch: int = libc.inotify_add_watch(to, os.fsencode(path), ctypes.c_uint32(_MASK))

@@ -1,9 +1,9 @@
-"""Writing a whole file in one step: nobody ever sees half of it, and after a power loss it is the old or the new.
+"""Writes a whole file atomically: no process ever sees half of it, and after a power loss it is the old or the new one.
 
-The new content is written beside the old under a passing name, synced, and renamed over it, all through the descriptor
-of the directory that `walk` arrived at. Mode and (where permitted) owner of an existing file are kept; hard links to it
-are broken, extended attributes and the set-user-id bits are not carried over. Killed in the middle, it leaves at worst
-a file called `.haft-….tmp`.
+The new content is written to a temporary file in the same directory, synced, and renamed over the old file, all through
+the descriptor of the directory that `walk` opened. The file keeps its mode and, if permitted, its owner. Hard links to
+it are broken; extended attributes and set-user-id bits are dropped. If the process is killed meanwhile, it leaves at
+most a file called `.haft-….tmp`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final
 from haft.contracts import Conflict
 from haft.files.directories import sync_directory
 from haft.files.failures import identity_of, require_regular
-from haft.files.showing import shown
+from haft.files.printable import shown
 from haft.files.walk import Walk
 
 _TEMPORARY: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -26,10 +26,10 @@ _PROBE: Final = os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O
 
 
 def replace_file(place: Walk, content: bytes, expect: Any) -> bool:
-    """Put `content` at `place`. True when nothing was there before. `Conflict` when something else than `expect` is."""
+    """Write `content` to `place`; True if there was no file before. Raises `Conflict` if the file is not `expect`."""
     before = require_replaceable(place, expect)
     temporary = f".haft-{os.urandom(8).hex()}.tmp"
-    # A new file gets its mode from the umask, which the kernel applies; an old one's is set once the content is there.
+    # A new file gets its mode from the umask; the mode of an old file is set after the content was written.
     descriptor = os.open(temporary, _TEMPORARY, 0o666 if before is None else 0o600, dir_fd=place.directory)
     try:
         try:
@@ -50,7 +50,7 @@ def replace_file(place: Walk, content: bytes, expect: Any) -> bool:
 
 
 def require_replaceable(place: Walk, expect: Any) -> os.stat_result | None:
-    """What is at `place` and may be replaced; None where nothing is and something may be made."""
+    """The status of the file at `place`, which may be replaced; None if there is none and one may be made."""
     before = place.status()
     if before is not None:
         require_regular(place.path, before.st_mode)
@@ -64,11 +64,12 @@ def require_replaceable(place: Walk, expect: Any) -> os.stat_result | None:
 
 
 def _require_writable(place: Walk) -> None:
-    """A rename asks only the directory: a file that its owner made read-only has to be asked itself."""
+    """Check that the file itself is writable: a rename needs only the permission of the directory, and would replace
+    even a read-only file."""
     try:
         os.close(os.open(place.name, _PROBE, dir_fd=place.directory))
     except OSError as error:
-        if error.errno not in (errno.ETXTBSY, errno.ENOENT):  # a running program may be replaced, a vanished file made
+        if error.errno not in (errno.ETXTBSY, errno.ENOENT):  # A running program may be replaced, a missing file made.
             raise
 
 
@@ -88,7 +89,7 @@ def _write_all(descriptor: int, content: bytes) -> None:
 def _keep_attributes(descriptor: int, before: os.stat_result) -> None:
     now = os.fstat(descriptor)
     if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
-        with suppress(PermissionError):  # only root may give files away
+        with suppress(PermissionError):  # Only root may change the owner.
             os.fchown(descriptor, before.st_uid, before.st_gid)
-    # Set-user-id on new content would be a privilege nobody granted; writing in place drops it too.
+    # Nobody granted set-user-id to the new content; writing in place would drop it too.
     os.fchmod(descriptor, stat.S_IMODE(before.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haft.contracts import RunId
-from haft.runs import kept as kept_module
-from haft.runs.kept import KeptOutput, KeptReader, has_kept, kept_frames
+from haft.runs import kept_output as kept_module
+from haft.runs.kept_output import KeptOutput, KeptReader, has_kept, kept_frames
 
 RUN = RunId("r_0123456789abcdef01234567")
 

@@ -8,7 +8,7 @@ import pytest
 
 from haft.contracts import Conflict, InvalidArguments, PathEscapes, ToolFailed, WrittenFile
 from haft.files import Root
-from haft.files import replacing as replacing_module
+from haft.files import file_replacement as replacing_module
 
 
 @pytest.fixture

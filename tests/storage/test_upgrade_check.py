@@ -16,8 +16,8 @@ from haft.storage.sqlite.migrations import MIGRATIONS
 
 OLDER = """
 import sys
-from haft.storage.sqlite import database, leases, upgrading
-for module in (database, leases, upgrading):
+from haft.storage.sqlite import database, leases, upgrade_check
+for module in (database, leases, upgrade_check):
     module.MIGRATIONS = module.MIGRATIONS[:-1]
 leases.__version__ = "0.0.9"
 from haft.storage import Filter, StateHome, open_stores
@@ -59,7 +59,7 @@ def format_of(home):
 
 def test_a_host_of_another_version_keeps_the_format_and_is_named(home, older):
     connection = open_stores(home).connect()
-    with pytest.raises(BadConfig, match=rf"while process {older.pid} of haft 0\.0\.9 works on it") as caught:
+    with pytest.raises(BadConfig, match=rf"but process {older.pid} of haft 0\.0\.9 uses it") as caught:
         connection.runs.select(Filter())
     assert f"end process {older.pid}" in caught.value.hint
     with pytest.raises(BadConfig, match=f"process {older.pid}"):
@@ -93,7 +93,7 @@ def test_a_host_of_the_first_version_tells_nothing_and_the_kernel_names_it(home,
     older.communicate("end\n")
     lock = HeldLock.create(f"{home.hosts}/h_old.lock")
     connection = open_stores(home).connect()
-    with pytest.raises(BadConfig, match=f"while process {os.getpid()} of an earlier haft works on it"):
+    with pytest.raises(BadConfig, match=f"but process {os.getpid()} of an earlier haft uses it"):
         connection.runs.select(Filter())
     lock.release(unlink=True)
     assert connection.runs.select(Filter()) == []
@@ -102,7 +102,7 @@ def test_a_host_of_the_first_version_tells_nothing_and_the_kernel_names_it(home,
 
 def test_where_nobody_names_it_its_lock_does(home, older, monkeypatch):
     older.communicate("end\n")
-    monkeypatch.setattr("haft.storage.sqlite.upgrading.holder_of", lambda _path: None)
+    monkeypatch.setattr("haft.storage.sqlite.upgrade_check.holder_of", lambda _path: None)
     lock = HeldLock.create(f"{home.hosts}/h_old.lock")
     with pytest.raises(BadConfig, match=rf"the process that locks {home.hosts}/h_old\.lock of an earlier haft"):
         open_stores(home).connect().runs.select(Filter())
@@ -117,7 +117,7 @@ def test_no_host_begins_beside_one_of_another_version(home, older, tmp_path):
         async with ToolService.open(tmp_path / "workspace", home=home, installed=False):
             raise AssertionError("it began")
 
-    with pytest.raises(BadConfig, match=f"while process {older.pid}"):
+    with pytest.raises(BadConfig, match=f"but process {older.pid}"):
         asyncio.run(begin())
     assert [name for name in os.listdir(home.hosts) if name.endswith(".lock")] == [
         f"{host}.lock" for host, _ in open_stores(home).leases().live()

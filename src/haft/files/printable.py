@@ -1,8 +1,8 @@
-"""How a path is written where people and models read it.
+"""Writes a path in a printable form, for people and models.
 
-A name on disk may hold newlines, escape sequences, invisible characters, or bytes that are no UTF-8. Printed as it is,
-it could fake a line of output or hide what it is; so everything unprintable is shown as an escape. Whoever needs the
-exact name takes it from the structured result, not from here.
+A file name may contain newlines, escape sequences, invisible characters, or bytes that are no UTF-8. Printed as it is,
+it could fake a line of output or hide a part of itself; so all unprintable characters are escaped. The exact name is in
+the structured result.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A whole filesystem made durable at once: cheaper than one sync a file when many were written."""
+"""Makes a whole file system durable at once: after many writes this is cheaper than one sync per file."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import os
 
 
 def sync_filesystem(descriptor: int) -> None:
-    """Bring everything written to the filesystem of `descriptor` onto its disk, and return when it is there.
+    """Write all data of the file system of `descriptor` to its disk, and return when that is done.
 
-    Where the system can sync only everything (macOS), everything is synced.
+    On macOS, which cannot sync a single file system, this syncs all of them.
     """
     import ctypes
 

@@ -1,4 +1,4 @@
-"""The one place that decides which implementation a state home is opened with."""
+"""Chooses the storage implementation of a state home; nothing else does."""
 
 from __future__ import annotations
 

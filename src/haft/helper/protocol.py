@@ -1,8 +1,9 @@
-"""What host and helper say to each other about one call: the request, and the last word.
+"""The protocol between host and helper about one call: the request, and the final report.
 
-The host sends four bytes of length and then JSON, later perhaps `T` (end it: TERM, then KILL after a grace) or `K` (at
-once). About a program that outlives its calls it says `R`, a length and JSON, and is answered by a line with `told`.
-The last word is one line of JSON when nothing of the call is left. When the host dies, the socket closes.
+The host sends four bytes of length and then JSON, later perhaps `T` (end it: TERM, then KILL after a grace period) or
+`K` (KILL at once). To give an order about a program that outlives its calls, it sends `R`, a length and JSON, and gets
+a line with `told` as the answer. The final report is one line of JSON, sent when all processes of the call have ended.
+When the host dies, the socket closes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 
 def read_exactly(control: socket.socket, size: int) -> bytes:
-    """So many bytes, or `EOFError` when the host is gone."""
+    """Read exactly `size` bytes. Raises `EOFError` if the host is gone."""
     data = b""
     while len(data) < size:
         part = control.recv(min(size - len(data), 1 << 20))
@@ -26,7 +27,7 @@ def read_exactly(control: socket.socket, size: int) -> bytes:
 
 
 def read_request(control: socket.socket) -> dict[str, Any]:
-    """What to run. `EOFError` where the host changed its mind before it said so."""
+    """Read a request. Raises `EOFError` if the host closed the socket before it sent one."""
     try:
         found: dict[str, Any] = json.loads(read_exactly(control, int.from_bytes(read_exactly(control, 4), "big")))
     except OSError as error:
@@ -34,30 +35,30 @@ def read_request(control: socket.socket) -> dict[str, Any]:
     return found
 
 
-def tell(control: socket.socket, report: dict[str, Any]) -> None:
-    """The last word. A host that is gone misses it."""
+def send_report(control: socket.socket, report: dict[str, Any]) -> None:
+    """Send a report, if the host still exists."""
     with contextlib.suppress(OSError):
         control.setblocking(True)
         control.sendall(json.dumps(report).encode() + b"\n")
 
 
 def failure(error: BaseException) -> list[Any]:
-    """Why a command could not be started."""
+    """The errno and message of a command that could not be started."""
     return [error.errno if isinstance(error, OSError) else None, f"{error}"]
 
 
 def never_started(why: list[Any]) -> dict[str, Any]:
-    """The last word about a command that was not run."""
+    """The report about a command that was not run."""
     return {"failed": why, "status": 127, "ended": [], "left": [], "hit": None}
 
 
 def bytes_of(text: str) -> bytes:
-    """Text from the host as the bytes it stands for."""
+    """The bytes that a text from the host stands for."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def argv_and_env(request: dict[str, Any]) -> tuple[list[bytes], dict[bytes, bytes]]:
-    """The command as the kernel wants it."""
+    """The command's arguments and environment as bytes."""
     return (
         [bytes_of(str(word)) for word in request["argv"]],
         {bytes_of(key): bytes_of(value) for key, value in request["env"].items()},
@@ -65,7 +66,7 @@ def argv_and_env(request: dict[str, Any]) -> tuple[list[bytes], dict[bytes, byte
 
 
 def programs(name: bytes, env: dict[bytes, bytes]) -> list[bytes]:
-    """The files that a command may mean: itself where it is a path, else that name in each directory of PATH."""
+    """The files that a command name may mean: itself if it is a path, else that name in each directory of PATH."""
     if b"/" in name:
         return [name]
     return [os.path.join(entry, name) for entry in env.get(b"PATH", b"/usr/bin:/bin").split(b":") if entry]

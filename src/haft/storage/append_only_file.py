@@ -1,4 +1,4 @@
-"""A file that only grows: whole pieces or nothing, with one write each."""
+"""An append-only file: each piece is appended with one write, as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from haft.contracts import StorageFailed
 
 
 def read_between(descriptor: int, start: int, end: int) -> bytes:
-    """The bytes of an open file from `start` up to `end`, fewer where it ends before."""
+    """The bytes of an open file from `start` up to `end`; fewer if the file ends before."""
     parts = []
     while start < end:
         part = os.pread(descriptor, min(end - start, 1 << 20), start)
@@ -20,8 +20,8 @@ def read_between(descriptor: int, start: int, end: int) -> bytes:
     return b"".join(parts)
 
 
-class AppendedFile:
-    """An open file at whose end pieces are put. The caller sees to it that only one writes at a time."""
+class AppendOnlyFile:
+    """A file open for appending. The caller must ensure that only one process or thread writes at a time."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -34,7 +34,7 @@ class AppendedFile:
         return os.fstat(self.descriptor).st_size
 
     def append(self, piece: bytes) -> None:
-        """Put `piece` at the end. A piece that did not fit (full disk) is taken back whole."""
+        """Append `piece`. If the disk is full, the part that was written is removed again."""
         try:
             written = os.write(self.descriptor, piece)
         except OSError as error:

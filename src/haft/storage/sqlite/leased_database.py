@@ -1,4 +1,4 @@
-"""One line to the SQLite database of a state home."""
+"""Access to the SQLite database of a state home, under a lease."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from haft.contracts import LeaseLost
 from haft.storage.home import StateHome
 from haft.storage.ports.leases import Lease
 from haft.storage.sqlite.database import Database
-from haft.storage.sqlite.upgrading import require_no_other_host
+from haft.storage.sqlite.upgrade_check import require_no_other_host
 
 
-class Line:
-    """Opened when it is first used; every write under the lease it was made with."""
+class LeasedDatabase:
+    """Opens the database on first use, and checks the lease at every write."""
 
     def __init__(self, home: StateHome, lease: Lease | None = None) -> None:
         self._home = home
@@ -31,7 +31,7 @@ class Line:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Database]:
-        """A transaction, refused where someone took over the lease under which it is made."""
+        """A transaction. Raises `LeaseLost` if another process took the lease over."""
         database, lease = self.database, self._lease
         with database.transaction():
             if lease is not None:

@@ -1,7 +1,7 @@
-"""The `/tmp` that a thread keeps between calls, seen from inside a call: put in place, measured, and taken away again.
+"""The `/tmp` that a thread keeps between calls, inside the sandbox of a call: mounts it, measures it, unmounts it.
 
-It is a directory on disk, which the kernel does not bound: what it holds is counted while a call runs and when it ends.
-Calls decide what lies there, so no link in it is followed and no file in it is opened.
+It is a directory on disk whose size the kernel does not limit, so its content is measured while a call runs and when it
+ends. Calls decide what it contains, so this module follows no link and opens no file in it.
 """
 
 from __future__ import annotations
@@ -14,44 +14,44 @@ from collections.abc import Callable
 from typing import Any
 
 from haft.helper import kernel
-from haft.helper.paths import walked_from_top
+from haft.helper.paths import open_path_without_links
 
 THREADS = "/dev/.threads"
-"""Where calls find what their thread keeps; taken away before a command starts."""
+"""The directory with the `/tmp` of each thread; unmounted before a command starts."""
 DEEPEST = 400
-"""Whoever nests directories deeper than this hides from being counted."""
+"""Directories that are nested deeper than this count as exceeding the limit."""
 OFTEN = 0.25
-"""Seconds after which it is counted again, although the disk does not seem to have grown."""
+"""Seconds after which it is measured again, although the disk does not seem to have grown."""
 _INSIDE = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PLACE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Kept:
-    """That of one call."""
+class ThreadTmp:
+    """The thread's `/tmp` during one call."""
 
-    def __init__(self, place: str, terms: dict[str, Any]) -> None:
+    def __init__(self, place: str, request: dict[str, Any]) -> None:
         self._place = place
-        self.most_files: int = terms["files"]
-        self.most_bytes: int = terms["bytes"]
-        source = os.open(f"{THREADS}/{terms['name']}/tmp", _PLACE | os.O_DIRECTORY)  # noqa: S108  the thread's own
-        self._tree = kernel.cloned(source)
-        """The same once more, with nothing mounted in it: what is counted."""
+        self.most_files: int = request["files"]
+        self.most_bytes: int = request["bytes"]
+        source = os.open(f"{THREADS}/{request['name']}/tmp", _PLACE | os.O_DIRECTORY)  # noqa: S108  the thread's own
+        self._tree = kernel.clone_mounts(source)
+        """A second mount of it, with nothing mounted inside: this one is measured."""
         self._mount(source)
         os.close(source)
         self._files = self._bytes = 0
         self._disk = self._on_disk()
         self._again = 0.0
-        """When it is counted again at the latest."""
+        """The time at which it is measured again at the latest."""
 
     def _mount(self, source: int) -> None:
-        """Over the empty one; and over it again what was shown in that."""
+        """Mount it over the empty `/tmp`, and mount again in it what was shown there."""
         onto = os.open(self._place, _PLACE | os.O_DIRECTORY)
         shown = []
         for path in _mounted_on(_mount_of(onto)):
-            if (found := walked_from_top(path)) is None:
+            if (found := open_path_without_links(path)) is None:
                 raise FileNotFoundError(2, "it is not where it was shown", path)
             is_directory = stat.S_ISDIR(os.fstat(found).st_mode)
-            shown.append((os.path.relpath(path, self._place), kernel.cloned(found), is_directory))
+            shown.append((os.path.relpath(path, self._place), kernel.clone_mounts(found), is_directory))
             os.close(found)
         kernel.cover(source, onto)
         os.close(onto)
@@ -64,8 +64,8 @@ class Kept:
             os.close(tree)
         os.close(top)
 
-    def take_away(self) -> None:
-        """Show the empty one again. `OSError` with EBUSY where anyone still holds something in it."""
+    def unmount(self) -> None:
+        """Unmount it. Raises `OSError` with EBUSY if some process still has something open in it."""
         within, paths = {self._number}, []
         for number, parent, path in _mounts():
             if parent in within:
@@ -77,8 +77,8 @@ class Kept:
         os.close(self._tree)
 
     def over(self, held: Callable[[], int], *, surely: bool = False) -> tuple[str, float] | None:
-        """The limit that is passed, and how much it holds; `held` are the bytes of files that have no name any more.
-        Unless `surely`, it is counted only where the disk has grown enough, or from time to time."""
+        """The limit that is exceeded, and the amount. `held` returns the bytes of deleted files that are still open.
+        Unless `surely`, it measures only if the disk has grown enough, or from time to time."""
         files, size = self._on_disk()
         grown = self._files + files - self._disk[0], self._bytes + size - self._disk[1]
         is_close = grown[0] > self.most_files or grown[1] > self.most_bytes
@@ -95,12 +95,12 @@ class Kept:
         return ("memory_bytes", self._bytes) if self._bytes > self.most_bytes else None
 
     def _on_disk(self) -> tuple[int, int]:
-        """Files and bytes on its filesystem, as that counts them itself."""
+        """Files and bytes in use on its file system, as the file system reports them."""
         found = os.statvfs(self._tree)
         return found.f_files - found.f_ffree, (found.f_blocks - found.f_bfree) * found.f_frsize
 
     def _counted(self) -> tuple[int, int]:
-        """Files and bytes, as far as the limits go. What is too deep to be counted passes for too many."""
+        """Count files and bytes, and stop at the limits. Directories that are too deep count as too many files."""
         files = size = 0
         seen: set[int] = set()
         waiting = [(top := os.open(".", _INSIDE, dir_fd=self._tree), os.listdir(top))]
@@ -130,8 +130,8 @@ class Kept:
 
 
 def spot_for(root: int, name: str, *, is_directory: bool) -> int:
-    """A descriptor of somewhere below `root` to mount on, made where it is missing. What an earlier call has put in the
-    way, such as a link, is moved aside."""
+    """A descriptor of a mount point below `root`, made if it is missing. If an earlier call put something else there,
+    such as a link, it is renamed."""
     place = os.dup(root)
     words = name.split("/")
     for number, word in enumerate(words, 1):
@@ -161,17 +161,17 @@ def _opened_or_made(place: int, word: str, *, is_directory: bool) -> int:
             return found
         os.close(found)
         os.rename(word, f"{word[:200]}.{os.urandom(4).hex()}", src_dir_fd=place, dst_dir_fd=place)
-    raise FileExistsError(17, "something is in the way", word)
+    raise FileExistsError(17, "another file has this name", word)
 
 
 def _mount_of(place: int) -> int:
-    """The number of the mount that a descriptor lies in."""
+    """The number of the mount that a descriptor belongs to."""
     with open(f"/proc/self/fdinfo/{place}") as file:
         return int(next(line for line in file if line.startswith("mnt_id:")).split()[1])
 
 
 def _mounts() -> list[tuple[int, int, str]]:
-    """Number, number of the mount it lies on, and path, of each; those that others lie on come first."""
+    """Number, number of the parent, and path of each mount; parents come first."""
     found = []
     with open("/proc/self/mountinfo", "rb") as file:
         for line in file:

@@ -1,0 +1,60 @@
+"""The ports of data that answers leave behind: remembered rules, and the definitions of approved tools."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+
+class KeptRule(NamedTuple):
+    """A stored rule that an answer made."""
+
+    number: int
+    """Later rules have larger numbers; no number is used twice."""
+    thread: str | None
+    """The only thread in which the rule holds; None if it holds in all."""
+    rule: dict[str, Any]
+    pin: str | None
+    who: str
+    at: float
+
+
+class RuleStore(Protocol):
+    """The remembered rules. Any thread may use it."""
+
+    def remember(self, workspace: str, rule: KeptRule) -> None:
+        """Store a rule with a new number. It replaces an equal rule for the same thread."""
+        ...
+
+    def all(self, workspace: str) -> list[KeptRule]:
+        """All rules of a workspace, newest first."""
+        ...
+
+    def forget(self, workspace: str, number: int) -> bool:
+        """Remove a rule. False if there was none with that number."""
+        ...
+
+
+class KeptPin(NamedTuple):
+    """The definition of a tool as it was approved."""
+
+    tool: str
+    digest: str
+    definition: dict[str, Any]
+
+
+class PinStore(Protocol):
+    """Approved definitions. Any thread may use it."""
+
+    def of(self, workspace: str, tool: str) -> KeptPin | None: ...
+
+    def holding(self, workspace: str, path: str) -> list[KeptPin]:
+        """The pins whose definition has a file of that path, and perhaps others that mention the path."""
+        ...
+
+    def add_if_absent(self, workspace: str, pin: KeptPin, who: str, at: float) -> str:
+        """Store a definition if the tool has none yet. Returns the digest of the stored one."""
+        ...
+
+    def approve(self, workspace: str, pin: KeptPin, who: str, at: float) -> None:
+        """Store a definition, in place of any other of that tool."""
+        ...
