@@ -35,7 +35,7 @@ def greet(name):
         (
             SOURCE,
             b"    print(message)\nimport os",
-            "each of its lines is in the file, but not one after the other like this",
+            "each of its lines is in the file, but not in this order without other lines between them",
         ),
         (SOURCE, b"zzzzzzzz = 12345", "no line of the file is like `zzzzzzzz = 12345`"),
         (b"\tindented\n", b"    indented\n", "only whitespace differs: line 1 is `\\tindented`"),

@@ -59,7 +59,7 @@ def test_patterns_places_and_globs(call, context, tree, arguments, found):
 
 def test_no_match_is_an_answer_and_no_failure(call, context, tree):
     answer = call(Search, pattern="gamma", path="src", glob="*.py")
-    assert answer.text == "no matches for `gamma` in files of `src` that fit `*.py`"
+    assert answer.text == "no matches for `gamma` in files of `src` that match `*.py`"
     assert answer.failure is None and context.stdout == ""
 
 

@@ -33,7 +33,7 @@ READS = {
     "approvals": ("haft.service.inbox.InboxFacade.waiting", lambda service, run: service.approvals.waiting()),
     "diff": ("haft.changes.kept_changes.KeptChanges.find", lambda service, run: service.changes.diff(run)),
     "plan": ("haft.service.facades.changes.preview_reversal", lambda service, run: service.changes.plan("undo", run)),
-    "audit": ("haft.service.record.last_entries", lambda service, run: service.audit.last(1)),
+    "audit": ("haft.service.audit_log.last_entries", lambda service, run: service.audit.last(1)),
 }
 
 

@@ -11,7 +11,7 @@ import haft
 from haft import Context, ToolService, tool
 from haft.contracts import BadConfig, BadUsage, Grants, UnknownRun, UnknownTool
 from haft.runs import run_writer
-from haft.service.record import RecordFacade
+from haft.service.audit_log import AuditLogFacade
 
 
 @tool(readonly=True)
@@ -178,7 +178,7 @@ def test_misuse_is_said_before_there_is_a_run_and_the_state_home_stays_usable(pl
 
 def test_a_first_run_that_ends_while_the_audit_log_is_verified_is_no_loss(places, monkeypatch):
     with ToolService.open_sync(**places, tools=[add]) as service:
-        look = RecordFacade._has_ended_runs
+        look = AuditLogFacade._has_ended_runs
 
         def a_run_ends_first(record):
             service.call("add", {"a": 2, "b": 3}).wait()
@@ -186,7 +186,7 @@ def test_a_first_run_that_ends_while_the_audit_log_is_verified_is_no_loss(places
                 time.sleep(0.01)
             return True
 
-        monkeypatch.setattr(RecordFacade, "_has_ended_runs", a_run_ends_first)
+        monkeypatch.setattr(AuditLogFacade, "_has_ended_runs", a_run_ends_first)
         assert service.record.verify().intact
 
 

@@ -54,7 +54,7 @@ def test_the_children_of_a_run_are_undone_and_redone_as_one(service, tmp_path):
     parent = service.call("writes_both").wait().run_id
     assert service.undo(parent).wait().result["runs"] == children
     assert not (tmp_path / "workspace" / "a").exists()
-    with pytest.raises(BadUsage, match=f"nothing of {parent} is there to undo"):
+    with pytest.raises(BadUsage, match=f"there is nothing to undo in {parent}"):
         service.undo(parent)
     assert service.redo(parent).wait().result["runs"] == children
     assert (tmp_path / "workspace" / "b").exists()

@@ -65,8 +65,8 @@ def test_what_a_worker_asks_for_is_decided_like_any_call(places):
 
 def test_values_of_the_wrong_kind_are_refused_as_in_the_host(places):
     by_name, arguments = called(places, nested_tools.calls_wrongly).result
-    assert by_name == "a tool is called by its name, not by 5"
-    assert arguments == "arguments are a dict of names and values, not a `str`"
+    assert by_name == "the name of a tool must be a text, not 5"
+    assert arguments == "`arguments` must be a dict of names and values, not a `str`"
 
 
 FUNCTIONS = '''

@@ -59,7 +59,7 @@ def test_plugins_and_toolbox_executables_are_loaded_one_after_the_other_and_call
 def test_what_is_no_tool_is_said_at_once(haft_tools, tmp_path):
     with pytest.raises(FileNotFoundError):
         haft_tools.load(tmp_path / "nowhere")
-    with pytest.raises(BadUsage, match="is no tool"):
+    with pytest.raises(BadUsage, match="is not a tool"):
         haft_tools.load(write(tmp_path / "empty", ""))
 
 

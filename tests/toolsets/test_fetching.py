@@ -97,7 +97,7 @@ def loaded(place):
 def fetched(plugins):
     """Fetch what is not there; how the first plugin stands then."""
     asyncio.run(plugins.plugins.fetching.fetch(plugins.plugins.unfetched(), lambda _done, _all: None))
-    return plugins.plugins.fetching.standing(plugins.plugins.references[0])
+    return plugins.plugins.fetching.checkout_state(plugins.plugins.references[0])
 
 
 def updated(plugins):
@@ -160,8 +160,8 @@ def test_a_table_names_a_subdirectory_with_a_plugin_of_its_own(place, repository
         "[plugin_policy]\nallow_bash_tools = true\n"
     )
     plugins = loaded(place)
-    standing = fetched(plugins)
-    assert [file.path for file in plugins.plugins.files()] == [f"{standing.place}/plugins/inner/inner.bash"]
+    checkout_state = fetched(plugins)
+    assert [file.path for file in plugins.plugins.files()] == [f"{checkout_state.place}/plugins/inner/inner.bash"]
 
 
 def test_a_moved_tag_is_seen_and_followed_only_by_an_update(place, repository):
@@ -173,7 +173,7 @@ def test_a_moved_tag_is_seen_and_followed_only_by_an_update(place, repository):
     assert fetched(plugins).commit == first
     done = updated(plugins)
     assert (done.before, done.commit, done.problem) == (first, second, None)
-    assert plugins.plugins.fetching.standing(plugins.plugins.references[0]).commit == second
+    assert plugins.plugins.fetching.checkout_state(plugins.plugins.references[0]).commit == second
 
 
 def test_nothing_is_needed_once_it_is_there(place, repository):
@@ -181,10 +181,10 @@ def test_nothing_is_needed_once_it_is_there(place, repository):
     first = fetched(plugins)
     shutil.rmtree(repository)
     again = loaded(place)
-    assert not again.plugins.unfetched() and again.plugins.fetching.standing(again.plugins.references[0]) == first
+    assert not again.plugins.unfetched() and again.plugins.fetching.checkout_state(again.plugins.references[0]) == first
     done = updated(again)
     assert "no repository" in done.problem and done.commit == first.commit
-    assert again.plugins.fetching.standing(again.plugins.references[0]) == first
+    assert again.plugins.fetching.checkout_state(again.plugins.references[0]) == first
 
 
 def test_a_pin_that_cannot_be_fetched_names_the_cure_and_is_not_replaced(place, repository):
@@ -192,18 +192,18 @@ def test_a_pin_that_cannot_be_fetched_names_the_cure_and_is_not_replaced(place, 
     lost = "1" * 40
     place.lock.write_text(json.dumps({"version": 1, "plugins": [{"url": url, "ref": "v1", "commit": lost}]}))
     plugins = named(place, f"bash+git:{url}#v1")
-    standing = fetched(plugins)
-    assert standing.place is None and standing.commit == lost
+    checkout_state = fetched(plugins)
+    assert checkout_state.place is None and checkout_state.commit == lost
     for words in (f"{url}#v1", lost[:12], str(place.lock), "`haft plugins update greeter`"):
-        assert words in standing.problem
+        assert words in checkout_state.problem
     done = updated(plugins)
     assert done.before == lost and done.commit == git(repository, "rev-parse", "HEAD")
 
 
 def test_what_failed_is_tried_again_after_a_while_only(place, repository, monkeypatch):
     plugins = named(place, f"bash+git:{repository}#maim")
-    standing = fetched(plugins)
-    assert "no tag, branch or commit `maim`; did you mean `main`?" in standing.problem
+    checkout_state = fetched(plugins)
+    assert "no tag, branch or commit `maim`; did you mean `main`?" in checkout_state.problem
     (tool,) = listed(plugins)
     assert tool.state == "broken" and "no tag, branch or commit `maim`" in tool.reason
     assert not plugins.plugins.unfetched() and not place.lock.exists()
@@ -215,7 +215,7 @@ def test_what_failed_is_tried_again_after_a_while_only(place, repository, monkey
 def test_one_that_fails_leaves_the_others_alone(place, repository):
     plugins = named(place, f"bash+git:{repository.parent}/nothing", f"bash+git:{repository}#v1")
     assert "no repository" in fetched(plugins).problem
-    assert plugins.plugins.fetching.standing(plugins.plugins.references[1]).place is not None
+    assert plugins.plugins.fetching.checkout_state(plugins.plugins.references[1]).place is not None
 
 
 def test_two_fetch_at_once_and_agree(place, repository):
@@ -225,7 +225,11 @@ def test_two_fetch_at_once_and_agree(place, repository):
         await asyncio.gather(*(each.fetching.fetch(each.references, lambda _done, _all: None) for each in (one, two)))
 
     asyncio.run(both())
-    assert one.fetching.standing(one.references[0]).place == two.fetching.standing(two.references[0]).place is not None
+    assert (
+        one.fetching.checkout_state(one.references[0]).place
+        == two.fetching.checkout_state(two.references[0]).place
+        is not None
+    )
     assert len(read_pins(str(place.lock))) == 1
 
 
@@ -295,9 +299,9 @@ def test_hooks_filters_and_submodules_do_nothing(place, repository, tmp_path):
     git(repository, "update-index", "--add", "--cacheinfo", f"160000,{git(repository, 'rev-parse', 'HEAD')},s")
     commit(repository, "two")
     mark.unlink(missing_ok=True)
-    standing = fetched(named(place, f"bash+git:{repository}"))
-    assert not mark.exists() and os.path.exists(f"{standing.place}/greet.bash")
-    assert not os.path.exists(f"{standing.place}/s/greet.bash")
+    checkout_state = fetched(named(place, f"bash+git:{repository}"))
+    assert not mark.exists() and os.path.exists(f"{checkout_state.place}/greet.bash")
+    assert not os.path.exists(f"{checkout_state.place}/s/greet.bash")
 
 
 def test_what_unfolds_to_very_many_files_is_refused_before_any_is_written(place, repository):
@@ -409,10 +413,10 @@ def test_a_repository_is_fetched_over_a_network(place, repository):
     with subprocess.Popen(["git", *words], stderr=subprocess.PIPE, start_new_session=True) as daemon:
         try:
             assert b"Ready" in daemon.stderr.readline()
-            standing = fetched(named(place, f"bash+git:git://127.0.0.1:{port}/greeter#v1"))
+            checkout_state = fetched(named(place, f"bash+git:git://127.0.0.1:{port}/greeter#v1"))
         finally:
             os.killpg(daemon.pid, signal.SIGKILL)
-    assert standing.place is not None and standing.commit == git(repository, "rev-parse", "HEAD")
+    assert checkout_state.place is not None and checkout_state.commit == git(repository, "rev-parse", "HEAD")
 
 
 def test_it_works_without_a_sandbox(place, repository):

@@ -1,4 +1,4 @@
-"""The tools that ship with haft, one file each: read, write, edit, list, find, search, shell.
+"""The built-in tools, one file each: read, write, edit, list, find, search, shell.
 
 They are tools like any other: the pipeline runs them, and they reach files and processes only through their context.
 Importing this package is cheap, since every start of the program does it.
@@ -23,5 +23,5 @@ __getattr__ = face(__name__, {"ripgrep": "find_ripgrep"})
 
 
 def builtin_tools() -> tuple[Tool, ...]:
-    """One of each, in the order in which they are best explained."""
+    """All built-in tools, in the order of the documentation."""
     return (ReadFile(), WriteFile(), EditFile(), ListDirectory(), FindFiles(), Search(), Shell())

@@ -1,7 +1,7 @@
-"""Work that would hold up the event loop, done in a thread that is always waited for.
+"""Runs blocking work in a thread, and always waits for the thread.
 
-A thread cannot be stopped from outside. So a cancelled call waits until its thread has come to an end: nothing is
-written after a run is over. Long loops ask `context.cancelled` and end early.
+A thread cannot be stopped from outside. So a cancelled call waits until its thread has ended, and nothing is written
+after the end of a run. Long loops check `context.cancelled` and end early.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from haft.contracts import ToolFailed
 Result = TypeVar("Result")
 
 LONG_READ: Final = 1_000_000
-"""Reading up to so many bytes is quicker than the way to a thread and back is worth."""
+"""Up to this many bytes, reading is faster without a thread."""
 
 
 async def in_thread(work: Callable[[], Result]) -> Result:
-    """The result of `work`, done in a thread. Cancelled, it still waits for the thread before it passes that on."""
+    """Run `work` in a thread, and return its result. A cancellation waits for the thread, and is then raised."""
     import asyncio
 
     cancelled: asyncio.CancelledError | None = None
 
     def begin() -> Result:
-        if cancelled is not None:  # while it waited for a free thread: then it must not begin at all
+        if cancelled is not None:  # Cancelled while it waited for a free thread: then it must not begin.
             raise ToolFailed("the call was cancelled before it began")
         return work()
 
@@ -35,6 +35,6 @@ async def in_thread(work: Callable[[], Result]) -> Result:
         except asyncio.CancelledError as error:
             cancelled = error
     if cancelled is not None:
-        running.exception()  # looked at, so that asyncio does not complain that nobody did
+        running.exception()  # Otherwise asyncio warns that nobody retrieved the exception.
         raise cancelled
     return running.result()

@@ -1,7 +1,7 @@
-"""What the tools that ship have in common: a definition written by hand, and a digest over it.
+"""The base class of the built-in tools: a definition written by hand, and its digest.
 
-Each tool is a class in a file of its own that says its name, description, schema and effects, and does its work in
-`invoke`. The spec is put together when it is first asked for: importing this package computes nothing.
+Each tool is a class in its own file, with its name, description, schema and effects, and does its work in `invoke`. The
+spec is made at its first use, so that importing this package computes nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from haft.files import digest_of
 
 
 class Builtin:
-    """The half of a tool that is the same for all of them."""
+    """The base class of the built-in tools."""
 
     name: ClassVar[str]
     description: ClassVar[str]
@@ -26,7 +26,7 @@ class Builtin:
     meta: ClassVar[dict[str, Any]] = {}
     commands: ClassVar[tuple[str, ...]] = ()
     paths: ClassVar[tuple[str, ...]] = ()
-    """Parameters that are command lines, or paths in the workspace: see `ToolSpec`."""
+    """The parameters that are paths in the workspace: see `ToolSpec`."""
 
     @cached_property
     def spec(self) -> ToolSpec:
@@ -67,4 +67,4 @@ PATH = {
     "minLength": 1,
     "description": "Path relative to the workspace, or an absolute path inside it.",
 }
-"""The parameter that most of these tools share."""
+"""The parameter `path` that most of these tools have."""

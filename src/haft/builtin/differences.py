@@ -1,8 +1,8 @@
 """A short unified diff of two versions of a file, for the answer to an edit.
 
-Bounded in work and in length: what both versions share at the beginning and the end is cut off before anything is
-compared, and a change that is still too wide is only counted. For people and models to look at, not for `patch`:
-bytes that are not UTF-8 are replaced and long lines are cut.
+Its work and length are bounded: the common start and end of both versions are cut off before the comparison, and of a
+change that is still too large only the size is given. The diff is for people and models, not for `patch`: bytes that
+are not UTF-8 are replaced, and long lines are cut.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LONGEST_LINE: Final = 300
 
 
 def short_diff(before: bytes, after: bytes, path: str) -> str:
-    """What changed from `before` to `after`, in unified form."""
+    """The changes from `before` to `after`, as a unified diff."""
     old, new = _lines(before), _lines(after)
     start = _shared(old, new)
     end = _shared(old[start:][::-1], new[start:][::-1])
@@ -35,7 +35,7 @@ def short_diff(before: bytes, after: bytes, path: str) -> str:
 
 
 def _lines(content: bytes) -> list[bytes]:
-    """With their newlines, by which a last line without one differs from a last line with one."""
+    """The lines with their newlines, so that a last line without a newline differs from one with it."""
     lines = [line + b"\n" for line in content.split(b"\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]
@@ -61,7 +61,7 @@ def _hunks(old: list[bytes], new: list[bytes], offset: int) -> Iterator[str]:
 
 
 def _span(start: int, end: int, offset: int) -> str:
-    """A range as unified diffs write it: an empty one is named by the line before it."""
+    """A range as unified diffs write it: an empty range has the number of the line before it."""
     length = end - start
     begin = start + offset + (1 if length else 0)
     return f"{begin}" if length == 1 else f"{begin},{length}"

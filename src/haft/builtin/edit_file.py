@@ -1,7 +1,7 @@
 """`edit_file`: exact replacements in one file, all of them or none.
 
-It works on bytes, so that everything outside the replaced text stays as it is, bit for bit: line endings, broken UTF-8,
-a missing final newline. When a text is not found, `mismatch` finds out why; what was done is shown by `differences`.
+It works on bytes, so that everything outside the replaced text stays exactly the same: line endings, broken UTF-8, a
+missing final newline. If a text is not found, `mismatch` says why; `differences` shows the changes.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class EditFile(Builtin):
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         path: str = arguments["path"]
         edits = _edits(self.name, arguments)
-        # Always in a thread: a write waits for the disk.
+        # Always in a thread, because a write waits for the disk.
         return await in_thread(lambda: _edit(path, edits, context))
 
 
@@ -65,11 +65,12 @@ class _Edit(NamedTuple):
     new: bytes
     everywhere: bool
     label: str
-    """Which of several this is, for messages; empty for the only one."""
+    """The number of the edit, for messages; empty if there is only one."""
 
 
 def _edits(tool: str, arguments: dict[str, Any]) -> list[_Edit]:
-    """The edits to make, from either form. Checked here: as `oneOf` in the schema, its errors could not be read."""
+    """The edits, from either form of the arguments. They are checked here, because the errors of `oneOf` in a schema
+    are hard to read."""
     single = [key for key in ("old_string", "new_string", "replace_all") if key in arguments]
     if "edits" in arguments:
         if single:
@@ -90,7 +91,7 @@ def _edits(tool: str, arguments: dict[str, Any]) -> list[_Edit]:
         if problem is not None:
             problems.append(label + problem)
             continue
-        if MARK not in edit["old_string"]:  # Else it stands in the file itself, or will not be found there.
+        if MARK not in edit["old_string"]:  # Else the mark is in the file itself, or the edit fails anyway.
             refuse_mark(tool, edit["new_string"])
         old, new = edit["old_string"].encode(), edit["new_string"].encode()
         edits.append(_Edit(old, new, bool(edit.get("replace_all", False)), label))
@@ -107,7 +108,7 @@ def _problem(old: str, new: str) -> str | None:
     try:
         (old + new).encode()
     except UnicodeEncodeError:
-        return "the text is not valid Unicode: it holds a lone surrogate"
+        return "the text is not valid Unicode: it contains a lone surrogate"
     return None
 
 
@@ -115,7 +116,7 @@ def _edit(path: str, edits: list[_Edit], context: ToolContext) -> Answer:
     from haft.builtin.differences import short_diff
 
     workspace = context.workspace
-    # Taken before the content is read: whatever happens to the file after this is a conflict.
+    # Before the content is read, so that any later change of the file is a conflict.
     identity = workspace.identity(path)
     limit = context.limits.max_file_bytes
     with workspace.open(path) as file:
@@ -148,10 +149,10 @@ def _apply(path: str, content: bytes, edit: _Edit) -> tuple[bytes, int]:
         )
     if edit.everywhere:
         return content.replace(edit.old, edit.new), content.count(edit.old)
-    # From the next byte on, not from the end of the match: `aa` stands twice in `aaa`, and either could be meant.
+    # From the next byte on, not from the end of the match: `aaa` contains `aa` twice, and either could be meant.
     if content.find(edit.old, first + 1) >= 0:
         raise ToolFailed(
-            f"{edit.label}old_string stands in several places of `{shown(path)}` ({_places(content, edit.old)}); "
+            f"{edit.label}old_string occurs several times in `{shown(path)}` ({_places(content, edit.old)}); "
             "nothing was changed",
             hint="add lines around it until only one place matches, or set replace_all",
         )

@@ -1,7 +1,7 @@
 """`find_files`: files by name, in the whole tree or beneath one directory.
 
-ripgrep walks (it knows what is ignored), `globs` decides. Names are judged as they arrive, so that a tree of any size
-takes only the memory of what was found.
+ripgrep walks the tree, since it knows what is ignored, and `globs` matches the names. Each name is matched as it
+arrives, so that memory is used only for the files that were found.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class FindFiles(Builtin):
         found = _Found(fits, target.prefix)
         listener = Listener(found.receive)
         end = await context.launcher.run(target.command(["--files", "--null"]), listener)
-        # 1: there are no files at all. 2: something could not be read, which is a failure only if nothing else could.
+        # Exit code 1: there are no files. 2: something could not be read, which is a failure only if nothing was read.
         if end.code > 1 and not (end.code == 2 and found.seen):
             raise listener.failure(end.code)
         lines = [shown(file) for file in found.files]
@@ -61,7 +61,7 @@ class FindFiles(Builtin):
 
 
 class _Found:
-    """Keeps the names that fit."""
+    """Collects the names that match."""
 
     def __init__(self, fits: Callable[[str], bool], prefix: str) -> None:
         self.files: list[str] = []
@@ -88,7 +88,7 @@ class _Found:
 
 
 def _json_safe(path: str) -> str:
-    """`path` itself; with escapes only where it holds bytes that no JSON text can."""
+    """The path, with escapes for bytes that JSON cannot contain."""
     try:
         path.encode()
     except UnicodeEncodeError:

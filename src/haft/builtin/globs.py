@@ -1,8 +1,8 @@
 """Glob patterns for paths: `*`, `?`, `[…]`, `**`, `{a,b}`.
 
-A pattern without `/` is for the last name of a path, one with `/` for the whole path. `*` and `?` stay within a name,
-`**` as a name of its own stands for any number of directories, also none. Braces are written out first; then names are
-compared one by one, so that no pattern, however odd, takes more than the product of both lengths.
+A pattern without `/` matches the last name of a path, one with `/` the whole path. `*` and `?` stay within a name; `**`
+as a whole name matches any number of directories, also none. Braces are expanded first. Then names are compared one by
+one, so that no pattern takes more steps than the product of both lengths.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _Name = re.Pattern[str] | None
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Whether a path (relative, with `/`) fits `pattern`. `ValueError` says what is wrong with a pattern."""
+    """A function that tells whether a relative path matches `pattern`. `ValueError` if the pattern is wrong."""
     if pattern.startswith("/"):
         raise ValueError("it begins with `/`, but paths are relative")
     anywhere: list[_Name] = []
@@ -42,7 +42,7 @@ def matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _names(pattern: str) -> list[str]:
-    """Without `.`, doubled slashes and repeated `**`, which mean nothing."""
+    """The names of a pattern, without `.`, empty names and repeated `**`, which have no effect."""
     names: list[str] = []
     for name in pattern.split("/"):
         if name not in ("", ".") and not (name == "**" and names[-1:] == ["**"]):
@@ -51,17 +51,17 @@ def _names(pattern: str) -> list[str]:
 
 
 def _compile(name: str) -> _Name:
-    # The standard library's translation of one name cannot be made to backtrack.
+    # The standard library translates one name to a pattern without catastrophic backtracking.
     return None if name == "**" else re.compile(fnmatch.translate(name))
 
 
 def _fits(wanted: list[_Name], names: list[str]) -> bool:
-    """Compare name by name; after a mismatch the last `**` takes one name more. Only the last can ever matter."""
+    """Whether the names match. After a mismatch, the last `**` takes one name more; earlier ones need no retry."""
     position = index = 0
     retry: tuple[int, int] | None = None
     while index < len(names):
         if position < len(wanted) and wanted[position] is None:
-            # A final `**` stands for what is inside, so that it needs a name.
+            # A final `**` matches what is inside a directory, so that it needs at least one name.
             retry = (position + 1, index)
             position += 1
             if position == len(wanted):
@@ -78,7 +78,7 @@ def _fits(wanted: list[_Name], names: list[str]) -> bool:
 
 
 def _expand(pattern: str) -> list[str]:
-    """Every way to choose from the braces. A brace that is not closed, or holds no comma, is a plain character."""
+    """All patterns that the braces expand to. A brace that is not closed, or has no comma, is a plain character."""
     finished: list[str] = []
     pending = [pattern]
     while pending:
@@ -92,12 +92,12 @@ def _expand(pattern: str) -> list[str]:
             choices = [current[left + 1 : right] for left, right in pairwise(cuts)]
             pending.extend(current[:start] + choice + current[end + 1 :] for choice in reversed(choices))
         if len(finished) + len(pending) > _MOST_ALTERNATIVES:
-            raise ValueError(f"its braces stand for more than {_MOST_ALTERNATIVES} patterns")
+            raise ValueError(f"its braces expand to more than {_MOST_ALTERNATIVES} patterns")
     return finished
 
 
 def _first_braces(pattern: str) -> tuple[int, list[int], int] | None:
-    """Where the first pair of braces with a comma opens, has its commas, and closes."""
+    """The positions of the first pair of braces with a comma: the opening, the commas, the closing."""
     opened: list[tuple[int, list[int]]] = []
     pairs: list[tuple[int, list[int], int]] = []
     for index, character in enumerate(pattern):

@@ -1,7 +1,7 @@
-"""Some lines of a file of any size, with bounded memory.
+"""Reads a range of lines from a file of any size, with bounded memory.
 
-Lines are what `\\n` separates, and nothing else does: a lone `\\r` or a form feed is content. A final newline ends the
-last line and begins no other. `read_file` stands above; this knows bytes and numbers only.
+Only `\\n` separates lines: a lone `\\r` or a form feed is content. A final newline ends the last line and starts no new
+one. `read_file` uses this module, which knows only bytes and line numbers.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ _CHUNK: Final = 1 << 18
 
 
 class Part(NamedTuple):
-    """What was read of a file."""
+    """The part of a file that was read."""
 
     content: bytes
     first: int
     last: int
-    """The number of the last line that is in `content`, if only in part."""
+    """The number of the last line of which `content` has at least a part."""
     total: int | None
-    """How many lines the file has, where its end was seen."""
+    """The number of lines in the file; None if its end was not reached."""
     cut: bool = False
-    """Whether `content` ends because it may not be longer."""
+    """Whether `content` was cut at the byte limit."""
 
 
 def count_lines(content: bytes) -> int:
-    """How many lines `content` has; a last one without a newline counts."""
+    """The number of lines in `content`; a last line without a newline counts."""
     return content.count(b"\n") + (1 if content and not content.endswith(b"\n") else 0)
 
 
 def read_lines(file: BinaryIO, first: int, last: int | None, *, most: int, stopped: Callable[[], bool]) -> Part:
-    """Lines `first` to `last` (to the end where None), at most `most` bytes of them.
+    """Read the lines `first` to `last` (None: to the end), at most `most` bytes.
 
-    Where the file ends before `first`, the part is empty and its `total` tells. `stopped` is asked between chunks.
+    If the file ends before `first`, the part is empty and has the `total`. `stopped` is checked between chunks.
     """
     rest, lines, ended = _skip(file, first - 1, stopped)
     if ended:
@@ -68,7 +68,7 @@ def read_lines(file: BinaryIO, first: int, last: int | None, *, most: int, stopp
 
 
 def _skip(file: BinaryIO, lines: int, stopped: Callable[[], bool]) -> tuple[bytes, int, bool]:
-    """Pass over `lines` lines. What was read beyond them; or, where the file ends first, its number of lines."""
+    """Skip `lines` lines. Returns the bytes read after them; or, if the file ends first, its number of lines."""
     passed = 0
     open_line = False
     while passed < lines:
@@ -85,7 +85,7 @@ def _skip(file: BinaryIO, lines: int, stopped: Callable[[], bool]) -> tuple[byte
 
 
 def _after_newlines(chunk: bytes, count: int) -> int | None:
-    """The position after the `count`-th newline of `chunk`; None where it has fewer."""
+    """The position after the `count`-th newline of `chunk`; None if it has fewer."""
     if chunk.count(b"\n") < count:
         return None
     position = 0

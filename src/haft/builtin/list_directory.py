@@ -1,7 +1,7 @@
-"""`list_directory`: what is in one directory, by name.
+"""`list_directory`: the entries of one directory, sorted by name.
 
-Read through the descriptor that the workspace opened, so that what is listed is what was resolved. Memory is bounded
-however many entries there are; links are shown with their target and not followed.
+It reads through the descriptor that the workspace opened, so that it lists exactly the directory that was resolved.
+Memory is bounded for any number of entries. Links are shown with their target and not followed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ListDirectory(Builtin):
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         path: str = arguments.get("path", ".")
-        # Always in a thread: how many entries there are is only known afterwards.
+        # Always in a thread, because the number of entries is known only afterwards.
         entries, count = await in_thread(lambda: _list(path, context))
         lines = [entry.line() for entry in entries]
         if count > _MOST_ENTRIES:
@@ -73,7 +73,7 @@ class _Entry(NamedTuple):
 
 
 def _list(path: str, context: ToolContext) -> tuple[list[_Entry], int]:
-    """The first entries by name, and how many there are in all."""
+    """The first entries by name, and the number of all entries."""
     count = 0
     directory = context.workspace.open_directory(path)
     try:
@@ -87,7 +87,7 @@ def _list(path: str, context: ToolContext) -> tuple[list[_Entry], int]:
                         raise ToolFailed("the call was stopped while it read a directory")
                     yield entry
 
-            # Keeps only as many as are shown, where sorting all would hold a million names.
+            # Keeps only the entries that are shown; sorting all could need memory for a million names.
             first = heapq.nsmallest(_MOST_ENTRIES, counted(), key=attrgetter("name"))
         entries = [entry for entry in (_entry(directory, item) for item in first) if entry is not None]
     except OSError as error:
@@ -103,7 +103,7 @@ def _entry(directory: int, found: os.DirEntry[str]) -> _Entry | None:
         if stat.S_ISLNK(status.st_mode):
             return _Entry(found.name, "link", target=os.readlink(found.name, dir_fd=directory))
     except FileNotFoundError:
-        return None  # removed since its name was read
+        return None  # It was removed after its name was read.
     if stat.S_ISDIR(status.st_mode):
         return _Entry(found.name, "directory")
     if stat.S_ISREG(status.st_mode):

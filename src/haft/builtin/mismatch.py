@@ -1,7 +1,7 @@
-"""Why a text was not found in a file: the nearest thing that is there, in one sentence.
+"""Says in one sentence why a text was not found in a file, to help with the next edit.
 
-Read by whoever has to make the next, better edit. First the reasons that hide from the eye (line endings, whitespace),
-then the line most like the one that is missing. The work is bounded: a hint may be worse for a huge file, never slow.
+First it checks the invisible reasons (line endings, whitespace), then it finds the line most similar to the missing
+one. The work is bounded: for a huge file the hint may be worse, but never slow.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _MOST_BYTES: Final = 4_000_000
 _MOST_LINES: Final = 20_000
 _LONGEST_LINE: Final = 300
 _COMPARED: Final = 12
-"""How many lines, already found likely by a cheap measure, are compared with care."""
+"""How many lines, preselected by a cheap measure, are compared thoroughly."""
 _ALIKE: Final = 0.5
 
 
 def why_not_found(content: bytes, wanted: bytes) -> str | None:
-    """One sentence on what `content` has instead of `wanted`; None where nothing in it is like it."""
+    """A sentence about what `content` has instead of `wanted`; None if it has nothing similar."""
     if not content:
         return "the file is empty"
     endings = _other_endings(content, wanted)
@@ -33,7 +33,7 @@ def why_not_found(content: bytes, wanted: bytes) -> str | None:
         return f"only whitespace differs: line {number} is `{_line(lines[number - 1])}`"
     missing = next((line for line in wanted_lines if line.strip() and line not in content), None)
     if missing is None:
-        return "each of its lines is in the file, but not one after the other like this"
+        return "each of its lines is in the file, but not in this order without other lines between them"
     number = _most_alike(lines, missing)
     if number is None:
         return f"no line of the file is like `{_line(missing)}`"
@@ -50,7 +50,7 @@ def _other_endings(content: bytes, wanted: bytes) -> str | None:
 
 
 def _same_but_for_whitespace(lines: list[bytes], wanted: list[bytes]) -> int | None:
-    """The number of the line from which on `wanted` stands in `lines` when whitespace does not count."""
+    """The number of the line where `wanted` begins in `lines` if whitespace is ignored; None if it does not occur."""
     bare = [b"".join(line.split()) for line in wanted]
     while bare and not bare[0]:
         bare.pop(0)
@@ -60,20 +60,20 @@ def _same_but_for_whitespace(lines: list[bytes], wanted: list[bytes]) -> int | N
         return None
     there = [b"".join(line.split()) for line in lines]
     position = -1
-    for _ in range(_COMPARED):  # a first line that stands everywhere (`}`) must not make this quadratic
+    for _ in range(_COMPARED):  # A very common first line (`}`) must not make this quadratic.
         try:
             position = there.index(bare[0], position + 1)
         except ValueError:
             break
         if there[position : position + len(bare)] == bare:
             return position + 1
-    if len(bare) == 1:  # it may be a part of a line
+    if len(bare) == 1:  # It may be a part of a line.
         return next((number for number, line in enumerate(there, 1) if bare[0] in line), None)
     return None
 
 
 def _most_alike(lines: list[bytes], wanted: bytes) -> int | None:
-    """The number of the line most like `wanted`."""
+    """The number of the line most similar to `wanted`."""
     target = wanted.strip()[:_LONGEST_LINE]
     pieces = _pieces(target)
     scored = []
@@ -93,7 +93,7 @@ def _most_alike(lines: list[bytes], wanted: bytes) -> int | None:
 
 
 def _pieces(line: bytes) -> set[bytes]:
-    """Every two bytes that stand together: cheap to compare, and telling enough to choose by."""
+    """All pairs of neighbouring bytes: cheap to compare, and good enough to preselect lines."""
     return {line[index : index + 2] for index in range(max(len(line) - 1, min(len(line), 1)))}
 
 

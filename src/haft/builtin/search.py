@@ -1,6 +1,6 @@
-"""`search`: lines of files by regular expression, with ripgrep.
+"""`search`: finds lines in files by regular expression, with ripgrep.
 
-The matches are passed on as they come; the pipeline bounds what is shown of them.
+Matches are passed on as they come; the pipeline limits how many are shown.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Search(Builtin):
         glob: str | None = arguments.get("glob")
         _require_passable(self.name, pattern=pattern, glob=glob or "")
         target = aim(context.workspace, path)
-        # Each value is part of its option's word: nothing that begins with `-` can become an option of its own.
+        # Each value is in the same word as its option, so that a value that begins with `-` is not read as an option.
         options = ["--line-number", "--no-heading", "--with-filename", "--max-columns=500", "--max-columns-preview"]
         if glob is not None and target.file is None:
             options.append(f"--glob={glob}")
@@ -54,29 +54,29 @@ class Search(Builtin):
         listener = Listener(matches.receive)
         end = await context.launcher.run(target.command(options), listener)
         matches.finish()
-        # 2: something could not be read, or the pattern is wrong; after matches it was only the former.
+        # Exit code 2: something could not be read, or the pattern is wrong. If there are matches, it is the former.
         if end.code > 1 and not (end.code == 2 and matches.any):
             raise listener.failure(end.code)
         if matches.any:
             return Answer()
-        where = f"`{shown(path)}`" if glob is None else f"files of `{shown(path)}` that fit `{shown(glob)}`"
+        where = f"`{shown(path)}`" if glob is None else f"files of `{shown(path)}` that match `{shown(glob)}`"
         return Answer(text=f"no matches for `{shown(pattern)}` in {where}")
 
 
 def _require_passable(tool: str, **texts: str) -> None:
-    """Raise for what cannot stand in an argument list at all."""
-    problems = [f"{name} holds a NUL character" for name, text in texts.items() if "\0" in text]
+    """Raise for texts that no argument list can contain."""
+    problems = [f"{name} contains a NUL character" for name, text in texts.items() if "\0" in text]
     for name, text in texts.items():
         try:
             text.encode()
         except UnicodeEncodeError:
-            problems.append(f"{name} is not valid Unicode: it holds a lone surrogate")
+            problems.append(f"{name} is not valid Unicode: it contains a lone surrogate")
     if problems:
         raise InvalidArguments(tool, problems)
 
 
 class _Matches:
-    """Passes whole lines on, with paths that lead from the workspace where ripgrep writes `./`."""
+    """Passes whole lines on, with paths relative to the workspace instead of ripgrep's `./`."""
 
     def __init__(self, context: ToolContext, prefix: str) -> None:
         self._start = b"\n" + os.fsencode(prefix)

@@ -1,7 +1,8 @@
-"""`shell`: one command line, run by bash.
+"""`shell`: runs one command line with bash.
 
-The only built-in tool that can do anything at all, which is why it claims no effect and tracks no change. Deadline,
-output and the end of its processes are the pipeline's and the launcher's; this says what to run and how it ended.
+A command line can do anything, so that this tool makes no claim about its effects and declares no changes. The pipeline
+and the launcher handle its deadline, its output and the end of its processes; this module only says what to run and how
+it ended.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from haft.builtin.definition import PATH, Builtin
 from haft.contracts import UNTRACKED, Answer, Command, Exit, Failure, InvalidArguments, ToolContext
 
 _LONGEST_COMMAND: Final = 128 * 1024 - 1
-"""Linux starts no program with a longer argument."""
+"""The longest argument with which Linux starts a program."""
 
 
 class Shell(Builtin):
@@ -53,8 +54,8 @@ class Shell(Builtin):
         if problems:
             raise InvalidArguments(self.name, problems)
         cwd: str = arguments.get("cwd", context.cwd)
-        os.close(context.workspace.open_directory(cwd))  # raises, and says why, where it is no directory inside
-        # `--` ends bash's own options: a command line may begin with a dash.
+        os.close(context.workspace.open_directory(cwd))  # Raises if it is not a directory in the workspace.
+        # `--` ends bash's own options, because a command line may begin with a dash.
         argv = ["bash", "--noprofile", "--norc", "-c", "--", command]
         end = await context.launcher.run(Command(argv, cwd=context.workspace.locate(cwd), env=env), context)
         failure = None if end.code == 0 else Failure("tool-failed", _how_it_ended(end))
@@ -63,11 +64,11 @@ class Shell(Builtin):
 
 def _command_problems(command: str) -> list[str]:
     if "\0" in command:
-        return ["command holds a NUL character"]
+        return ["command contains a NUL character"]
     try:
         length = len(os.fsencode(command))
     except UnicodeEncodeError:
-        return ["command is not valid Unicode: it holds a lone surrogate"]
+        return ["command is not valid Unicode: it contains a lone surrogate"]
     if length > _LONGEST_COMMAND:
         return [f"command has {length:_} bytes, more than can be started: write it to a file and run that"]
     return []
@@ -79,14 +80,14 @@ def _env_problems(env: Mapping[str, str]) -> list[str]:
         if not name or "=" in name or "\0" in name:
             problems.append(f"env: {name!r} cannot be the name of a variable")
         elif "\0" in value:
-            problems.append(f"env: the value of {name!r} holds a NUL character")
+            problems.append(f"env: the value of {name!r} contains a NUL character")
     return problems
 
 
 def _how_it_ended(end: Exit) -> str:
     if end.signal is not None:
         return f"`bash` was ended by signal {end.signal}{_signal_name(end.signal)}"
-    if 128 < end.code < 160:  # bash passes a signal that ended its last command on in this form
+    if 128 < end.code < 160:  # With this exit code bash reports a signal that ended its last command.
         return (
             f"`bash` exited {end.code}: its command was ended by signal {end.code - 128}{_signal_name(end.code - 128)}"
         )

@@ -1,4 +1,4 @@
-"""`write_file`: one whole file, new or over an old one, in one step."""
+"""`write_file`: writes one whole file, new or in place of an old one, in one step."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class WriteFile(Builtin):
         try:
             content = arguments["content"].encode()
         except UnicodeEncodeError:
-            raise InvalidArguments(self.name, ["content is not valid Unicode: it holds a lone surrogate"]) from None
+            raise InvalidArguments(self.name, ["content is not valid Unicode: it contains a lone surrogate"]) from None
         require_size(path, len(content), context)
-        # Always in a thread: a write waits for the disk.
+        # Always in a thread, because a write waits for the disk.
         return await in_thread(lambda: _write(path, content, context))
 
 
 def _write(path: str, content: bytes, context: ToolContext) -> Answer:
     workspace = context.workspace
-    # Taken before the old content is read: whatever happens to the file after this is a conflict.
+    # Before the old content is read, so that any later change of the file is a conflict.
     identity = workspace.identity(path)
     before = None
     if identity is not None:

@@ -1,7 +1,7 @@
-"""How the file tools write: whole files, within the limit, declared as a change set.
+"""What `write_file` and `edit_file` share: they write whole files within the limit, and declare the change set.
 
-`write_file` and `edit_file` both end here. A write that would change nothing does nothing, and says so by declaring no
-change. The workspace does the writing; this file knows what to say of it.
+A write that would change nothing does nothing, and declares no change. The workspace writes the file; this module
+checks its size and declares the change.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from haft.contracts import MARK, Change, Changes, InvalidArguments, LimitExceede
 from haft.files import digest_of, shown
 
 UNCHANGED = Changes(engine="declared")
-"""Of a call that found everything as it should be."""
+"""The changes of a call that had nothing to write."""
 
 
 def require_size(path: str, size: int, context: ToolContext) -> None:
-    """Raise when a file of `size` bytes may not be written."""
+    """Raise if a file of `size` bytes is over the limit."""
     limit = context.limits.max_file_bytes
     if size > limit:
         raise LimitExceeded("max_file_bytes", limit, f"`{shown(path)}` would have {size:_} bytes")
@@ -26,8 +26,8 @@ WHY_NO_MARK: Final = f"haft shows `{MARK}` in place of a secret: a file that hel
 
 
 def refuse_mark(tool: str, text: str) -> None:
-    """Raise where a text holds the mark that haft shows in place of a secret: written to a file, it would replace the
-    value itself."""
+    """Raise if a text contains the mark that haft shows in place of a secret: in a file, the mark would replace the
+    real value."""
     if MARK in text:
         raise InvalidArguments(
             tool,
@@ -37,7 +37,7 @@ def refuse_mark(tool: str, text: str) -> None:
 
 
 def declared(replaced: WrittenFile, before: str | None, content: bytes) -> Changes:
-    """The change set of one written file: the directories made for it, then the file."""
+    """The change set of one written file: the directories created for it, then the file."""
     directories = [Change(path=path, type="create", kind="directory") for path in replaced.directories]
     file = Change(
         path=replaced.path,

@@ -1,4 +1,4 @@
-"""The service: assembly, and the facades that programs and surfaces use. It decides nothing itself.
+"""The service: puts a host together, and offers the facades that programs and surfaces use. It makes no decisions.
 
 Surfaces import nothing below it: what they need of the packages below, plain values and a few words, is named here too.
 Names are fetched when they are first used: a command that only lists tools must not pay for what a call needs.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from haft.registry import search, unknown_tool
     from haft.runs import Frame, History, RunRecord, follow
     from haft.schema import coerce
-    from haft.service.acting import this_user, user_name
+    from haft.service.audit_log import AuditLogFacade
     from haft.service.call_arguments import check_arguments, never_granted
     from haft.service.changes import ChangesFacade, nothing_to, rows_for
     from haft.service.checks import Check
@@ -46,17 +46,17 @@ if TYPE_CHECKING:
         with_delegates,
     )
     from haft.service.plugins import ListedPlugin, PluginsFacade
-    from haft.service.previewing import missed_scratch
-    from haft.service.reading import ask_to_cancel, has_state, open_changes, open_history, recover_dead_hosts
-    from haft.service.record import RecordFacade
-    from haft.service.recovering import recover_into
+    from haft.service.previews import missed_scratch
+    from haft.service.principals import this_user, user_name
+    from haft.service.recovery import recover_into
     from haft.service.rule_changes import RuleChange, RuleChanges
     from haft.service.rule_listing import is_all_there, listed_rules
     from haft.service.service import ToolService
+    from haft.service.state_reader import has_state, open_changes, open_history, recover_dead_hosts, request_cancel
     from haft.service.store import StoreFacade, Tidied
     from haft.service.suggestions import Suggested, add_line, suggested
     from haft.service.sync import SyncToolService
-    from haft.service.templates import TemplateStanding, really_inside, template_environments, template_standing
+    from haft.service.templates import TemplateState, really_inside, template_environments, template_state
     from haft.service.tool_listing import ListedTools, approval_of, withheld_from
     from haft.service.trust import Proposal, TrustChange, TrustFacade
     from haft.sources import NOT_DESCRIBED
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 __getattr__ = face(
     __name__,
     {
-        "acting": "this_user user_name",
+        "principals": "this_user user_name",
         "changes": "ChangesFacade nothing_to rows_for",
         "checks": "Check",
         "doctor": "diagnose",
@@ -78,17 +78,17 @@ __getattr__ = face(
         "own_file": "OwnFile",
         "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",
         "plugins": "ListedPlugin PluginsFacade",
-        "previewing": "missed_scratch",
-        "reading": "ask_to_cancel has_state open_changes open_history recover_dead_hosts",
-        "record": "RecordFacade",
-        "recovering": "recover_into",
+        "previews": "missed_scratch",
+        "state_reader": "request_cancel has_state open_changes open_history recover_dead_hosts",
+        "audit_log": "AuditLogFacade",
+        "recovery": "recover_into",
         "rule_changes": "RuleChange RuleChanges",
         "rule_listing": "is_all_there listed_rules",
         "service": "ToolService",
         "store": "StoreFacade Tidied",
         "suggestions": "Suggested add_line suggested",
         "sync": "SyncToolService",
-        "templates": "TemplateStanding really_inside template_environments template_standing",
+        "templates": "TemplateState really_inside template_environments template_state",
         "tool_listing": "ListedTools approval_of withheld_from",
         "trust": "Proposal TrustChange TrustFacade",
         "haft.changes": "PathChange FileDifference HeldChangeSet Row Usage format_bytes stat_lines",

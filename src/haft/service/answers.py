@@ -1,4 +1,4 @@
-"""What people answered, as one host sees it: the inbox, remembered rules and agreed definitions, by its connections.
+"""The answers of people, as one host uses them: the inbox, remembered rules and approved definitions.
 
 Decisions read on the event loop, which waits for nobody. What is written, and what may have to wait for another
 process, goes through a thread, one at a time.
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Answers:
-    """Of one workspace."""
+    """The answers of people in one workspace."""
 
     def __init__(self, stores: Stores, workspace: str, lease: Lease) -> None:
         self._leases = stores.leases()
@@ -36,7 +36,7 @@ class Answers:
     # For the broker.
 
     async def use(self, work: Callable[[Inbox], T]) -> T:
-        """Do something with the inbox, in a thread."""
+        """Run `work` with the inbox, in a thread."""
         return await self._written(lambda connection: work(policy.Inbox(connection)))
 
     def is_alive(self, host: HostId) -> bool:
@@ -46,7 +46,7 @@ class Answers:
         return self._reading.approvals.has_answered(fingerprint)
 
     async def save_approval(self, call: Call, rule: Mapping[str, Any] | None, scope: str, who: str) -> None:
-        """A person, `who`, agreed to a call of this tool; `rule` holds from now on, if there is one."""
+        """Save that the person `who` approved a call of this tool, and the rule that holds from now on, if any."""
         assert call.tool is not None
         assert call.decision is not None
         shown, definition = call.decision.pin, call.decision.definition
@@ -68,7 +68,7 @@ class Answers:
             await self._written(keep)
 
     async def pin_first_use(self, call: Call) -> None:
-        """A rule allowed a call of this tool: from its first run on, what was allowed is the tool as it was then."""
+        """Save the definition of a tool at the first call that a rule allowed. The rule allows only this definition."""
         assert call.tool is not None
         if call.tool.spec.is_vouched_for or self.pinned(call.name) is not None:
             return
@@ -79,12 +79,12 @@ class Answers:
             lambda connection: Pins(connection, self._workspace).add_if_absent(call.name, pin, call.who)
         )
         if kept != pin.digest:
-            raise _changed(call, "decided about")  # Another process ran it first, as it was then.
+            raise _changed(call, "decided about")  # Another process ran it first, with another definition.
 
     # For the policy engine.
 
     def remembered(self) -> Sequence[Rule]:
-        """The rules that answers made; read again when any process has written."""
+        """The rules that answers made. Read again after any process has written some."""
         version = self._reading.version()
         if version != self._version:
             self._rules = tuple(each.rule for each in Memory(self._reading, self._workspace).all())
@@ -104,7 +104,7 @@ class Answers:
 
 
 def _as_decided(call: Call, when: str) -> Pin | None:
-    """The tool as it is, which must be what was decided about."""
+    """The current definition of the tool. `Conflict` if it differs from the one that was decided about."""
     assert call.tool is not None
     assert call.decision is not None
     now = pin_of(call.tool.spec)
@@ -115,5 +115,5 @@ def _as_decided(call: Call, when: str) -> Pin | None:
 
 def _changed(call: Call, when: str) -> Conflict:
     return Conflict(
-        f"`{call.name}` was not run: it changed while it was being {when}", hint="look at it, and call again"
+        f"`{call.name}` was not run: it changed while it was being {when}", hint="check the tool, and call again"
     )

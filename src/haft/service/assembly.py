@@ -1,4 +1,4 @@
-"""One host, put together: its lease, its stores, its sandbox, its pipeline, and what ends them again.
+"""Puts one host together: its lease, its stores, its sandbox and its pipeline; and closes them again.
 
 `ToolService` and its facades delegate to it; it offers nothing to programs itself. Sources, policy, sandbox, changes
 and pipeline are introduced to each other here and nowhere else.
@@ -33,9 +33,9 @@ from haft.policy import Environments, PolicyEngine, Rule
 from haft.registry import Catalogue
 from haft.runs import History, Journal, KeptOutput, RunWriter, journal_paths
 from haft.sandbox import Sandbox, safe_path
-from haft.service.acting import from_text, this_user
 from haft.service.answers import Answers
-from haft.service.recovering import recover_into
+from haft.service.principals import from_text, this_user
+from haft.service.recovery import recover_into
 from haft.service.tracking import Tracking
 from haft.storage import StateHome, default_home, open_stores
 from haft.toolsets import CatalogueRefresher, Discovery, Sessions, ToolLike, fill_catalogue
@@ -101,7 +101,7 @@ class Host:
         self._is_incomplete = self.discovery.fill(self.catalogue)
 
     async def open(self, call: Callable[..., Run]) -> None:
-        """Begin. `call` is how tools make calls inside calls."""
+        """Open the host. `call` is the function with which tools call other tools."""
         try:
             self._start(call)
             self._ending.push_async_callback(self.discovery.close)
@@ -112,7 +112,7 @@ class Host:
             raise
 
     def _start(self, call: Callable[..., Run]) -> None:
-        """Take the lease, clean up after the dead, and put the pipeline together."""
+        """Take the lease, recover the runs of dead hosts, and put the pipeline together."""
         home, ending = self.home, self._ending
         home.prepare()
         stores = open_stores(home)
@@ -143,7 +143,7 @@ class Host:
             keeps_scratch=self.config.keeps_scratch,
             on_unfit=functools.partial(_note_cold, home.path),
         )
-        if sandbox.scratch is not None and not self._is_named:  # Nobody can come back to it.
+        if sandbox.scratch is not None and not self._is_named:  # No later host can use this thread again.
             ending.push_async_callback(asyncio.to_thread, sandbox.scratch.forget, self.principal.thread or "")
         ending.callback(sandbox.close)
         ending.callback(tracking.stop)
@@ -189,7 +189,7 @@ class Host:
         run_writer.on_cancel(cancel)
 
     def _make_policy_engine(self, answers: Answers, root: Root, rules: Sequence[Rule] | None = None) -> PolicyEngine:
-        """Whoever decides, by the rules in force or others."""
+        """The policy engine, with the rules in force or with others."""
         rules = self.config.rules if rules is None else rules
         if rules:
             from haft.policy import check_rules, shapes_of
@@ -207,7 +207,7 @@ class Host:
         )
 
     async def close(self) -> None:
-        """Cancel what still runs, write everything down, end every process."""
+        """Cancel the live runs, save everything, and end all processes."""
         self.pipeline = None
         if self._abandoned_timer is not None:
             self._abandoned_timer.cancel()
@@ -221,29 +221,29 @@ class Host:
 
     @property
     def thread(self) -> ThreadId:
-        """The conversation of this service."""
+        """The thread of this service."""
         return ThreadId(self.principal.thread or "")
 
     def running(self) -> Pipeline:
-        """`BadConfig` where the service is not open."""
+        """The pipeline; `BadConfig` if the service is not open."""
         if self.pipeline is None:
             raise BadConfig("this service is not open", hint="use it inside `async with ToolService.open(...)`")
         return self.pipeline
 
     def changes(self) -> Transactions:
-        """The change sets, of a service that is open."""
+        """The change sets; `BadConfig` if the service is not open."""
         self.running()
         return self.tracking.engine_selector().transactions
 
     def history(self) -> History:
-        """The runs there are, for the thread of the event loop. It is there when the service is closed, too."""
+        """The history of runs, for the thread of the event loop. It also works when the service is closed."""
         if self._history is None:
             self.home.prepare()
             self._history = History(self.home)
         return self._history
 
     async def with_history(self, work: Callable[[History], T]) -> T:
-        """What `work` reads, in a thread and by a connection of its own: the event loop goes on."""
+        """Run `work` in a thread with its own connection, so that the event loop is not blocked."""
 
         def read() -> T:
             self.home.prepare()
@@ -253,36 +253,36 @@ class Host:
         return await asyncio.to_thread(read)
 
     def acting(self, who: str | Principal | None, thread: str | None = None, caller: Run | None = None) -> Principal:
-        """Whoever acts, where `who` and `thread` are what was said. In a tool of a run nobody is allowed more than
-        whoever made the call."""
+        """The principal that acts, from the `who` and `thread` of a request. Inside a tool it has no more rights than
+        the principal that called the tool."""
         if caller is None and self.pipeline is not None:
             caller = self.pipeline.within()
         principal = self.principal if caller is None else caller.call.principal
         return principal.acting(who or None, thread) if who or thread else principal
 
     def known(self, *given: Mapping[str, Any]) -> Secrets:
-        """What is masked in all that is said of a call: what configuration and templates hold, and what is given."""
+        """The secrets that are masked for a call: those of configuration and templates, and those in `given`."""
         known = self._secrets | found if (found := self.discovery.secrets).values else self._secrets
         return known | Secrets(value for table in given for value in named_secrets(table)) if any(given) else known
 
     def cancel_live(self, run: RunId, principal: Principal) -> bool:
-        """Cancel a run of this host. False where it has ended, or is another host's."""
+        """Cancel a run of this host. False if it has ended, or belongs to another host."""
         live = self.pipeline.live.get(run) if self.pipeline is not None else None
         return live is not None and live.cancel(principal)
 
     @property
     def abandoned(self) -> int:
-        """Tools and threads that ignored their cancellation and are still at work in this process."""
+        """How many tools and threads ignored their cancellation and still run in this process."""
         return self._abandoned_by(self.running())
 
     @staticmethod
     def _abandoned_by(pipeline: Pipeline) -> int:
-        # Nobody abandons a thread of a package that was never loaded.
+        # If the module is not loaded, there is no thread to abandon.
         threads = sys.modules.get("haft.sources.python.thread_pool")
         return pipeline.abandoned + (0 if threads is None else threads.abandoned())
 
     def _tell_abandoned(self) -> None:
-        """Let others know how many functions this process could not stop; again, until they ended by themselves."""
+        """Tell other processes how many functions this process could not stop. Repeats until all have ended."""
         if self.pipeline is None or self._abandoned_timer is not None:
             return
         count = self._abandoned_by(self.pipeline)

@@ -1,4 +1,4 @@
-"""What a program can get wrong when it calls: said at once, in a sentence, before there is a run."""
+"""Checks the arguments of `service.call`, and raises a clear error before there is a run."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from haft.schema import validator_for
 
 
 def check_call(name: Any, arguments: Any, *, timeout: Any, cwd: Any, env: Any, config: Any, grants: Any = None) -> None:
-    """`BadUsage` where a value of `service.call` is not of its kind. Whether the tool takes it is not asked here."""
+    """`BadUsage` if a parameter of `service.call` has a wrong type. Does not check the tool's schema."""
     if not isinstance(name, str):
-        raise BadUsage(f"a tool is called by its name, not by {name!r}")
+        raise BadUsage(f"the name of a tool must be a text, not {name!r}")
     if arguments is not None and type(arguments) is not dict and not isinstance(arguments, Mapping):
-        raise BadUsage(f"arguments are a dict of names and values, not {_kind(arguments)}")
+        raise BadUsage(f"`arguments` must be a dict of names and values, not {_kind(arguments)}")
     if timeout is not None:
         number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
         if not number or not 0 < timeout <= LONGEST_SECONDS:
-            raise BadUsage(f"a timeout is a number of seconds above 0, not {timeout!r}")
+            raise BadUsage(f"`timeout` must be a number of seconds above 0, not {timeout!r}")
     if not isinstance(cwd, str):
-        raise BadUsage(f"`cwd` is a path relative to the workspace, not {_kind(cwd)}")
+        raise BadUsage(f"`cwd` must be a path relative to the workspace, not {_kind(cwd)}")
     if env is not None and not (
         isinstance(env, Mapping) and all(isinstance(key, str) and isinstance(value, str) for key, value in env.items())
     ):
-        raise BadUsage("`env` is a dict of variable names and their text")
+        raise BadUsage("`env` must be a dict of variable names and texts")
     if config is not None and not (isinstance(config, Mapping) and all(isinstance(key, str) for key in config)):
-        raise BadUsage("`config` is a dict of names and values")
+        raise BadUsage("`config` must be a dict of names and values")
     if grants is None:
         return
     try:
-        # Those that are made already are looked at too: their fields may hold anything.
+        # A `Grants` object is checked too, because its fields may have values of any type.
         grants_from({name: getattr(grants, name) for name in GRANTS} if isinstance(grants, Grants) else grants)
     except ValueError as error:
         raise BadUsage(f"`grants`: {error}") from None
 
 
 def check_arguments(spec: ToolSpec, arguments: Mapping[str, Any]) -> None:
-    """`InvalidArguments` where a tool cannot be called with them."""
+    """`InvalidArguments` if the tool cannot be called with these arguments."""
     validator = validator_for(spec.input_schema)
     if not validator.is_valid(arguments):
         raise InvalidArguments(spec.name, validator.problems(arguments))
 
 
 def never_granted(source: str) -> BadUsage:
-    """For whoever asks for the network where no call gets it."""
+    """The error for a call that asks for network although `sandbox.network` is `never`."""
     return BadUsage(
         f"no call gets the network: `sandbox.network` is `never` ({source})", hint="call it without `--network`"
     )

@@ -1,4 +1,4 @@
-"""Change sets, as the service offers them: put together from the state home, and asked for by run.
+"""Change sets, as the service offers them: opened from the state home, and found by run.
 
 `assemble` makes what a host needs to make changes, `open_changes` what any process needs to look at them.
 """
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("haft")
 
-_MOST_TOLD: Final = 5
-"""How many calls are named."""
+_MAX_NAMED: Final = 5
+"""How many calls a text names."""
 
 
 def transactions_of(
@@ -47,7 +47,7 @@ def transactions_of(
     synced: bool = False,
     closed: Callable[[], Iterable[str]] = tuple,
 ) -> Transactions:
-    """The change sets of a workspace, made in the name of a host. What is `closed` is protected besides."""
+    """The change sets of a workspace, for a host. The paths in `closed` are protected too."""
     guard = guard_of(workspace, closed)
     stores = open_stores(home)
     transactions = Transactions(
@@ -62,7 +62,8 @@ def _tell(run: str, what: str) -> None:
 
 
 def guard_of(workspace: str, closed: Callable[[], Iterable[str]] = tuple) -> Guard:
-    """What may not come into a workspace unasked; what is `closed` too, relative to it."""
+    """The guard that holds changes of protected paths. The paths in `closed`, relative to the workspace, are protected
+    too."""
     inside = workspace.rstrip("/") + "/"
     own = [os.path.relpath(path, workspace) for path in OWN_PLACES if path.startswith(inside)]
 
@@ -82,9 +83,9 @@ def guard_of(workspace: str, closed: Callable[[], Iterable[str]] = tuple) -> Gua
         return SandboxDenied(
             "a change: the changed file could run code later on this machine",
             f"`{shown(first.path)}`: {first.why}{more}",
-            (f"call it with {let} to let it; " if let else "")
-            + "nothing is lost: `haft diff RUN` shows it all, `haft changes apply RUN` takes it in, "
-            "`haft changes drop RUN` throws it away",
+            (f"call it with {let} to allow it; " if let else "")
+            + "all changes of the call are held: `haft diff RUN` shows them, `haft changes apply RUN` applies them, "
+            "`haft changes drop RUN` drops them",
             [each.path for each in found],
         )
 
@@ -92,7 +93,7 @@ def guard_of(workspace: str, closed: Callable[[], Iterable[str]] = tuple) -> Gua
 
 
 def recover_changes(home: StateHome, lease: Lease) -> None:
-    """Finish or take back what a dead host was committing, under its lease."""
+    """Finish or roll back the commits of a dead host, under its lease."""
 
     def make(workspace: str, host: str) -> Transactions:
         return transactions_of(home, workspace, host, Limits(), lease=lease)
@@ -101,44 +102,44 @@ def recover_changes(home: StateHome, lease: Lease) -> None:
 
 
 class ChangesFacade:
-    """The change sets of a state home, to be looked at."""
+    """The change sets of a state home, for reading."""
 
     def __init__(self, home: StateHome) -> None:
         self.ledger = open_stores(home).connect().ledger
         self._kept = changes.KeptChanges(self.ledger, Blobs(home.blobs))
 
     def find(self, run: str) -> ChangeSet:
-        """By the run's name, or the beginning of it that only one has."""
+        """The change set of a run, by the run's id or a unique prefix of it."""
         return self._kept.find(run)
 
     def read(self, found: ChangeSet, each: PathChange, side: Side) -> BinaryIO | None:
-        """What a file held before or after; None where it is no longer kept."""
+        """The content of a file before or after the run; None if it is no longer stored."""
         return self._kept.read(found, each, side)
 
     def differences(self, found: ChangeSet) -> Iterator[FileDifference]:
-        """What each file of a change set was and became."""
+        """The difference of each file in a change set."""
         return changes.differences(found.entries, lambda altered, side: self.read(found, altered, side))
 
-    def told_of_calls(self, made: Iterable[str]) -> str | None:
-        """Where to look for changes of the calls that a run made, where they have change sets of their own."""
-        return told_of_calls(self.ledger, made)
+    def nested_changes_text(self, made: Iterable[str]) -> str | None:
+        """A text that names the calls of a run with change sets of their own; None if there are none."""
+        return nested_changes_text(self.ledger, made)
 
-    def brought_up_to_date(self, run: RunRecord) -> RunRecord:
-        """A run, with what became of its changes since it ended."""
-        return brought_up_to_date(self.ledger, run)
+    def with_current_changes(self, run: RunRecord) -> RunRecord:
+        """The run with the current state of its changes."""
+        return with_current_changes(self.ledger, run)
 
     def close(self) -> None:
         self._kept.close()
         self.ledger.close()
 
 
-def brought_up_to_date(ledger: Ledger, run: RunRecord) -> RunRecord:
-    """A run, with what became of its changes since it ended: committed after all, undone, thrown away."""
+def with_current_changes(ledger: Ledger, run: RunRecord) -> RunRecord:
+    """The run with the current state of its changes, which may have been applied, undone or dropped after it ended."""
     row = ledger.get(run.id)
     if row is None:
         return run
     changes = run.record["changes"]
-    if not changes["files"]:  # Its host was killed before it could say.
+    if not changes["files"]:  # Its host was killed before it could save the list.
         manifest = Manifest.read(os.path.join(row.area, row.directory))
         changes = changes if manifest is None else manifest.changes(row.state).to_json()
     changes = {
@@ -151,57 +152,58 @@ def brought_up_to_date(ledger: Ledger, run: RunRecord) -> RunRecord:
     return replace(run, record={**run.record, "changes": changes})
 
 
-def told_of_calls(ledger: Ledger, made: Iterable[str]) -> str | None:
-    """Where to look for changes of the calls that a run made, where they have change sets of their own."""
+def nested_changes_text(ledger: Ledger, made: Iterable[str]) -> str | None:
+    """A text that names the calls of a run with change sets of their own; None if there are none."""
     rows = (ledger.get(run) for run in made)
     changed = [f"`haft diff {row.run}`" for row in rows if row is not None and row.files]
     if not changed:
         return None
-    more = f" and {len(changed) - _MOST_TOLD} more" if len(changed) > _MOST_TOLD else ""
-    return f"the calls that it made have changes of their own: {', '.join(changed[:_MOST_TOLD])}{more}"
+    more = f" and {len(changed) - _MAX_NAMED} more" if len(changed) > _MAX_NAMED else ""
+    return f"the calls that it made have their own changes: {', '.join(changed[:_MAX_NAMED])}{more}"
 
 
 def nothing_to(verb: str, record: RunRecord, hint: str | None = None) -> BadUsage:
-    """Why there is nothing to undo, apply and so on of a run that has no change set. `hint` says what else to do."""
+    """The error for a run without a change set: why there is nothing to undo, apply and so on."""
     changes = record.record["changes"]
     if record.is_open:
         return BadUsage(f"{record.id} has not ended yet", hint=f"`haft watch {record.id}` follows it")
     about = record.record["arguments"].get("runs") if record.tool in ("undo", "redo", "apply", "drop") else None
-    hint = f"it settled {' '.join(map(str, about))}" if isinstance(about, list) else hint
+    hint = f"it acted on the changes of {' '.join(map(str, about))}" if isinstance(about, list) else hint
     if changes["state"] == "discarded":
-        return BadUsage(f"there is nothing to {verb}: the changes of {record.id} were thrown away", hint=hint)
+        return BadUsage(f"there is nothing to {verb}: the changes of {record.id} were dropped", hint=hint)
     if not changes["complete"]:
         reason = changes["reason"]
-        return BadUsage(f"there is nothing to {verb}: what {record.id} changed is not known ({reason})", hint=hint)
+        return BadUsage(f"there is nothing to {verb}: the changes of {record.id} are not known ({reason})", hint=hint)
     if changes["files"]:
-        return BadUsage(f"there is nothing to {verb}: what {record.id} changed was not kept", hint=hint)
+        return BadUsage(f"there is nothing to {verb}: the changes of {record.id} were not stored", hint=hint)
     return BadUsage(f"there is nothing to {verb}: {record.id} changed nothing", hint=hint)
 
 
-def _with_what_it_made(ledger: Ledger, name: str, direction: Direction, made: Sequence[str]) -> list[Row]:
-    """The change set of a run, and those of what it made that are in the workspace, or were taken out of it."""
+def _with_nested(ledger: Ledger, name: str, direction: Direction, made: Sequence[str]) -> list[Row]:
+    """The change sets of a run and of the calls that it made, as far as they can be undone or redone now."""
     state = "committed" if direction == "undo" else "undone"
     below = {row.run: row for one in (name, *made) for row in _below(ledger, one, name)}
     children = [row for row in below.values() if row.state == state and row.files]
-    children = [row for row in children if not _was_called_off(ledger, row)]
+    children = [row for row in children if not _undone_by_cancel(ledger, row)]
     try:
         own = ledger.find(name)
     except HaftError:
         if not below and not made:
             raise
         return children
-    # Where its own cannot be reversed, what it made still can.
+    # The changes of its calls can be reversed even if its own cannot.
     return [own, *children] if own.state == state or not children else children
 
 
-def _was_called_off(ledger: Ledger, row: Row) -> bool:
-    """Whether it was taken back because the run that made it was cancelled: no redo of others brings it back."""
+def _undone_by_cancel(ledger: Ledger, row: Row) -> bool:
+    """Whether the changes were undone because the calling run was cancelled. The redo of another run does not restore
+    them."""
     by = ledger.get(row.latest) if row.state == "undone" else None
     return by is not None and by.parent is not None
 
 
 def _below(ledger: Ledger, run: str, top: str) -> list[Row]:
-    """The change set of a run that another made, and those of what it made itself."""
+    """The change sets of a nested run and of the calls that it made."""
     own = None if run == top else ledger.get(run)
     return [*([] if own is None or own.verb != "call" else [own]), *ledger.of_parent(run)]
 
@@ -215,16 +217,16 @@ def rows_for(
     direction: Direction = "undo",
     made_by: Callable[[str], Iterable[str]] = lambda _run: (),
 ) -> list[Row]:
-    """The change sets that an undo means: those named, with all that they made, by calls inside calls; those of a
-    thread; else the last of this user. For a redo, those named and what they made. `made_by` are the runs that a run
-    made, and those that they made: a run that changed nothing itself may have made one that did."""
+    """The change sets that an undo or redo is about. An undo takes the named runs and all calls that they made, or the
+    runs of a thread, or else the last run of this user. A redo takes the named runs and the calls that they made.
+    `made_by` returns all runs below a run, since a run without own changes may have made one that changed something."""
     found: list[Row] = []
     for name in runs:
-        found += _with_what_it_made(ledger, name, direction, [*made_by(name)])
+        found += _with_nested(ledger, name, direction, [*made_by(name)])
     if thread is not None:
         found += ledger.of_thread(workspace, thread)
         if not found:
-            raise BadUsage(f"nothing of thread {thread} is there to undo")
+            raise BadUsage(f"there is nothing to undo in thread {thread}")
     if not runs and thread is None:
         if direction == "redo":
             raise BadUsage("`redo` needs the run that was undone", hint="`haft log` lists the runs")
@@ -233,9 +235,9 @@ def rows_for(
             raise BadUsage(f"there is nothing left to undo in {workspace} for {who}")
         found.append(last)
     if not found:
-        raise BadUsage(f"nothing of {', '.join(runs)} is there to {direction}")
+        raise BadUsage(f"there is nothing to {direction} in {', '.join(runs)}")
     unique = list({row.run: row for row in found}.values())
     places = {row.workspace for row in unique}
     if len(places) > 1:
-        raise BadUsage("these runs changed different workspaces", hint="undo those of each workspace apart")
+        raise BadUsage("these runs changed different workspaces", hint="undo the runs of each workspace separately")
     return unique

@@ -1,7 +1,6 @@
-"""The checks of `haft doctor` about changes: what is kept, what waits, and how calls in this workspace are covered.
+"""The checks of `haft doctor` about changes: the store, held changes, and how changes in this workspace are tracked.
 
-Where there is no state home yet, none is made: the trial is made in one that is thrown away, on the disk where the real
-one would lie.
+If there is no state home yet, none is created: the checks use a temporary one, on the disk where the real one would be.
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ from haft.sandbox import Mode, Sandbox
 from haft.service.changes import transactions_of
 from haft.service.checks import Check
 from haft.service.housekeeping import bounds_of
-from haft.service.reading import has_state
+from haft.service.state_reader import has_state
 from haft.service.store import DAY, StoreFacade
 from haft.storage import StateHome, open_stores
 
 PATIENCE_SECONDS: Final = 10.0
-MOST_LOOKED_AT: Final = 20_000
+MAX_CHECKED_ENTRIES: Final = 20_000
 
 
 def store_checks(home: StateHome, env: Mapping[str, str]) -> list[Check]:
-    """How much is kept, and what waits for a person."""
+    """How much is stored, and which changes wait for a person."""
     if not has_state(home):
-        return [Check("store", "ok", "nothing is kept yet")]
+        return [Check("store", "ok", "nothing is stored yet")]
     store = StoreFacade(home, bounds_of(load_config(None, env), env))
     try:
         usage = store.measure()
@@ -55,27 +54,27 @@ def _used(usage: Usage) -> Check:
     runs = "1 run" if usage.undoable == 1 else f"{usage.undoable:_} runs"
     words = f"{format_bytes(usage.used)} of {format_bytes(usage.budget)} used; {runs} can be undone"
     if usage.used > usage.budget:
-        hint = "`haft store prune` gives room back, and says which runs can then no longer be undone"
+        hint = "`haft store prune` frees disk space, and lists the runs that can then no longer be undone"
         return Check("store", "warn", words, f"{hint}; or raise `changes.store_bytes`")
     return Check("store", "ok", words)
 
 
 def _held(usage: Usage) -> Check:
     if not usage.held:
-        return Check("held changes", "ok", "none wait")
+        return Check("held changes", "ok", "no changes are held")
     named = [f"{each.run} ({(time.time() - each.since) / DAY:.0f} days)" for each in usage.held]
     more = f" and {len(named) - 3} more" if len(named) > 3 else ""
     first = usage.held[0].run
     return Check(
         "held changes",
         "warn",
-        f"not in their workspace until someone decides: {', '.join(named[:3])}{more}",
-        f"look at `haft diff {first}`, then `haft changes apply {first}` or `haft changes drop {first}`",
+        f"not in the workspace until a person decides: {', '.join(named[:3])}{more}",
+        f"`haft diff {first}` shows them; then `haft changes apply {first}` or `haft changes drop {first}`",
     )
 
 
 def coverage_checks(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> list[Check]:
-    """Which engine covers calls in this workspace, and what could trip it."""
+    """Which engine tracks changes in this workspace, and what could make calls fail."""
     if workspace is None:
         return [Check("change tracking", "ok", "no workspace here")]
     config = load_config(workspace, env, trust_home=home.path)
@@ -89,15 +88,17 @@ def coverage_checks(home: StateHome, workspace: str | None, env: Mapping[str, st
         except TimeoutError:
             return [Check("change tracking", "broken", f"a trial did not end within {PATIENCE_SECONDS:g} s")]
         how, kind = "moved" if area.can_move else "copied", filesystem(area.path) or "filesystem unknown"
-        where = f"what they replace is {how} to {_shown(area, home, place)} ({kind})"
+        where = f"replaced files are {how} to {_shown(area, home, place)} ({kind})"
     inside = mounts_inside(workspace)
     if why is None and inside:
         why = f"other filesystems are mounted in the workspace ({', '.join(inside[:3])})"
     if why is None and config.changes_engine == "snapshot":
         return [Check("change tracking", "ok", f"by snapshots, as `changes.engine` says; {where}")]
     if why is not None:
-        hint = "every call that starts processes then looks at the whole workspace, before and after"
-        return [Check("change tracking", "warn", f"by snapshots, as layers cannot be had: {why}; {where}", hint)]
+        hint = "every call with processes then scans the whole workspace, before and after"
+        return [
+            Check("change tracking", "warn", f"by snapshots, because layers are not possible: {why}; {where}", hint)
+        ]
     return [Check("change tracking", "ok", f"calls work in a layer above the workspace; {where}"), *_owners(workspace)]
 
 
@@ -107,7 +108,7 @@ def _shown(area: Area, home: StateHome, place: StateHome) -> str:
 
 @contextlib.contextmanager
 def _trial_home(home: StateHome, workspace: str) -> Iterator[StateHome]:
-    """The state home, or one for the moment."""
+    """The state home, or a temporary one."""
     if os.path.isdir(home.hosts):
         home.prepare()
         yield home
@@ -129,11 +130,11 @@ def _trial_home(home: StateHome, workspace: str) -> Iterator[StateHome]:
 
 
 async def _tried(home: StateHome, workspace: str, config: Config, env: Mapping[str, str]) -> tuple[Area, str | None]:
-    """Where what is replaced would go, and why no layer can be had, if none can."""
+    """The area for replaced files, and why layers are not possible; None if they are."""
     lease = open_stores(home).leases().take()
     root = Root(workspace)
     transactions = transactions_of(home, root.root, lease.host, config.limits, lease=lease)
-    # What is required is judged elsewhere: here it must not keep us from finding out.
+    # Not `required`: that would raise here. Another check is about it.
     mode: Mode = "off" if config.sandbox_mode == "off" else "auto"
     sandbox = Sandbox(
         workspace,
@@ -157,7 +158,7 @@ async def _tried(home: StateHome, workspace: str, config: Config, env: Mapping[s
 
 
 def _owners(workspace: str) -> list[Check]:
-    """Files of others cannot be changed in a layer, unless by root."""
+    """Check for files of other users: only root can change them in a layer."""
     if os.geteuid() == 0:
         return []
     mine = (os.geteuid(), os.getegid())
@@ -167,22 +168,22 @@ def _owners(workspace: str) -> list[Check]:
         looked += 1
         if (status.st_uid, status.st_gid) != mine:
             foreign.append(path)
-    beyond = f" of the first {looked:_} looked at" if looked >= MOST_LOOKED_AT else ""
+    beyond = f" of the first {looked:_} entries" if looked >= MAX_CHECKED_ENTRIES else ""
     if not foreign:
-        return [Check("owners", "ok", f"everything{beyond} in the workspace is of this user and group")]
+        return [Check("owners", "ok", f"everything{beyond} in the workspace belongs to this user and group")]
     return [
         Check(
             "owners",
             "warn",
-            f"{len(foreign)}{beyond or ' entries'} in the workspace are of another user or group, {foreign[0]} for one:"
-            " a call that changes one fails with EOVERFLOW (Value too large for defined data type)",
+            f"{len(foreign)}{beyond or ' entries'} in the workspace belong to another user or group, such as"
+            f" {foreign[0]}: a call that changes one fails with EOVERFLOW (Value too large for defined data type)",
             'make them yours (`chown`), or set `changes.engine = "snapshot"`',
         )
     ]
 
 
 def _entries(directory: str) -> Iterator[tuple[str, os.stat_result]]:
-    waiting, left = [directory], MOST_LOOKED_AT
+    waiting, left = [directory], MAX_CHECKED_ENTRIES
     while waiting:
         with contextlib.suppress(OSError), os.scandir(waiting.pop()) as found:
             for entry in found:

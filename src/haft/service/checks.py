@@ -1,4 +1,4 @@
-"""What a check of `haft doctor` finds."""
+"""The result of one check of `haft doctor`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CheckState = Literal["ok", "warn", "broken"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One finding."""
+    """The result of one check."""
 
     check: str
     state: CheckState

@@ -1,7 +1,7 @@
-"""What this machine can do, and what is broken: one check each, told with what to do about it.
+"""Checks what this machine can do and what is broken. Each check says what to do about it.
 
-Surfaces print it. A check never raises: what goes wrong inside it is its finding. Nothing is repaired here but the runs
-of dead hosts, as every reader does.
+Surfaces print the results. A check never raises: an error in a check is its result. It repairs nothing, except that it
+ends the runs of dead hosts, as every reader does.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from haft.sandbox import Abilities, Mode, Sandbox
 from haft.service.changes_checks import coverage_checks, store_checks
 from haft.service.checks import Check, CheckState
 from haft.service.permissions import missing_of
-from haft.service.reading import has_state, recover_dead_hosts
+from haft.service.state_reader import has_state, recover_dead_hosts
 from haft.storage import StateHome, default_home, open_stores
 from haft.toolsets import Discovery, fill_catalogue, find_uv
 
 LEAST_PYTHON: Final = (3, 11)
 LITTLE_DISK: Final = 1_000_000_000
 PATIENCE_SECONDS: Final = 10.0
-MOST_VERIFIED: Final = 8_000_000
-"""Bytes of the audit log: its end, where the last check is longer ago."""
+MAX_VERIFIED_BYTES: Final = 8_000_000
+"""How many bytes at the end of the audit log are checked, if more were written since the last check."""
 
 
 def diagnose(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> Iterator[Check]:
-    """Every check, in the order in which one explains the next."""
+    """Run every check. A check that explains a later one comes first."""
     yield from _guarded("python", _python)
     yield from _guarded("platform", _platform)
     yield from _guarded("state home", lambda: _state_home(home))
@@ -52,7 +52,7 @@ def diagnose(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> 
     yield from _guarded("sandbox", lambda: _sandbox(workspace, env))
     yield from _guarded("dead hosts", lambda: _dead_hosts(home))
     yield from _guarded("abandoned functions", lambda: _abandoned(home))
-    yield from _guarded("record", lambda: _record(home))
+    yield from _guarded("audit log", lambda: _audit_log(home))
     yield from _guarded("configuration", lambda: _configuration(workspace, env))
     yield from _guarded("tools", lambda: _tools(home, workspace, env))
     yield from _guarded("store", lambda: store_checks(home, env))
@@ -65,7 +65,7 @@ def _guarded(name: str, check: Callable[[], Check | Sequence[Check]]) -> Iterato
     except HaftError as error:
         hint = None if error.hint is not None and "haft doctor" in error.hint else error.hint
         yield Check(name, "broken", error.message, hint)
-    except Exception as error:  # a machine may be broken in any way; saying so is the point
+    except Exception as error:  # A machine can be broken in any way, and doctor must report it.
         yield Check(name, "broken", f"{type(error).__name__}: {error}")
     else:
         yield from (found,) if isinstance(found, Check) else found
@@ -84,10 +84,10 @@ def _platform() -> Check:
         case "linux":
             return Check("platform", "ok", words)
         case "darwin":
-            missing = "no subreaper here: daemons that leave their process group are not found when a call ends"
+            missing = "no subreaper here: haft does not find daemons that left their process group when a call ends"
             return Check("platform", "warn", f"{words}; {missing}", "use Linux where tools start daemons")
         case other:
-            return Check("platform", "broken", f"{words}: haft does not know {other}", "use Linux or macOS")
+            return Check("platform", "broken", f"{words}: haft does not support {other}", "use Linux or macOS")
 
 
 def _state_home(home: StateHome) -> Check:
@@ -96,12 +96,12 @@ def _state_home(home: StateHome) -> Check:
         while not os.path.exists(above):
             above = os.path.dirname(above)
         if not os.path.isdir(above) or not os.access(above, os.W_OK | os.X_OK) or above.startswith("/proc"):
-            detail = f"{home.path} does not exist and cannot be made in {above}"
-            return Check("state home", "broken", detail, "set HAFT_HOME to a place that you can write")
-        return Check("state home", "ok", f"{home.path} does not exist yet; the first call makes it")
+            detail = f"{home.path} does not exist and cannot be created in {above}"
+            return Check("state home", "broken", detail, "set HAFT_HOME to a directory that you can write")
+        return Check("state home", "ok", f"{home.path} does not exist yet; the first call creates it")
     found = os.stat(home.path)
     if not stat.S_ISDIR(found.st_mode):
-        return Check("state home", "broken", f"{home.path} is not a directory", "set HAFT_HOME to another place")
+        return Check("state home", "broken", f"{home.path} is not a directory", "set HAFT_HOME to another directory")
     if found.st_uid != os.getuid():
         return Check("state home", "broken", f"{home.path} belongs to user {found.st_uid}", "set HAFT_HOME to your own")
     mode = stat.S_IMODE(found.st_mode)
@@ -112,7 +112,7 @@ def _state_home(home: StateHome) -> Check:
     free = shutil.disk_usage(home.path).free
     words = f"{home.path}, mode {mode:04o}, {free / 1e9:.1f} GB free"
     if free < LITTLE_DISK:
-        return Check("state home", "warn", words, "make room: outputs and the audit log are kept there")
+        return Check("state home", "warn", words, "free disk space: haft stores outputs and the audit log there")
     return Check("state home", "ok", words)
 
 
@@ -138,7 +138,7 @@ def _ripgrep() -> Check:
 
 
 class _Silent:
-    """A sink that keeps nothing."""
+    """An output sink that drops everything."""
 
     def output(self, stream: Stream, data: bytes) -> None: ...
 
@@ -146,7 +146,7 @@ class _Silent:
 
 
 def _sandbox(workspace: str | None, env: Mapping[str, str]) -> list[Check]:
-    """One real process, the way that tools start theirs, and what holds it."""
+    """Start one real process as a tool would, and check how it is confined."""
     config = load_config(workspace, env, trust_home=default_home(env))
     try:
         _ = config.enablement
@@ -167,7 +167,7 @@ def _sandbox(workspace: str | None, env: Mapping[str, str]) -> list[Check]:
                 sandbox.close()
 
     try:
-        # What is required is judged below: here it must not keep us from finding out.
+        # Not `required`: that would raise here. It is checked below.
         abilities, end = asyncio.run(run("off" if mode == "off" else "auto"))
     except TimeoutError:
         detail = f"`true` did not end within {PATIENCE_SECONDS:g} s"
@@ -184,7 +184,7 @@ def _network(abilities: Abilities, never: str | None) -> list[Check]:
     words = f"`sandbox.network` is `never` ({never})"
     if abilities.namespaces and abilities.network:
         return [Check("network", "ok", f"{words}: no call gets it")]
-    return [Check("network", "broken", f"{words}, and nothing closes it here: no call that starts processes will run")]
+    return [Check("network", "broken", f"{words}, and this machine cannot close it: calls with processes will not run")]
 
 
 def _confinement(abilities: Abilities, mode: Mode) -> list[Check]:
@@ -212,7 +212,7 @@ def _confinement(abilities: Abilities, mode: Mode) -> list[Check]:
     if abilities.namespaces and abilities.seccomp:
         tracing = "approved calls may trace their own processes"
         if not abilities.tracing:
-            tracing = "no call may trace (strace, gdb), since a tracer gets past filters of this kernel"
+            tracing = "no call may trace (strace, gdb), because a tracer can bypass the filters of this kernel"
         found.append(Check("seccomp", "ok", f"keyrings, io_uring and rare sockets are refused; {tracing}"))
     elif abilities.namespaces:
         hint = "use a kernel with CONFIG_SECCOMP_FILTER, on x86, ARM or RISC-V"
@@ -233,7 +233,7 @@ def _limits(abilities: Abilities) -> Check:
     words = "; ".join(f"{', '.join(names)} by {how}" for how, names in ways.items())
     nothing = ways.get("nothing")
     if nothing:
-        return Check("limits", "warn", words, f"nothing here holds a call to {', '.join(nothing)}")
+        return Check("limits", "warn", words, f"this machine cannot enforce {', '.join(nothing)}")
     return Check("limits", "ok", words)
 
 
@@ -257,20 +257,20 @@ def _dead_hosts(home: StateHome) -> Check:
     ended = recover_dead_hosts(home)
     if ended:
         return Check("dead hosts", "ok", f"{ended} runs of killed hosts were ended as interrupted just now")
-    return Check("dead hosts", "ok", "no run is left open by a host that was killed")
+    return Check("dead hosts", "ok", "no killed host has left an open run")
 
 
-def _record(home: StateHome) -> Check:
+def _audit_log(home: StateHome) -> Check:
     if not has_state(home):
-        return Check("record", "ok", "no record yet")
+        return Check("audit log", "ok", "no records yet")
     with contextlib.closing(open_stores(home).audit_log()) as log:
-        verdict = verify(log, since_checkpoint=True, most=MOST_VERIFIED)
+        verdict = verify(log, since_checkpoint=True, most=MAX_VERIFIED_BYTES)
     if not verdict.intact:
-        return Check("record", "broken", f"not intact: {verdict.problem}", "`haft audit verify` says more")
+        return Check("audit log", "broken", f"not intact: {verdict.problem}", "`haft audit verify` says more")
     if verdict.since == 0:
-        return Check("record", "ok", f"{verdict.records} records intact")
+        return Check("audit log", "ok", f"{verdict.records} records intact")
     checked = f"{verdict.records - verdict.since} of {verdict.records} records, all since record {verdict.since}"
-    return Check("record", "ok", f"checked {checked}, and found them intact; `haft audit verify` checks all")
+    return Check("audit log", "ok", f"checked {checked}, and found them intact; `haft audit verify` checks all")
 
 
 def _configuration(workspace: str | None, env: Mapping[str, str]) -> list[Check]:
@@ -298,7 +298,7 @@ def _tools(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> li
         if listing.enabled:
             try:
                 catalogue.get(listing.spec.name)
-            except HaftError:  # its listing says so from here on
+            except HaftError:  # The listing shows the error.
                 continue
     listings = catalogue.listings(all=True)
     ready = sum(listing.enabled for listing in listings)
@@ -317,13 +317,13 @@ def _tools(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> li
 
 
 def _rules(workspace: str, env: Mapping[str, str], specs: Sequence[ToolSpec], is_incomplete: bool) -> list[Check]:
-    """Rules that speak of what is not there: of an argument that a tool does not take, which stops every call, or of a
-    tool that may come one day."""
+    """Rules that name an argument that a tool does not have, which stops every call, or a tool that does not exist
+    yet."""
     try:
         rules = load_config(workspace, env, trust_home=default_home(env)).rules
         check_rules(rules, shapes_of(tool.spec for tool in builtin_tools()))
     except BadConfig:
-        return []  # It is told with the configuration.
+        return []  # The check of the configuration reports it.
     found = []
     for rule in rules:
         hint = _where_to_mend(rule)
@@ -334,12 +334,10 @@ def _rules(workspace: str, env: Mapping[str, str], specs: Sequence[ToolSpec], is
             found.append(Check("permissions", "broken", f"{error.message}{near}", f"no call runs until then: {hint}"))
             continue
         for sentence in missing_of([rule], specs):
-            asked = "`haft tools list` asks files that are new what they are; " if is_incomplete else ""
+            asked = "`haft tools list` describes new files; " if is_incomplete else ""
             found.append(Check("permissions", "warn", sentence, f"{asked}{hint}"))
     return found
 
 
 def _where_to_mend(rule: Rule) -> str:
-    return (
-        "`haft permissions edit` opens your own rules" if rule.origin == "user" else f"it is written in {rule.source}"
-    )
+    return "`haft permissions edit` opens your own rules" if rule.origin == "user" else f"the rule is in {rule.source}"

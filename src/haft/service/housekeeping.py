@@ -1,4 +1,4 @@
-"""Seeing to the store behind the calls of a host: now and then, in the thread that does what nobody waits for."""
+"""Keeps the store within its bounds while a host runs: now and then, in a background thread."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 EVERY_COMMITS: Final = 200
 EVERY_SECONDS: Final = 3_600.0
 GRACE_SECONDS: Final = 2.0
-"""How long a host that ends lets a pass go on: hosts of a single call would never get to the end of one."""
+"""How long a closing host lets a pass continue. Without this, hosts with a single call would never finish a pass."""
 _log = logging.getLogger("haft")
 
 
 def bounds_of(config: Config, env: Mapping[str, str]) -> Bounds:
-    """The bounds as the user set them. The store is of all workspaces: none of them decides, by a file that it holds,
-    what can be undone in the others."""
+    """The bounds that the user set. All workspaces share the store, so the configuration of one workspace must not
+    decide what can be undone in the others."""
     own = load_config(None, env)
 
     def value(name: str) -> Any:
@@ -34,7 +34,7 @@ def bounds_of(config: Config, env: Mapping[str, str]) -> Bounds:
 
 
 class Housekeeping:
-    """Sees to the store now and then, in the thread that does what nobody waits for."""
+    """Prunes the store now and then, in a background thread."""
 
     def __init__(self, home: StateHome, bounds: Bounds, transactions: Transactions) -> None:
         self._home = home
@@ -45,7 +45,7 @@ class Housekeeping:
         transactions.on_commit = self._committed
 
     def stop(self) -> None:
-        """The host ends: so does what is under way here, soon."""
+        """Stop soon, because the host closes."""
         self._end = time.monotonic() + GRACE_SECONDS
 
     def _stopped(self) -> bool:
@@ -66,7 +66,7 @@ class Housekeeping:
         try:
             self._tell(facade.tidy(self._stopped))
         except HaftError:
-            pass  # Another process is at it, or the database is busy: there will be another time.
+            pass  # Another process prunes the store, or the database is busy. A later pass tries again.
         finally:
             facade.close()
 

@@ -1,7 +1,8 @@
-"""The inbox, as any process sees it: what waits for a person, and the answer to it.
+"""The inbox, as any process sees it: the requests that wait for a person, and the answers to them.
 
-Where the host that asked is alive, it takes the answer and goes on. Where it is dead, nothing is run: what was tried is
-committed or dropped by whoever answers, and a yes to what was not tried stays for exactly the same call, once.
+If the host that asked is alive, it reads the answer and continues. If it is dead, nothing runs: the process that
+answers applies or drops the changes of a trial run. An approval of another call is stored, and holds once for exactly
+the same call.
 """
 
 from __future__ import annotations
@@ -32,16 +33,17 @@ from haft.storage import StateHome, open_stores
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What became of an answer."""
+    """The effect of an answer."""
 
     waiting: Waiting
     approved: bool
     host_lives: bool
-    """Whether the host that asked goes on with it; where not, `settle` is left to whoever answered."""
+    """Whether the host that asked is alive and continues. If not, `settle` says whether changes are left to apply or
+    drop."""
 
     @property
     def settle(self) -> bool:
-        """Whether changes of the run are to be committed or dropped now."""
+        """Whether the process that answered must apply or drop the changes of the run now."""
         return self.waiting.tried and not self.host_lives
 
     def to_json(self) -> dict[str, Any]:
@@ -65,18 +67,18 @@ class InboxFacade:
         self._inbox = Inbox(self._connection)
 
     def waiting(self, workspace: str | None = None) -> list[Waiting]:
-        """What can be answered, oldest first."""
+        """The requests that can be answered, the oldest first."""
         return self._inbox.waiting(workspace)
 
     def find(self, name: str) -> Waiting:
-        """One that can be answered, by its name or its run's; `BadUsage` where it no longer can."""
+        """A request by its id or its run's id; `BadUsage` if it can no longer be answered."""
         found = self._inbox.find(name)
         if found.state in ("answered", "taken") and found.answer is not None:
             said = "yes" if found.answer.approved else "no"
             raise BadUsage(f"{found.id} was answered already: {found.answer.who} said {said}")
         if found.state != "open":
             raise BadUsage(
-                f"{found.id} needs no answer any more", hint=f"`haft show {found.run}` says what became of it"
+                f"{found.id} needs no answer any more", hint=f"`haft show {found.run}` says how the call ended"
             )
         if found.expires_at <= time.time():
             raise BadUsage(f"{found.id} expired at {iso_time(found.expires_at)}", hint="call the tool again")
@@ -94,7 +96,7 @@ class InboxFacade:
         scope: str = "once",
         allow: int = 0,
     ) -> Reply:
-        """Answer what was shown. `NeedsPerson` where an agent approves."""
+        """Answer a request. `NeedsPerson` if an agent approves."""
         if approved:
             who.must_be_person("approve")
         lives = self._leases.is_alive(waiting.host)
@@ -107,7 +109,7 @@ class InboxFacade:
         )
         if approved and not lives and (command := waiting.shown.get("build")) is not None:
             raise BadUsage(
-                "the process that asked has ended, and nothing would be built", hint=f"`{command}` builds it"
+                "the process that asked has ended, so an approval would build nothing", hint=f"`{command}` builds it"
             )
         given = Answered(
             approved=approved,
@@ -124,7 +126,7 @@ class InboxFacade:
         )
         if not self._inbox.answer(waiting, given):
             raise Conflict(
-                f"{waiting.id} was answered by someone else, or expired", hint="`haft inbox` shows what waits"
+                f"{waiting.id} was answered by someone else, or expired", hint="`haft inbox` lists the requests"
             )
         if not lives:
             self._without_host(waiting, given)
@@ -142,7 +144,7 @@ class InboxFacade:
             memory.remember(rule, pin=waiting.shown.get("pin"), thread=thread, who=given.who)
 
     def _tell(self, waiting: Waiting, given: Answered) -> None:
-        """What a host does that takes an answer: the audit log names whoever gave it."""
+        """Record the answer in the audit log, in place of the dead host."""
         trail = Trail(self._log, Redactor(secret_values(os.environ)), waiting.workspace)
         try:
             trail.record_act(
@@ -169,25 +171,26 @@ class InboxFacade:
     ) -> None:
         if (command := waiting.shown.get("build")) is not None and (scope != "once" or opens or arguments is not None):
             raise BadUsage(
-                "it asks whether packages are built: there is only yes and no", hint=f"`{command}` is the same yes"
+                "this request is about building packages: it can only be approved or rejected as it is",
+                hint=f"`{command}` approves it too",
             )
         if scope not in ("once", "thread", "always"):
-            raise BadUsage(f"an answer holds once, for its thread or always, not `{scope}`")
+            raise BadUsage(f"the scope of an answer must be once, thread or always, not `{scope}`")
         offered = waiting.shown.get("toAllow", [])
         if scope != "once" and not offered:
             raise BadUsage(
-                "nothing like this can be allowed beforehand: it runs whatever it is handed, or is dangerous",
+                "no rule can allow such calls in advance: the command runs any code that it gets, or is dangerous",
                 hint="approve it once, or write a rule: `haft permissions add`",
             )
         if scope != "once" and not 0 <= allow < len(offered):
             raise BadUsage(f"there is no choice {allow + 1}", hint=f"they are numbered from 1 to {len(offered)}")
         if waiting.tried and (scope != "once" or opens):
-            raise BadUsage("it was tried already: it can only be committed or dropped")
+            raise BadUsage("the trial run is over: its changes can only be applied or dropped")
         if arguments is not None and waiting.tried:
-            raise BadUsage("it was tried already: its arguments cannot be changed any more")
+            raise BadUsage("the trial run is over: its arguments cannot be changed any more")
         if arguments is not None and not lives:
             raise BadUsage(
-                f"the process that asked has ended: {waiting.id} can be approved as it is, for the next call like it",
+                f"the process that asked has ended: {waiting.id} can only be approved as it is, for the next same call",
                 hint="call the tool again with other arguments",
             )
 
@@ -196,7 +199,7 @@ class InboxFacade:
 
 
 def to_json(waiting: Waiting) -> dict[str, Any]:
-    """As `haft inbox --json` prints it."""
+    """The request as `haft inbox --json` prints it."""
     shown = with_current_names(waiting.shown)
     return {
         "id": waiting.id,
@@ -225,10 +228,10 @@ def to_json(waiting: Waiting) -> dict[str, Any]:
 
 
 def answered_by(home: StateHome, name: str) -> str | None:
-    """Who has answered a request, and what; None where nobody has, or it cannot be told."""
+    """Who answered a request, and how; None if there is no answer, or it is not known."""
     try:
         with contextlib.closing(open_stores(home).connect()) as connection:
             answer = Inbox(connection).find(name).answer
     except HaftError:
         return None
-    return None if answer is None else f"{answer.who} said {'yes' if answer.approved else 'no'}"
+    return None if answer is None else f"{answer.who} {'approved' if answer.approved else 'rejected'} it"

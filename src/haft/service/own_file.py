@@ -1,5 +1,5 @@
-"""A haft.toml, the user's own or a workspace's, as the commands that change it hold it: read once, checked before it is
-written, and written whole or not at all."""
+"""A haft.toml of the user or of a workspace, for the commands that change it. It is read once, checked before it is
+written, and written as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ LOCK_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class OwnFile:
-    """The file as it was when it was read."""
+    """The file as it was read."""
 
     path: str
     text: str
-    """Empty where there is none yet."""
+    """Empty if there is no file yet."""
     shown: str
-    """How the sources of rules name it."""
+    """The name of the file in the sources of rules."""
     identity: Any
     is_workspaces: bool = False
 
     @classmethod
     def read(cls) -> OwnFile:
-        """The user's own."""
+        """Read the user's file."""
         path = user_file(os.environ)
         identity = _identity(path)
         home = os.path.expanduser("~").rstrip("/") + "/"
@@ -41,13 +41,13 @@ class OwnFile:
 
     @classmethod
     def of_workspace(cls, workspace: str) -> OwnFile:
-        """A workspace's: a regular file of its own. A link may come with a clone, and lead to the user's own file."""
+        """Read the file of a workspace. It must be a regular file: a link in a clone could lead to the user's file."""
         path = os.path.join(os.path.realpath(workspace), WORKSPACE_FILES[0])
         _require_own(path)
         identity = _identity(path)
         found = workspace_config(os.path.dirname(path))
         if found is not None and found.is_json:
-            raise BadUsage(f"{found.path} is JSON, and rules are written into TOML", hint="write it there by hand")
+            raise BadUsage(f"{found.path} is JSON, and haft writes rules only into TOML", hint="edit the file by hand")
         return cls._of(path, found, WORKSPACE_FILES[0], identity, is_workspaces=True)
 
     @classmethod
@@ -62,7 +62,7 @@ class OwnFile:
             raise BadConfig(f"{path} is not UTF-8") from error
 
     def tables(self) -> list[dict[str, Any]]:
-        """Its rules, as they were decoded."""
+        """The decoded rules of the file."""
         try:
             rules = tomllib.loads(self.text).get("permissions", [])
         except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -70,11 +70,11 @@ class OwnFile:
         return rules if isinstance(rules, list) else []
 
     def lines(self) -> tuple[int, ...]:
-        """The line of each, where that can be told."""
+        """The line of each rule; empty if it is not known."""
         return rule_lines(self.text, len(self.tables())) or ()
 
     def check(self, text: str, workspace: str | None) -> None:
-        """`BadConfig` where haft could not work with such a file, or a rule in it can never match."""
+        """`BadConfig` if haft could not use a file with this text, or a rule in it can never match."""
         try:
             data = text.encode()
         except UnicodeEncodeError as error:
@@ -82,7 +82,7 @@ class OwnFile:
         rules_in(ConfigFile(self.path, data, self.shown), workspace, os.environ)
 
     def write(self, text: str) -> None:
-        """Put it in place of the old. A link of the user's own is followed: what it leads to is replaced."""
+        """Replace the file. If the user's file is a link, replace the file that the link points to."""
         directory = os.path.dirname(self.path)
         try:
             os.makedirs(os.path.dirname(directory), mode=0o700, exist_ok=True)
@@ -96,7 +96,7 @@ class OwnFile:
         try:
             with locked(descriptor, LOCK_SECONDS):
                 if self.identity is None and os.path.lexists(self.path):
-                    raise Conflict(f"{self.path} was made meanwhile", hint="try again")
+                    raise Conflict(f"{self.path} was created meanwhile", hint="try again")
                 root.replace(name, text.encode(), expect=self.identity)
         finally:
             os.close(descriptor)
@@ -110,7 +110,7 @@ def _require_own(path: str) -> None:
     if not stat.S_ISREG(mode):
         what = "a link" if stat.S_ISLNK(mode) else "not a regular file"
         raise BadUsage(
-            f"{path} is {what}: no rule is written through it", hint="put a file of its own there, or use --in user"
+            f"{path} is {what}: haft writes no rule into it", hint="put a regular file there, or use --in user"
         )
 
 

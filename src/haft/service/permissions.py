@@ -1,4 +1,4 @@
-"""The rules as the service offers them: which there are, and what others would have decided about past calls."""
+"""The rules, as the service offers them: lists them, and replays past calls with other rules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """A past call that would be decided otherwise."""
+    """A past call with a different decision under the other rules."""
 
     run: str
     tool: str
@@ -43,11 +43,11 @@ class Flip:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """Past calls, decided anew."""
+    """The result of replaying past calls."""
 
     looked_at: int
     passed_over: int
-    """Calls of tools that are not here any more."""
+    """How many calls were left out because their tool no longer exists."""
     flips: tuple[Flip, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def replay(
     before: PolicyEngine | None,
     confined: Callable[[ToolSpec], bool],
 ) -> Replayed:
-    """Decide past calls by other rules. Without `before`, against what was decided then."""
+    """Decide past calls again with other rules, and compare with `before`; without it, with the recorded decisions."""
     flips: list[Flip] = []
     looked_at = passed_over = 0
     for run in runs:
@@ -86,12 +86,12 @@ def replay(
 
 
 def query_of(record: Mapping[str, Any], spec: ToolSpec, *, confined: bool) -> PolicyQuery:
-    """A recorded call, asked again."""
+    """The policy query for a recorded call."""
     return PolicyQuery(spec, record["arguments"], cwd=record["cwd"], thread=record["thread"], confined=confined)
 
 
 def decided_then(decision: Mapping[str, Any]) -> Action:
-    """What policy had said before anybody was asked."""
+    """The action that policy had decided before a person answered."""
     if decision["layer"] == "approval":
         return "ask"
     if decision["layer"] == "delegate":
@@ -101,7 +101,7 @@ def decided_then(decision: Mapping[str, Any]) -> Action:
 
 
 def shown_rules(rules: Sequence[Any]) -> list[dict[str, Any]]:
-    """As `haft permissions list --json` prints them, in the order in which they count."""
+    """The rules as `haft permissions list --json` prints them, in the order in which they count."""
     return [
         {
             "tool": rule.tool,
@@ -122,14 +122,14 @@ def shown_rules(rules: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def missing_from(service: ToolService) -> list[str]:
-    """Of each rule that speaks of a tool or an argument that is not there: where it is written, and what is missing.
-    The user's own rules for tools of other workspaces are not among them."""
+    """A text for each rule that names a tool or an argument that does not exist: where it is written, and what is
+    missing. The user's rules for tools of other workspaces are left out."""
     specs = [listing.spec for listing in service.tools(all=True)]
     return missing_of((rule for rule in service.config.rules if not is_for_other_workspace(rule, specs)), specs)
 
 
 def missing_of(rules: Iterable[Rule], specs: Sequence[ToolSpec]) -> list[str]:
-    """The same for any rules and tools, those of other workspaces included."""
+    """The same for any rules and tools, also of other workspaces."""
     found = ((rule, missing_target(rule, specs)) for rule in rules)
     return [f"{rule.source}: {missing}" for rule, missing in found if missing is not None]
 
@@ -137,10 +137,10 @@ def missing_of(rules: Iterable[Rule], specs: Sequence[ToolSpec]) -> list[str]:
 async def with_delegates(
     service: ToolService, explained: Explanation, name: str, arguments: Mapping[str, Any]
 ) -> Explanation:
-    """The same decision once the programs were asked that rules leave it to."""
-    given = await service.as_judged(name, arguments)
+    """The explanation of the decision after all delegates have answered."""
+    given = await service.policy_arguments(name, arguments)
     call = Call(new_run_id(), ToolName(name), given, service.principal)
-    # Nothing is tried here, so that no change set is needed.
+    # There is no trial run here, so that no engine selector is needed.
     decide = Decide(service._host.policy_engine.decide, service._host.sandbox, None)  # type: ignore[arg-type]
     decision = await decide.ask_delegates(call, explained.decision)
     asked = [
@@ -151,24 +151,24 @@ async def with_delegates(
 
 
 def rules_in(file: ConfigFile, workspace: str | None, env: Mapping[str, str]) -> tuple[Rule, ...]:
-    """The rules of a file, read as the user's own. `BadConfig` where anything in the file is wrong, or a rule can never
+    """The rules of a file, read as the user's file. `BadConfig` if anything in the file is wrong, or a rule can never
     match."""
     collector = SettingsCollector(workspace, env)
     collector.add_file(file, "user")
     lists = {name: tuple(each) for name, each in collector.lists.items()}
     config = Config(collector.values, collector.sources, lists=lists, rule_sets=tuple(collector.rule_sets))
-    _ = config.enablement  # what is wrong with it is said too
+    _ = config.enablement  # Raises if it is wrong.
     return config.rules
 
 
 def rules_at(path: str, workspace: str | None) -> tuple[Rule, ...]:
-    """The rules of the file at a path, read as the user's own."""
+    """The rules of the file at a path, read as the user's file."""
     return rules_in(ConfigFile(os.path.abspath(path), read_config(path), path), workspace, os.environ)
 
 
 async def replayed(service: ToolService, rules: Sequence[Rule] | None, limit: int) -> Replayed:
-    """Past calls of a service's workspace: by `rules` instead of the user's own, against those of now; without them, by
-    those of now against what was decided then."""
+    """Replay past calls of a service's workspace. With `rules`, they replace the user's rules, and the result compares
+    them with the current rules. Without, it compares the current rules with the recorded decisions."""
     namespaces = (await service._host.sandbox.ready()).namespaces
     before, after = None, service._host.policy_engine
     if rules is not None:

@@ -1,4 +1,5 @@
-"""The plugins that a configuration names: listed with their tools, held against their repositories, fetched anew."""
+"""The plugins that a configuration names: lists them with their tools, compares them with their repositories, and
+updates them."""
 
 from __future__ import annotations
 
@@ -15,48 +16,48 @@ from haft.sources.bash_plugin import PluginReference
 from haft.storage import StateHome
 from haft.toolsets import (
     BashPluginSource,
+    CheckoutState,
     Host,
     NotFetched,
     PythonPluginSource,
-    Standing,
     Updated,
     probe_launcher,
 )
 
 ProgressCallback = Callable[[int, int], None]
-"""How far something has come: how many of how many."""
+"""Reports progress: how many of how many are done."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedPlugin:
-    """One plugin, as `haft plugins list` has it."""
+    """One plugin, as `haft plugins list` prints it."""
 
     reference: PluginReference
-    standing: Standing | None
-    """Of one that is fetched."""
+    checkout_state: CheckoutState | None
+    """The checkout, if the plugin comes from git."""
     state: str
     reason: str | None
     tools: tuple[str, ...]
     now: str | None = None
-    """What its ref means in the repository, where that was asked."""
+    """The current commit of its ref in the repository, if haft asked for it."""
 
     def where(self) -> str:
-        """Where it lies or comes from, in words."""
-        if self.standing is None or self.standing.source is None:
+        """Where the plugin lies or comes from, in words."""
+        if self.checkout_state is None or self.checkout_state.source is None:
             return self.reference.path or self.reference.dotted or self.reference.name
-        pinned = f" @ {self.standing.commit[:12]}" if self.standing.commit else ""
-        return self.standing.source.words + pinned
+        pinned = f" @ {self.checkout_state.commit[:12]}" if self.checkout_state.commit else ""
+        return self.checkout_state.source.words + pinned
 
     def to_json(self) -> dict[str, Any]:
         git = None
-        if self.standing is not None and self.standing.source is not None:
-            source = self.standing.source
+        if self.checkout_state is not None and self.checkout_state.source is not None:
+            source = self.checkout_state.source
             git = {
                 "url": source.url,
                 "ref": source.ref,
-                "commit": self.standing.commit,
+                "commit": self.checkout_state.commit,
                 "remoteCommit": self.now,
-                "checkout": self.standing.place,
+                "checkout": self.checkout_state.place,
                 "lock": source.lock,
             }
         return {
@@ -73,7 +74,7 @@ class ListedPlugin:
 
 
 class PluginsFacade:
-    """Of one workspace. Nothing is fetched but by `update`."""
+    """The plugins of one workspace. Only `update` fetches anything."""
 
     def __init__(self, workspace: str, home: StateHome, config: Config) -> None:
         self._workspace, self._home, self._config = workspace, home, config
@@ -85,12 +86,12 @@ class PluginsFacade:
         self._plugins = bash.plugins
 
     async def listed(self, told: ProgressCallback, now: dict[PluginReference, str] | None = None) -> list[ListedPlugin]:
-        """Every plugin. Files that are new are asked what they are. `now` is what `remote` found."""
+        """All plugins. haft describes new files. `now` is the result of `remote`."""
         listings = await self._listings(told)
         return [self._listed(reference, listings, (now or {}).get(reference)) for reference in self._plugins.references]
 
     async def remote(self, warn: Callable[[str], None]) -> dict[PluginReference, str]:
-        """What the refs mean in their repositories. One that does not answer is told, and left out."""
+        """The current commit of each ref in its repository. If a repository does not answer, warn and leave it out."""
         found: dict[PluginReference, str] = {}
         fetching = self._plugins.fetching
 
@@ -102,12 +103,12 @@ class PluginsFacade:
                 warn(f"{reference.name}: {error}")
 
         fetched = [reference for reference in self._plugins.references if reference.git is not None]
-        pinned = [each for each in fetched if fetching is not None and fetching.standing(each).commit is not None]
+        pinned = [each for each in fetched if fetching is not None and fetching.checkout_state(each).commit is not None]
         await asyncio.gather(*map(one, pinned))
         return found
 
     async def update(self, names: Sequence[str], told: ProgressCallback) -> list[Updated]:
-        """Fetch what the refs of git plugins mean now, and pin that; of these names, or all."""
+        """Fetch and pin the current commit of each git plugin with one of these names, or of all."""
         wanted = self._wanted(names)
         if not wanted:
             return []
@@ -115,7 +116,7 @@ class PluginsFacade:
         return await self._plugins.fetching.update(wanted, told)
 
     def _wanted(self, names: Sequence[str]) -> list[PluginReference]:
-        """The git plugins of these names, each once."""
+        """The git plugins with these names, each once."""
         references = self._plugins.references
         fetched = [reference for reference in references if reference.git is not None]
         for name in names:
@@ -124,7 +125,7 @@ class PluginsFacade:
             if any(reference.name == name for reference in references):
                 raise BadUsage(f"the plugin `{name[:80]}` lies on this machine: there is nothing to fetch")
             near = near_miss(name, [reference.name for reference in fetched])
-            hint = f"did you mean `{near}`?" if near else "`haft plugins list` shows the plugins there are"
+            hint = f"did you mean `{near}`?" if near else "`haft plugins list` shows all plugins"
             raise BadUsage(f"there is no plugin called `{name[:80]}`", hint=hint)
         return list(dict.fromkeys(reference for reference in fetched if not names or reference.name in names))
 
@@ -143,23 +144,28 @@ class PluginsFacade:
 
     def _listed(self, reference: PluginReference, listings: Sequence[Listing], remote: str | None) -> ListedPlugin:
         fetching = self._plugins.fetching if reference.git is not None else None
-        standing = None if fetching is None else fetching.standing(reference)
+        checkout_state = None if fetching is None else fetching.checkout_state(reference)
         own = [one for one in listings if one.spec.meta.get("plugin", {}).get("reference") == reference.written]
         state, reason = _state(own)
-        if standing is not None and standing.place is None and state == "broken" and not standing.is_final:
+        if (
+            checkout_state is not None
+            and checkout_state.place is None
+            and state == "broken"
+            and not checkout_state.is_final
+        ):
             state = "not fetched"
-        if standing is not None and remote is not None and remote != standing.commit:
+        if checkout_state is not None and remote is not None and remote != checkout_state.commit:
             state = "moved"
-            reason = f"it is {remote[:12]} by now: `haft plugins update {reference.name}` takes that"
+            reason = f"a newer commit is there, {remote[:12]}: `haft plugins update {reference.name}` fetches it"
         tools = tuple(one.spec.name for one in own if one.state != "broken")
-        is_there = standing is None or standing.place is not None
-        return ListedPlugin(reference, standing, state, reason, tools if is_there else (), remote)
+        is_there = checkout_state is None or checkout_state.place is not None
+        return ListedPlugin(reference, checkout_state, state, reason, tools if is_there else (), remote)
 
 
 def _state(listings: Sequence[Listing]) -> tuple[str, str | None]:
-    """Of a plugin, from those of its tools: the one that most needs to be seen to."""
+    """The state of a plugin: the worst state of its tools."""
     for state in ("broken", "duplicate", "disabled"):
         for one in listings:
             if one.state == state:
                 return state, one.reason
-    return ("ready", None) if listings else ("broken", "nothing of it was found")
+    return ("ready", None) if listings else ("broken", "no tool of it was found")

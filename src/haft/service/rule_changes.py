@@ -1,7 +1,7 @@
-"""Rules put into a haft.toml and taken out of it, the user's own or a workspace's; and remembered answers forgotten.
+"""Adds rules to a haft.toml of the user or of a workspace, removes them, and forgets remembered answers.
 
-Nothing is written that haft could not read again, and no rule that can never match. Whoever is no person adds none: a
-rule that allows is an approval given beforehand.
+haft writes no file that it could not read again, and no rule that can never match. Only a person can add a rule, since
+a rule that allows calls is an approval in advance.
 """
 
 from __future__ import annotations
@@ -16,38 +16,38 @@ from haft.config import ConfigFile, configured, is_trusted, user_file, workspace
 from haft.contracts import BadConfig, BadUsage, Principal, ToolSpec
 from haft.policy import check_rule, missing_target, rule_from, shapes_of
 from haft.service.own_file import OwnFile
-from haft.service.remembered import forget_rule
+from haft.service.rule_memory import forget_rule
 from haft.service.toml_text import with_rule, without_rule
 from haft.storage import StateHome
 
 _REMEMBERED: Final = re.compile(r"remembered:([0-9]{1,18})")
 _PLACED: Final = re.compile(r"(.+):([0-9]{1,9})")
-_LIST: Final = "`haft permissions list` shows where each is written"
+_LIST: Final = "`haft permissions list` shows where each rule is written"
 
 
 @dataclass(frozen=True, slots=True)
 class RuleChange:
-    """One rule that was written or taken away."""
+    """One rule that was added or removed."""
 
     source: str
-    """As `haft permissions list` names it."""
+    """The source of the rule, as in `haft permissions list`."""
     file: str | None
-    """None for an answer that was remembered."""
+    """None for a remembered answer."""
     line: int | None
     rule: Mapping[str, Any] | None
     place: str = ""
-    """Where it stands or stood, for people."""
+    """Where the rule is or was, in words for a person."""
     loses_trust: bool = False
-    """Whether the file was trusted until now, and something in it counts only by that."""
+    """Whether the change ends the trust in the file, and something in the file counts only with trust."""
     missing: str | None = None
-    """What the rule speaks of that is not here."""
+    """What the rule names that does not exist."""
 
     def to_json(self) -> dict[str, Any]:
         return {"source": self.source, "file": self.file, "line": self.line, "rule": self.rule}
 
 
 class RuleChanges:
-    """Of one user, and of a workspace where there is one."""
+    """Changes the rules of one user, and of a workspace if there is one."""
 
     def __init__(self, workspace: str | None, home: StateHome, principal: Principal) -> None:
         self._workspace = workspace
@@ -57,7 +57,7 @@ class RuleChanges:
     def add(
         self, rule: Mapping[str, Any], specs: Iterable[ToolSpec], *, in_workspace: bool, is_first: bool
     ) -> RuleChange:
-        """Write a rule before or after the others of a file. `specs` are the tools that it may speak of."""
+        """Add a rule before or after the other rules of a file. `specs` are the tools that it can name."""
         self._principal.must_be_person("permissions add")
         specs = list(specs)
         file = OwnFile.of_workspace(self._named_workspace()) if in_workspace else OwnFile.read()
@@ -70,7 +70,7 @@ class RuleChanges:
             read = rule_from(rule, origin="user", source=source)
             check_rule(read, shapes_of(specs))
         except BadConfig as error:
-            why = error.message.removeprefix(f"{source}: ")  # Nothing is written there.
+            why = error.message.removeprefix(f"{source}: ")  # The file does not have this line.
             raise BadUsage(f"the rule was not written: {why}", hint=error.hint) from error
         lost = in_workspace and self._loses_trust(file, file.text)
         file.write(text)
@@ -78,7 +78,7 @@ class RuleChanges:
         return RuleChange(source, file.path, line, rule, place, lost, missing_target(read, specs))
 
     def remove(self, source: str) -> RuleChange:
-        """Take away the rule that `source` names: `remembered:3`, or a file and its line."""
+        """Remove the rule that `source` names: `remembered:3`, or a file and its line."""
         self._principal.must_be_person("permissions remove")
         remembered = _REMEMBERED.fullmatch(source)
         if remembered is not None:
@@ -86,7 +86,7 @@ class RuleChanges:
             return RuleChange(source, None, None, None)
         placed = _PLACED.fullmatch(source)
         if placed is None:
-            raise BadUsage(f"`{source[:80]}` names no rule", hint=_LIST)
+            raise BadUsage(f"`{source[:80]}` does not name a rule", hint=_LIST)
         file = self._file_named(placed[1])
         line = int(placed[2])
         rules = file.tables()
@@ -108,7 +108,7 @@ class RuleChanges:
     def _forget(self, number: int) -> None:
         workspace = self._named_workspace()
         if not forget_rule(self._home, workspace, number):
-            raise BadUsage(f"nothing is remembered as number {number} in {workspace}", hint="`haft permissions list`")
+            raise BadUsage(f"there is no remembered rule {number} in {workspace}", hint="`haft permissions list`")
 
     def _named_workspace(self) -> str:
         if self._workspace is None:
@@ -116,7 +116,7 @@ class RuleChanges:
         return self._workspace
 
     def _file_named(self, named: str) -> OwnFile:
-        """The file that a source names: the user's own, or the workspace's, which sources name by its name alone."""
+        """The file that a source names: the user's file, or the workspace's file, which has no directory in sources."""
         own = OwnFile.read()
         if named in (own.shown, own.path):
             return own
@@ -125,13 +125,11 @@ class RuleChanges:
             return OwnFile.of_workspace(self._workspace)
         if named != os.path.basename(own.path):
             also = "" if theirs is None else f", the workspace's is {theirs.shown}"
-            raise BadUsage(
-                f"`{named[:200]}` is no file with rules of yours", hint=f"your own file is {own.shown}{also}"
-            )
+            raise BadUsage(f"`{named[:200]}` is not a file with your rules", hint=f"your own file is {own.shown}{also}")
         return own
 
     def _loses_trust(self, file: OwnFile, left: str) -> bool:
-        """Whether a workspace's file is trusted until it is written, and something of `left` counts only by that."""
+        """Whether writing `left` ends the trust in a workspace's file, and `left` has settings that need trust."""
         workspace = self._named_workspace()
         if not is_trusted(self._home.path, workspace, ConfigFile(file.path, file.text.encode(), file.shown)):
             return False

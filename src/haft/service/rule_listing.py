@@ -1,4 +1,4 @@
-"""Every rule there is for a workspace, in the order in which they count: as `haft permissions list --json` has it."""
+"""All rules for a workspace, in the order in which they count, as `haft permissions list --json` prints them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from haft.config import Config
 from haft.contracts import NO_GRANTS, ToolSpec
 from haft.policy import BUILT_IN_SOURCE, Rule, missing_target, rules_from
 from haft.service.permissions import shown_rules
-from haft.service.remembered import remembered_rules
+from haft.service.rule_memory import remembered_rules
 from haft.storage import StateHome
 
 TRUST: Final = "`haft trust`"
@@ -18,7 +18,7 @@ TRUST: Final = "`haft trust`"
 def listed_rules(
     config: Config, workspace: str | None, home: StateHome, specs: Sequence[ToolSpec]
 ) -> Iterator[dict[str, Any]]:
-    """Remembered answers, those of files, and what haft does where none fits. `specs` are the tools there are."""
+    """Remembered rules, the rules of files, and haft's own rules. `specs` are all tools."""
     for rule in () if workspace is None else remembered_rules(home, workspace):
         yield _shape(rule, specs)
     yield from _written(config, specs)
@@ -26,7 +26,7 @@ def listed_rules(
 
 
 def is_all_there(rules: Sequence[Rule], specs: Sequence[ToolSpec]) -> bool:
-    """Whether there is everything that the rules speak of."""
+    """Whether every tool and argument that the rules name exists."""
     return all(missing_target(rule, specs) is None for rule in rules)
 
 
@@ -36,10 +36,10 @@ def _shape(rule: Rule, specs: Sequence[ToolSpec] = (), *, why: str | None = None
 
 
 def _written(config: Config, specs: Sequence[ToolSpec]) -> Iterator[dict[str, Any]]:
-    """Those of files, each file in its own order; what is set aside stands where it is written."""
+    """The rules of files, in the order of each file, with those that do not count yet."""
     aside = {one.source: one.why for one in config.ignored if one.name == "permissions"}
     grants = {one.source: one.why for one in config.ignored if one.name == "permissions.grant"}
-    _ = config.rules  # what is wrong with them is said
+    _ = config.rules  # Raises if a rule is wrong.
     for one in config.rule_sets:
         for rule in rules_from(one.tables, origin=one.origin, source=one.source, lines=one.lines):
             shape = _shape(rule, specs, why=aside.get(rule.source) if one.counting is not None else None)

@@ -1,5 +1,5 @@
-"""The tool service: what a program that embeds haft holds in its hands. It delegates: `assembly` puts a host together,
-and one facade for each thing does the work.
+"""The tool service: the object that an embedding program uses. `assembly` puts its host together, and one facade for
+each kind of thing does the work.
 
 async with ToolService.open(workspace=".", tools=[add]) as service:
     outcome = await service.call("add", {"a": 1, "b": 2})
@@ -47,20 +47,20 @@ if TYPE_CHECKING:
     from haft.registry import Catalogue
     from haft.runs import RunRecord
     from haft.sandbox import Sandbox
+    from haft.service.audit_log import AuditLogFacade
     from haft.service.facades.approvals import HostApprovals
     from haft.service.facades.audit import HostAudit
     from haft.service.facades.changes import HostChanges
     from haft.service.facades.runs import HostRuns
     from haft.service.inbox import Reply
-    from haft.service.previewing import PreviewContext
-    from haft.service.record import RecordFacade
+    from haft.service.previews import PreviewContext
     from haft.service.sync import SyncToolService
     from haft.storage import StateHome
     from haft.toolsets import Discovery, ToolLike
 
 
 class ToolService:
-    """One host: a workspace, a catalogue of tools, and the runs it makes of calls."""
+    """One host: a workspace, a catalogue of tools, and the runs of its calls."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -79,12 +79,12 @@ class ToolService:
         secrets: Iterable[str] = (),
         installed: bool = True,
     ) -> ToolService:
-        """A service, to be entered with `async with`.
+        """Make a service. Enter it with `async with`.
 
-        `who` acts where a method names nobody: a name, which is a person's, or a `Principal`. A service that was opened
-        for an agent acts for no person, whatever name it is given.
-        `home` is where state is kept (default: `HAFT_HOME`), `settings` are the strongest settings by their dotted
-        names, `secrets` are values to mask in all that calls say, `installed` takes in tools of installed packages.
+        `who` is the principal of all methods that name no other: the name of a person, or a `Principal`. A service that
+        was opened for an agent never acts for a person, whatever name a method gets.
+        `home` is the state home (default: `HAFT_HOME`). `settings` are settings by their dotted names, which override
+        all others. `secrets` are values to mask. With `installed`, the tools of installed packages are loaded.
         """
         return cls(
             Host(
@@ -102,7 +102,7 @@ class ToolService:
 
     @classmethod
     def open_sync(cls, workspace: str | os.PathLike[str] = ".", **options: Any) -> SyncToolService:
-        """The same service for programs without an event loop, to be entered with `with`. Options as for `open`."""
+        """Make a service for a program without an event loop. Enter it with `with`. The options are those of `open`."""
         from haft.service.sync import SyncToolService
 
         return SyncToolService(cls.open(workspace, **options))
@@ -117,35 +117,35 @@ class ToolService:
         await self.close()
 
     async def close(self) -> None:
-        """Cancel what still runs, write everything down, end every process."""
+        """Cancel the live runs, save everything, and end all processes."""
         await self._host.close()
 
     # The facades, each loaded when it is first used.
 
     @cached_property
     def runs(self) -> HostRuns:
-        """The runs there are. `service.runs(…)` lists them; the methods do not block."""
+        """The runs. `service.runs(…)` lists them and blocks; the methods do not block."""
         from haft.service.facades.runs import HostRuns
 
         return HostRuns(self._host)
 
     @cached_property
     def changes(self) -> HostChanges:
-        """What runs changed."""
+        """The changes of runs."""
         from haft.service.facades.changes import HostChanges
 
         return HostChanges(self._host)
 
     @cached_property
     def approvals(self) -> HostApprovals:
-        """What waits for a person."""
+        """The requests that wait for a person."""
         from haft.service.facades.approvals import HostApprovals
 
         return HostApprovals(self._host, self.changes)
 
     @cached_property
     def tools(self) -> HostTools:
-        """The tools there are. `service.tools(…)` lists them."""
+        """The tools. `service.tools(…)` lists them."""
         return HostTools(self._host)
 
     @cached_property
@@ -159,17 +159,17 @@ class ToolService:
 
     @property
     def principal(self) -> Principal:
-        """Whoever acts where nobody else is named."""
+        """The principal of all methods that name no other."""
         return self._host.principal
 
     @property
     def who(self) -> str:
-        """The name of whoever acts where nobody else is named."""
+        """The name of that principal."""
         return self._host.principal.who
 
     @property
     def thread(self) -> ThreadId:
-        """The conversation of this service."""
+        """The thread of this service."""
         return self._host.thread
 
     @property
@@ -178,7 +178,7 @@ class ToolService:
 
     @property
     def home(self) -> StateHome:
-        """Where state is kept."""
+        """The state home."""
         return self._host.home
 
     @property
@@ -196,12 +196,12 @@ class ToolService:
 
     @property
     def loaded(self) -> int:
-        """How many programs of tools are kept loaded, and answer their next call from a fork."""
+        """How many programs the warm pool keeps loaded. They answer their next call from a fork."""
         return self._host.sandbox.loaded
 
     @property
     def abandoned(self) -> int:
-        """Tools and threads that ignored their cancellation and are still at work in this process."""
+        """How many tools and threads ignored their cancellation and still run in this process."""
         return self._host.abandoned
 
     # Calls.
@@ -221,10 +221,10 @@ class ToolService:
         grants: Grants | Mapping[str, Any] | None = None,
         trial: bool = False,
     ) -> Run:
-        """Call a tool. Returns at once with the run: await it, iterate it, cancel it. `grants` open the sandbox for it.
-        With `trial` it runs first, and its changes are committed once someone has seen and approved them. `cwd` is in
-        the workspace; without one it is what `working_directory` says. `parent` is the live run that makes the call,
-        and whose scope the call joins; without one it is the run whose tool calls this, if one does."""
+        """Call a tool. Returns the run at once: await it, iterate over it, cancel it. `grants` open the sandbox for it.
+        `trial` makes it a trial run: its changes are applied after a person has reviewed and approved them. `cwd` is a
+        directory in the workspace; the default is the setting `working_directory`. `parent` is the live run that makes
+        the call; the call joins its scope. The default is the run whose tool makes this call, if there is one."""
         host = self._host
         cwd = host.directory if cwd is None else cwd
         check_call(name, arguments, timeout=timeout, cwd=cwd, env=env, config=config, grants=grants)
@@ -261,15 +261,15 @@ class ToolService:
     async def preview(
         self, name: str, arguments: Mapping[str, Any] | None = None, *, config: Mapping[str, Any] | None = None
     ) -> str | None:
-        """What a tool says that a call would do, without calling it; None where it says nothing."""
+        """The tool's own line about what a call would do, without calling it; None if the tool has none."""
         self._host.running()
         await self._host.disk.renew(name)
-        from haft.service.previewing import preview
+        from haft.service.previews import preview
 
         return await preview(self.catalogue.get(name, self.thread), arguments or {}, self._nobody(config or {}))
 
     def _nobody(self, config: Mapping[str, Any]) -> PreviewContext:
-        from haft.service.previewing import PreviewContext
+        from haft.service.previews import PreviewContext
 
         return PreviewContext(
             self._host.root,
@@ -286,20 +286,22 @@ class ToolService:
     async def permissions_test(
         self, name: str, arguments: Mapping[str, Any] | None = None, *, cwd: str = ".", thread: str | None = None
     ) -> Explanation:
-        """What would be decided about a call, and by which steps. Nothing is called, and no delegate is asked."""
+        """The decision about a call, and the steps that lead to it. Calls no tool and runs no delegate."""
         self._host.running()
         await self._host.disk.renew(name)
         spec = self.catalogue.get(name, thread or self.thread).spec
         confined = await self._is_confined(spec)
-        given = await self.as_judged(name, arguments or {}, thread=thread)
+        given = await self.policy_arguments(name, arguments or {}, thread=thread)
 
         return self._host.policy_engine.explain(
             PolicyQuery(spec, given, cwd=cwd, thread=thread or self.thread, confined=confined)
         )
 
-    async def as_judged(self, name: str, arguments: Mapping[str, Any], *, thread: str | None = None) -> dict[str, Any]:
-        """The arguments as a call is judged with: texts are the values that they stand for. What a Python tool makes of
-        its arguments is not known, since that would run it; what a tool refuses stays as it is."""
+    async def policy_arguments(
+        self, name: str, arguments: Mapping[str, Any], *, thread: str | None = None
+    ) -> dict[str, Any]:
+        """The arguments as policy gets them, with texts converted to the types of the schema. Does not run the
+        preprocessing of a Python tool, since that would run its code. Arguments that the tool refuses stay the same."""
         tool = self.catalogue.get(name, thread or self.thread)
         given: dict[str, Any] = own_copy(arguments)
         if tool.spec.preprocesses and tool.spec.kind != "python":
@@ -310,10 +312,10 @@ class ToolService:
     async def _is_confined(self, spec: ToolSpec) -> bool:
         return spec.has_processes and (await self._host.sandbox.ready()).namespaces
 
-    # The plain forms: what programs call by the service alone. Those that read a disk block.
+    # Short forms of the facades' methods. Those that read from disk block.
 
     def inbox(self, *, all: bool = False) -> list[Waiting]:  # noqa: A002  the word of the command line
-        """The calls that wait for a person, in this workspace or in all; any process can answer them."""
+        """The requests that wait for a person, in this workspace or in all. Any process can answer them."""
         return self.approvals.inbox(all=all)
 
     def approve(
@@ -327,81 +329,80 @@ class ToolService:
         message: str | None = None,
         who: str | Principal | None = None,
     ) -> asyncio.Task[Reply]:
-        """Say yes to a call that waits, by its name in the inbox or its run's; said even where it is not awaited.
-        `NeedsPerson` for agents."""
+        """Approve a call that waits, by the id of its request or its run. It takes effect even if nobody awaits the
+        result. `NeedsPerson` for agents."""
         answer: Any = {"scope": scope, "allow": allow, "arguments": arguments, "grants": grants, "message": message}
         return self.approvals.approve(name, who=who, **answer)
 
     def reject(
         self, name: str, *, message: str | None = None, who: str | Principal | None = None
     ) -> asyncio.Task[Reply]:
-        """Say no to a call that waits; the message is told to the model."""
+        """Reject a call that waits. The model sees the message."""
         return self.approvals.reject(name, message=message, who=who)
 
     def undo(
         self, *runs: str, thread: str | None = None, force: bool = False, who: str | Principal | None = None
     ) -> Run:
-        """Take back what runs changed, all of them or none; without any, the last of whoever undoes. Returns at once
-        with the run that does it. `thread` names runs to take back, and is not the thread of whoever undoes."""
+        """Undo the changes of runs, all of them or none; without a run, of the principal's last run. Returns at once
+        the run that does it. `thread` selects the runs of that thread; it is not the thread of the undo itself."""
         return self.changes.undo(*runs, thread=thread, force=force, who=who)
 
     def redo(self, *runs: str, force: bool = False, who: str | Principal | None = None) -> Run:
-        """Bring back what was undone; named are the runs that were undone."""
+        """Redo the changes of runs that were undone. Name the runs that were undone, not the undo."""
         return self.changes.redo(*runs, force=force, who=who)
 
     def apply(self, run: str, *, who: str | Principal | None = None) -> Run:
-        """Commit what a run holds. `NeedsPerson` for agents."""
+        """Apply the held changes of a run. `NeedsPerson` for agents."""
         return self.changes.apply(run, who=who)
 
     def drop(self, run: str, *, who: str | Principal | None = None) -> Run:
-        """Throw away what a run holds."""
+        """Drop the held changes of a run."""
         return self.changes.drop(run, who=who)
 
     def look_ahead(
         self, direction: Direction, *runs: str, thread: str | None = None, force: bool = False
     ) -> ReversalResult:
-        """What an undo or redo would do."""
+        """The plan of an undo or redo, without doing it."""
         return self.changes.look_ahead(direction, *runs, thread=thread, force=force)
 
     def diff(self, run: str) -> str:
-        """What a run changed, as a patch. `BadUsage` where it changed nothing."""
+        """The changes of a run as a patch. `BadUsage` if it changed nothing."""
         return self.changes.patch(run)
 
     def run(self, run: str) -> Run | RunRecord:
-        """A run of this host that has not ended, or any run as it was kept."""
+        """A live run of this host, or the stored record of any run."""
         return self.runs.one(run)
 
     def cancel(self, run: str, *, who: str | Principal | None = None) -> bool:
-        """Cancel a run of this host or of another. False when it had ended already."""
+        """Cancel a run of this host or of another. False if it had already ended."""
         return self.runs.stop(run, who)
 
     async def look_again(self, name: str) -> Listing | None:
-        """Look at the disk again because a tool is wanted that is not there, or is broken; the tool, where it is there
-        now and can be called."""
+        """Discover a missing or broken tool again, by name, and return it if it can be called now; else None."""
         return await self.tools.look_again(name)
 
     async def load(self, path: str, *, grants: Grants | Mapping[str, Any] | None = None) -> Listing:
-        """Take in the tool at a path that no toolbox has, or find the one that has it. The network, variables and files
-        to read that `grants` name are its own while it is asked what it is."""
+        """Load the tool at a path outside all toolboxes, or find the loaded tool of that path. While haft describes the
+        tool, it has the network, the variables and the readable files of `grants`."""
         return await self.tools.load(path, grants=grants)
 
     def add(self, tool: ToolLike) -> Listing:
-        """Take in another tool, as if handed over at the start."""
+        """Add a tool, as if it was passed to `open`."""
         return self.tools.add(tool)
 
     def remove(self, name: str) -> None:
         self.tools.remove(name)
 
     def watch_tools(self) -> AsyncIterator[list[Listing]]:
-        """The tools now, and again after every change."""
+        """Yield the list of tools now, and again after every change."""
         return self.tools.watch()
 
     @property
-    def record(self) -> RecordFacade:
-        """The audit log, in its plain form."""
-        from haft.service.record import RecordFacade
+    def record(self) -> AuditLogFacade:
+        """The audit log; the methods block."""
+        from haft.service.audit_log import AuditLogFacade
 
-        return RecordFacade(self.home)
+        return AuditLogFacade(self.home)
 
     @property
     def _sandbox(self) -> Sandbox:

@@ -1,6 +1,6 @@
-"""The store, as the service offers it: what is kept in a state home, and keeping it within its bounds.
+"""The store of a state home, as the service offers it: measures it, and prunes it to its bounds.
 
-Whoever looks or prunes by hand uses it, and `housekeeping` does behind the calls of a host.
+Commands use it directly, and `housekeeping` uses it in the background of a host.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ DAY: Final = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Tidied:
-    """What pruning did, or would do."""
+    """What pruning removed, or would remove."""
 
     pruned: PruneResult
     outputs: Outputs
     scratch: Removed
-    """What threads kept in their `/tmp`."""
+    """What was removed from the `/tmp` of threads."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -37,7 +37,7 @@ class Tidied:
 
 
 class StoreFacade:
-    """What is kept in a state home."""
+    """The store of a state home."""
 
     def __init__(self, home: StateHome, bounds: Bounds) -> None:
         self._home = home
@@ -49,7 +49,7 @@ class StoreFacade:
         self._store.close()
 
     def measure(self) -> Usage:
-        """How much of the disk it takes, and what waits."""
+        """How much disk space the store uses, and which changes are held."""
         usage = self._store.measure(self._outputs)
         usage.scratch = scratch_in(self._scratch).bytes
         return usage
@@ -59,17 +59,19 @@ class StoreFacade:
         return found.files, found.bytes
 
     def prune(self, *, dry_run: bool = False) -> Tidied:
-        """Pack up, and remove what is over the budget or too old; with `dry_run`, only say what would go at most."""
+        """Compress the store, and remove what is over the budget or too old. With `dry_run`, only return the most that
+        would be removed."""
         if dry_run:
             idle = scratch_in(self._scratch, self._idle_since())
             return Tidied(self._store.preview(), outputs_in(self._home.outputs, self._oldest()), idle)
         return self._tidied(self._store.prune())
 
     def tidy(self, stopped: Callable[[], bool]) -> Tidied:
-        """The same behind the scenes: calls come first, and nothing is pruned while all keeps to its bounds."""
+        """The same in the background: calls have priority, and nothing is pruned while the store is within its
+        bounds."""
         done = self._tidied(self._store.prune(thorough=False, patience=1.0, stopped=stopped))
         if not stopped():
-            self.measure()  # Of a large store it is remembered, so that nobody has to wait for it.
+            self.measure()  # The result for a large store is cached, so that no command has to wait for it.
         return done
 
     def _tidied(self, done: PruneResult) -> Tidied:

@@ -1,4 +1,4 @@
-"""Rules that past approvals suggest: the record of a workspace, brought before `policy.suggesting`."""
+"""Suggests rules from past approvals in a workspace, with `haft.policy`."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from haft.storage import encode
 if TYPE_CHECKING:
     from haft.service.service import ToolService
 
-MOST_REJECTED: Final = 10_000
-"""Calls that people rejected, which are looked at however old they are."""
+MAX_REJECTED: Final = 10_000
+"""How many rejected calls are read, whatever their age."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suggested:
-    """What was found."""
+    """The suggested rules, and the calls they come from."""
 
     looked_at: int
     approved: int
-    """Runs that a person approved, and that would be asked about again."""
+    """How many runs a person approved that would need approval again."""
     suggestions: tuple[Suggestion, ...]
 
     @property
@@ -57,7 +57,7 @@ def _shape(one: Suggestion) -> dict[str, Any]:
 
 
 def add_line(candidate: Candidate) -> str:
-    """The command that writes the rule. It stands last, so that it overrules nothing that a person wrote."""
+    """The command that adds the rule, as the last one, so that it overrides no rule that a person wrote."""
     matches = [f"{name}={_written(pattern)}" for name, patterns in candidate.matches for pattern in patterns]
     words = ["allow", candidate.tool, *(word for each in matches for word in ("--match", each)), "--last"]
     return f"haft permissions add {shlex.join(words)}"
@@ -68,12 +68,12 @@ def _written(pattern: Any) -> str:
 
 
 async def suggested(service: ToolService, *, since: float | None, limit: int) -> Suggested:
-    """From the past calls of a service's workspace. Those that a person rejected all count, however old."""
+    """Suggest rules from the past calls of a service's workspace. Rejected calls count whatever their age."""
     namespaces = (await service._host.sandbox.ready()).namespaces
     workspace = service._host.root.root
     specs: dict[str, ToolSpec] = {listing.spec.name: listing.spec for listing in service.tools(all=True)}
     runs = service.runs(workspace=workspace, since=since, limit=limit)
-    rejected = service.runs(workspace=workspace, status="rejected-by-user", limit=MOST_REJECTED)
+    rejected = service.runs(workspace=workspace, status="rejected-by-user", limit=MAX_REJECTED)
     every = {run.id: run for run in (*rejected, *runs)}
     past = past_calls(
         every.values(),
@@ -96,7 +96,7 @@ def past_calls(
     namespaces: bool,
     has_network: bool,
 ) -> list[PastCall]:
-    """Calls of tools that are here, each once with all its runs."""
+    """The past calls of tools that still exist, each once with all its runs."""
     found: dict[tuple[bytes, PastAnswer], tuple[Any, list[str]]] = {}
     for run in runs:
         record = run.record
@@ -122,8 +122,8 @@ def _answered(record: Mapping[str, Any]) -> PastAnswer:
 
 
 def _is_all_there(record: Mapping[str, Any], query: Any, policy_engine: PolicyEngine, *, has_network: bool) -> bool:
-    """Whether the record holds all that was approved: no secret was taken out, no variable set, nothing granted that a
-    plain rule would not grant."""
+    """Whether the record shows everything that was approved: no secret was masked, no variable was set, and the call
+    had no grant that a plain rule would not give."""
     if any(MARK in text for text in texts_in(record["arguments"])):
         return False
     then = {part["command"] for part in record["decision"]["parts"]}

@@ -1,4 +1,4 @@
-"""The service without `await`: an event loop in a thread of its own, and the same methods, blocking."""
+"""The service without `await`: the same methods, which block. An event loop runs in its own thread."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from haft.contracts import BadConfig, Event, Grants, Listing, Outcome, Principal
 from haft.pipeline import Run
 from haft.policy import Explanation, Waiting
 from haft.runs import RunRecord
+from haft.service.audit_log import AuditLogFacade
 from haft.service.inbox import Reply
-from haft.service.record import RecordFacade
 from haft.toolsets import ToolLike
 
 T = TypeVar("T")
 
 
 class Service(Protocol):
-    """What is needed of a `ToolService`, which imports this file and not the other way round."""
+    """The part of `ToolService` that is used here. `ToolService` imports this file, so this file cannot import it."""
 
     @property
-    def record(self) -> RecordFacade: ...
+    def record(self) -> AuditLogFacade: ...
     async def __aenter__(self) -> Any: ...
     async def close(self) -> None: ...
     @property
@@ -64,7 +64,7 @@ class Service(Protocol):
 
 
 class SyncRun:
-    """A run, for a program without an event loop: `wait()` for it, iterate it, `cancel()` it."""
+    """A run, for a program without an event loop: `wait()` for it, iterate over it, `cancel()` it."""
 
     def __init__(self, run: Run, loop: asyncio.AbstractEventLoop) -> None:
         self._run = run
@@ -79,7 +79,7 @@ class SyncRun:
         return self._run.status
 
     def wait(self, timeout: float | None = None) -> Outcome:
-        """The outcome; `TimeoutError` when it takes longer than `timeout` seconds, and the run goes on."""
+        """Wait for the outcome. `TimeoutError` after `timeout` seconds; the run continues."""
 
         async def outcome() -> Outcome:
             return await self._run
@@ -134,7 +134,7 @@ class SyncToolService:
         self.close()
 
     def close(self) -> None:
-        """Cancel what still runs, write everything down, end every process."""
+        """Cancel the live runs, save everything, and end all processes."""
         if self._loop is not None:
             try:
                 self._wait(self._service.close())
@@ -163,7 +163,7 @@ class SyncToolService:
         return self._wait(do())
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> SyncRun:
-        """Call a tool. Returns at once with the run."""
+        """Call a tool. Returns the run at once."""
         return self._started(lambda: self._service.call(name, arguments, **options))
 
     def _started(self, start: Callable[[], Run]) -> SyncRun:
@@ -172,59 +172,59 @@ class SyncToolService:
         return SyncRun(run, self._loop)
 
     def preview(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> str | None:
-        """What a tool says that a call would do, without calling it."""
+        """The tool's own line about what a call would do, without calling it."""
         return self._wait(self._service.preview(name, arguments, **options))
 
     def look_again(self, name: str) -> Listing | None:
-        """Look at the disk again because a tool is wanted that is not there, or is broken."""
+        """Discover a missing or broken tool again, by name, and return it if it can be called now; else None."""
         return self._wait(self._service.look_again(name))
 
     def load(self, path: str, *, grants: Grants | Mapping[str, Any] | None = None) -> Listing:
-        """Take in the tool at a path, or find the one that has it."""
+        """Load the tool at a path, or find the loaded tool of that path."""
         return self._wait(self._service.load(path, grants=grants))
 
     def undo(
         self, *runs: str, thread: str | None = None, force: bool = False, who: str | Principal | None = None
     ) -> SyncRun:
-        """Take back what runs changed, all of them or none; without any, the last of whoever undoes."""
+        """Undo the changes of runs, all of them or none; without a run, of the principal's last run."""
         return self._started(lambda: self._service.undo(*runs, thread=thread, force=force, who=who))
 
     def redo(self, *runs: str, force: bool = False, who: str | Principal | None = None) -> SyncRun:
-        """Bring back what was undone; named are the runs that were undone."""
+        """Redo the changes of runs that were undone. Name the runs that were undone, not the undo."""
         return self._started(lambda: self._service.redo(*runs, force=force, who=who))
 
     def apply(self, run: str, *, who: str | Principal | None = None) -> SyncRun:
-        """Commit what a run holds."""
+        """Apply the held changes of a run."""
         return self._started(lambda: self._service.apply(run, who=who))
 
     def drop(self, run: str, *, who: str | Principal | None = None) -> SyncRun:
-        """Throw away what a run holds."""
+        """Drop the held changes of a run."""
         return self._started(lambda: self._service.drop(run, who=who))
 
     def look_ahead(
         self, direction: Direction, *runs: str, thread: str | None = None, force: bool = False
     ) -> ReversalResult:
-        """What an undo or redo would do."""
+        """The plan of an undo or redo, without doing it."""
         return self._service.look_ahead(direction, *runs, thread=thread, force=force)
 
     def permissions_test(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> Explanation:
-        """What would be decided about a call, and by which steps."""
+        """The decision about a call, and the steps that lead to it."""
         return self._wait(self._service.permissions_test(name, arguments, **options))
 
     def inbox(self, *, all: bool = False) -> list[Waiting]:  # noqa: A002  the word of the command line
-        """The calls that wait for a person."""
+        """The requests that wait for a person."""
         return self._on_loop(lambda: self._service.inbox(all=all))
 
     def approve(self, name: str, **options: Any) -> Reply:
-        """Say yes to a call that waits."""
+        """Approve a call that waits."""
         return self._wait(_given(lambda: self._service.approve(name, **options)))
 
     def reject(self, name: str, *, message: str | None = None, who: str | Principal | None = None) -> Reply:
-        """Say no to a call that waits."""
+        """Reject a call that waits."""
         return self._wait(_given(lambda: self._service.reject(name, message=message, who=who)))
 
     def diff(self, run: str) -> str:
-        """What a run changed, as a patch."""
+        """The changes of a run as a patch."""
         return self._service.diff(run)
 
     def run(self, run: str) -> SyncRun | RunRecord:
@@ -250,13 +250,13 @@ class SyncToolService:
         self._on_loop(lambda: self._service.remove(name))
 
     def watch_tools(self) -> Iterator[list[Listing]]:
-        """The tools now, and again after every change; blocks in between."""
+        """Yield the list of tools now, and again after every change. Blocks in between."""
         catalogues = self._on_loop(self._service.watch_tools)
         while True:
             yield self._wait(_next(catalogues))
 
     @property
-    def record(self) -> RecordFacade:
+    def record(self) -> AuditLogFacade:
         return self._service.record
 
 

@@ -1,4 +1,4 @@
-"""What a template's calls run in, as far as it is known without starting anything."""
+"""The environment of a template, as far as haft knows it without starting a process."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from haft.toolsets import TemplateEnvironments, why_cold
 
 
 @dataclass(frozen=True, slots=True)
-class TemplateStanding:
-    """What a template's calls run in."""
+class TemplateState:
+    """The environment of a template, and whether its program stays loaded."""
 
     environment: str | None
-    """The environment, if there is one that is current."""
+    """The environment, if there is an up-to-date one."""
     cold: str | None
-    """Why it is started anew for each call, as far as anybody found out."""
+    """Why the program is started again for each call, if that is known."""
 
 
 def template_environments(workspace: str, home: StateHome) -> TemplateEnvironments:
-    """The environments of the templates of a workspace: looked at, or made."""
+    """The environments of the templates of a workspace."""
     config = load_config(workspace, os.environ, trust_home=home.path)
     return TemplateEnvironments(config, home.path, os.environ, workspace)
 
 
-def template_standing(folder: str, environments: TemplateEnvironments, home: StateHome) -> TemplateStanding:
-    """What is known of a template that lies in a folder. Nothing is started."""
+def template_state(folder: str, environments: TemplateEnvironments, home: StateHome) -> TemplateState:
+    """The state of the template in a folder. Starts no process."""
     found = environments.current(folder)
     if found is None:
-        return TemplateStanding(None, None)
+        return TemplateState(None, None)
     try:
         with open(os.path.join(folder, "tool.py"), "rb") as file:
             version = f"{hashlib.sha256(file.read()).hexdigest()} {found.mark}"
     except OSError:
-        return TemplateStanding(found.root, None)
-    return TemplateStanding(found.root, why_cold(home.path, folder, version))
+        return TemplateState(found.root, None)
+    return TemplateState(found.root, why_cold(home.path, folder, version))
 
 
 def really_inside(path: str, workspace: str) -> str | None:
-    """Where a path of a workspace really lies; None where that is outside of it."""
+    """The real path of a path in a workspace; None if it lies outside."""
     root = Root(workspace)
     try:
         return os.path.join(root.root, root.locate(path))

@@ -1,10 +1,10 @@
-"""Rules in the text of a TOML file: put in and taken out by lines, so that everything else stays as it was written.
+"""Adds and removes rules in the text of a TOML file line by line, so that everything else stays as it was written.
 
-What comes out is parsed again and compared: a text in which anything but the one rule has changed is refused.
+The new text is parsed again and compared: if anything but the one rule has changed, it is refused.
 
-Not tomlkit (0.15 was tried): a rule put first takes over the comment of the rule that was first, a rule taken out takes
-the comment above the next one with it, tables between two rules change places with them, a file with the line ends of
-Windows gets both kinds, and characters that show in another direction are written as they are.
+tomlkit (tested with 0.15) does not fit: a new first rule gets the comment of the former first rule, a removed rule
+takes the comment above the next rule with it, tables between two rules move, a file with Windows line ends gets both
+kinds of line ends, and characters with another writing direction are not escaped.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _PIECES: Final = re.compile(
     r"|#[^\n]*",
     re.DOTALL | re.MULTILINE,
 )
-"""What may hold anything, and the headers of tables."""
+"""Strings and comments, which may contain any text, and the headers of tables."""
 _NOT_LINES: Final = "its rules are not written as [[permissions]]"
 _BY_HAND: Final = "`haft permissions edit` opens it"
 _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def rule_text(rule: Mapping[str, Any]) -> str:
-    """A rule as people write it."""
+    """The TOML text of a rule, as people write it."""
     return "".join(["[[permissions]]\n", *(f"{_key(name)} = {_value(one)}\n" for name, one in rule.items())])
 
 
 def with_rule(text: str, rule: Mapping[str, Any], *, is_first: bool) -> tuple[str, int]:
-    """The text with one rule more, before or after all others; and the line where it begins."""
+    """The text with another rule, before or after all others, and the line where the rule begins."""
     text, ending = _with_plain_ends(text)
     before = tomllib.loads(text)
     rules = before.get("permissions", [])
@@ -80,7 +80,7 @@ def without_rule(text: str, number: int) -> str:
 
 
 def _with_plain_ends(text: str) -> tuple[str, str]:
-    """The text with `\\n` at the ends of lines, and what stands there. Where both kinds do, they stay as they are."""
+    """The text with `\\n` as line end, and its former line end. A text with both kinds of line ends stays the same."""
     ending = "\r\n" if 0 < text.count("\n") == text.count("\r\n") else "\n"
     return text.replace(ending, "\n"), ending
 
@@ -96,7 +96,7 @@ def _lines_of_rules(text: str, tables: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def _require_same(text: str, expected: Mapping[str, Any]) -> dict[str, Any]:
-    """What the text says, which must be what was meant."""
+    """The parsed text. `BadUsage` if it differs from `expected`."""
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -142,7 +142,7 @@ def _key(name: str) -> str:
 
 
 def toml_string(text: str) -> str:
-    """A basic string: what is not plainly visible is escaped."""
+    """A TOML basic string. Characters that are not plainly visible are escaped."""
     return f'"{"".join(map(_character, text))}"'
 
 

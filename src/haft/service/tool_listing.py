@@ -1,6 +1,6 @@
-"""The tools of a workspace for a process that is no host: listed, asked what they are, looked up by path.
+"""Lists, describes and looks up the tools of a workspace, for a process that is not a host.
 
-`haft tools list` must stay quick: nothing heavy is loaded before something has to be asked or is configured.
+`haft tools list` must stay fast: heavy modules are loaded only if a tool must be described, or something is configured.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class ListedTools:
-    """What lies on disk and what is installed, as the configuration of a workspace has it."""
+    """The tools on disk and of installed packages, with the configuration of a workspace."""
 
     def __init__(self, workspace: str, home: StateHome) -> None:
         self._workspace = workspace
         self._home = home
         self.discovery = Discovery(workspace, home, os.environ)
         self.config: Config | None = None
-        """None where nothing is configured."""
+        """None if nothing is configured."""
         if is_configured(workspace, os.environ):
             self.config = load_config(workspace, os.environ, trust_home=home.path)
             self.discovery.configure(self.config)
@@ -38,12 +38,12 @@ class ListedTools:
         return None if self.config is None else self.config.enablement.why_not(spec.name, spec.kind)
 
     def fill(self) -> bool:
-        """Take in what is known without starting anything; whether something has to be asked what it is."""
+        """Load the tools that are known without starting a process. True if haft must describe others."""
         fill_catalogue(self.catalogue, builtin=self.discovery.fill_builtin)
         return self.discovery.fill(self.catalogue)
 
     def ask(self, told: Callable[[int, int], None]) -> None:
-        """Ask every file that is new what it is."""
+        """Describe every new file."""
         import asyncio
 
         from haft.toolsets import probe_launcher
@@ -52,7 +52,7 @@ class ListedTools:
             asyncio.run(self.discovery.renew(self.catalogue, launcher, told))
 
     def ask_one(self, path: str) -> DiscoveredTool:
-        """Ask one file what it is, wherever it lies."""
+        """Describe the tool in one file, at any path."""
         import asyncio
 
         from haft.toolsets import probe_launcher
@@ -61,11 +61,11 @@ class ListedTools:
             return asyncio.run(self.discovery.at(path, launcher))
 
     def listings(self, thread: str | None = None) -> list[Listing]:
-        """Every tool, those that cannot be called too."""
+        """All tools, also those that cannot be called."""
         return self.catalogue.listings(all=True, thread=thread)
 
     def names_in(self, directory: str, names: Sequence[str]) -> list[str]:
-        """What toolbox executables are called as tools; none where their directory is not searched."""
+        """The tool names of toolbox executables; empty if haft does not search their directory."""
         return (
             [clean_tool_name(PREFIX + name) for name in names]
             if self.discovery.searches(directory, "amp-toolbox")
@@ -74,7 +74,8 @@ class ListedTools:
 
 
 def approval_of(spec: ToolSpec) -> dict[str, Any] | None:
-    """The files that an approval of a tool holds for, and what could not be resolved; None where none is needed."""
+    """The files that an approval of a tool is bound to, and the imports that could not be resolved; None if the tool
+    needs no approval."""
     if spec.is_vouched_for:
         return None
     from haft.policy import loaded_files, pinned_files
@@ -83,7 +84,7 @@ def approval_of(spec: ToolSpec) -> dict[str, Any] | None:
 
 
 def withheld_from(spec: ToolSpec, workspace: str, home: StateHome) -> tuple[str, ...]:
-    """The variables that a tool names, that are set here, and that no rule for all its calls passes on."""
+    """The variables that a tool names and that are set here, and that no rule grants to all its calls."""
     from haft.contracts import withheld
     from haft.files import variables_of
 

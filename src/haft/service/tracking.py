@@ -1,5 +1,5 @@
-"""How the changes of a host's calls are tracked. It is put together when the first call needs it: calls that only read
-load none of it."""
+"""Tracks the changes of a host's calls. It is set up when the first call needs it, so that calls that only read do not
+load it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Tracking:
-    """The change sets of one host's workspace, and which engine makes them."""
+    """The change sets of a host's workspace, and the engines that make them."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Tracking:
         closed: Callable[[], Iterable[str]],
         sandbox: Callable[[], Sandbox],
     ) -> None:
-        """What is `closed` is protected besides; `sandbox` mounts the layers."""
+        """The paths in `closed` are protected too. `sandbox` mounts the layers."""
         self._home = home
         self._workspace = workspace
         self._lease = lease
@@ -40,7 +40,7 @@ class Tracking:
         self._made: tuple[EngineSelector, Housekeeping] | None = None
 
     def engine_selector(self) -> EngineSelector:
-        """The choice of an engine for each call."""
+        """The selector that chooses an engine for each call."""
         with self._making:
             if self._made is None:
                 self._made = self._make()
@@ -65,21 +65,21 @@ class Tracking:
         return EngineSelector(transactions, config.changes_engine, config.store_bytes, self._sandbox()), housekeeping
 
     def place_of_layers(self) -> str | None:
-        """Where the layers of calls lie, if there may be any."""
+        """The directory of the calls' layers, if there may be any."""
         return self.engine_selector().place_of_layers()
 
     def sweep_scratch(self) -> None:
-        """Remove what threads left in `/tmp` long ago, where nobody has looked for it for a while."""
+        """Remove old files from the `/tmp` of threads, if no host has done so for a while."""
         scratch = self._sandbox().scratch
         if scratch is not None and scratch.is_sweep_due():
             self.engine_selector().transactions.run_later(lambda: sweep(scratch.root))
 
     def stop(self) -> None:
-        """The host ends: so does what is under way here, soon."""
+        """Stop soon, because the host closes."""
         if self._made is not None:
             self._made[1].stop()
 
     def close(self) -> None:
-        """Finish what is swept up behind the scenes."""
+        """Finish the cleaning in the background."""
         if self._made is not None:
             self._made[0].transactions.close()

@@ -1,6 +1,6 @@
-"""Trusting the configuration that a workspace brings: what it would change, and the word of a person that it counts.
+"""Trust in the configuration of a workspace: shows what it would change, and saves that a person trusts it.
 
-What is shown, digested and kept are the same bytes, read once by `look`.
+`look` reads the file once, so that the person sees the same bytes that are digested and saved.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from haft.storage import StateHome
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What there is to trust in a workspace, as it is now."""
+    """What a person can trust in a workspace, as it is now."""
 
     workspace: str
     file: ConfigFile | None
     stranger: ForeignFile | None
-    """Whose workspace it is, where it is somebody else's."""
+    """The owner of the workspace, if it belongs to another user."""
     widens: Sequence[Ignored]
-    """What counts once it is trusted."""
+    """The settings that count only after the trust."""
     kept_out: Sequence[Ignored]
-    """What no trust makes count, because the person's own settings forbid it."""
+    """The settings that never count, because the person's own settings forbid it."""
     counts: bool
-    """Whether it counts already."""
+    """Whether the workspace is already trusted."""
 
     @property
     def what(self) -> str:
-        """What is trusted, by its path."""
+        """The path of the trusted file or workspace."""
         return self.workspace if self.file is None else self.file.path
 
 
@@ -60,20 +60,20 @@ class TrustChange:
     """How a proposal differs from what was trusted before."""
 
     difference: Sequence[str]
-    """Lines; none where nothing was trusted, or that is not known any more."""
+    """The lines of a diff; empty if nothing was trusted, or the earlier text is not stored any more."""
     new: Sequence[Ignored]
     was_trusted: bool
 
 
 class TrustFacade:
-    """Of one workspace."""
+    """The trust in one workspace."""
 
     def __init__(self, workspace: str, home: StateHome) -> None:
         self._workspace = workspace
         self._home = home.path
 
     def look(self) -> Proposal:
-        """What there is to trust. `BadUsage` where that is nothing, `BadConfig` where it could not be used."""
+        """What a person can trust. `BadUsage` if there is nothing, `BadConfig` if haft could not use it."""
         workspace, home = check_workspace(self._workspace, self._home), self._home
         file, stranger = workspace_config(workspace), foreign_file_in(workspace)
         if file is None and stranger is None:
@@ -83,7 +83,7 @@ class TrustFacade:
         if file is not None:
             untrusted = configured(workspace, file, os.environ, trusted=False)
             _require_sound(untrusted)
-            with contextlib.suppress(BadConfig):  # What is wrong with it is said before it is trusted.
+            with contextlib.suppress(BadConfig):  # `trust` raises this error.
                 kept_out = configured(workspace, file, os.environ, trusted=True).ignored
             names = {(one.name, one.source) for one in kept_out}
             widens = [one for one in untrusted.ignored if (one.name, one.source) not in names]
@@ -92,7 +92,7 @@ class TrustFacade:
         return Proposal(workspace, file, stranger, widens, kept_out, counts)
 
     def since_trusted(self, proposal: Proposal) -> TrustChange:
-        """How it differs from what a person has read before."""
+        """The difference from what the person trusted before."""
         file, workspace = proposal.file, proposal.workspace
         change = None
         if file is not None:
@@ -102,7 +102,7 @@ class TrustFacade:
         return TrustChange(difference, new, was_trusted(self._home, workspace))
 
     def trust(self, proposal: Proposal, principal: Principal) -> str | None:
-        """Let it count, as it was looked at; the digest of its file. `NeedsPerson` for agents."""
+        """Trust the proposal as it was shown, and return the digest of its file. `NeedsPerson` for agents."""
         principal.must_be_person("trust")
         file = proposal.file
         if file is not None:
@@ -111,10 +111,10 @@ class TrustFacade:
         return trust(self._home, proposal.workspace, file, principal.who, text)
 
     def revoke(self) -> bool:
-        """Trust it no longer; False where it was not trusted."""
+        """End the trust. False if there was none."""
         return revoke(self._home, self._workspace)
 
 
 def _require_sound(config: Any) -> None:
-    """What would stop every command afterwards is said before."""
+    """Raise errors of the configuration now, because after the trust they would stop every command."""
     _ = config.rules, config.enablement

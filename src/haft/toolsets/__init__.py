@@ -1,5 +1,5 @@
-"""The sets of tools that a configuration names: found on disk, fetched, asked what they are, kept up with; the
-environments of templates and the programs that outlive their calls.
+"""The sets of tools that a configuration names: discovers, fetches, describes and refreshes them. Also the environments
+of templates, and the programs that outlive their calls.
 """
 
 from typing import TYPE_CHECKING
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.toolsets.catalogue import ToolLike, as_a_tool, fill_catalogue
+    from haft.toolsets.catalogue import ToolLike, as_tool, fill_catalogue
     from haft.toolsets.catalogue_refresher import CatalogueRefresher
     from haft.toolsets.checkouts import NotFetched
     from haft.toolsets.discovery import Discovery
     from haft.toolsets.environments import TemplateEnvironments
     from haft.toolsets.environments.cold import note_cold, why_cold
     from haft.toolsets.environments.installer import find_uv
-    from haft.toolsets.fetching import Standing, Updated
+    from haft.toolsets.fetching import CheckoutState, Updated
     from haft.toolsets.formats import Host
     from haft.toolsets.plugins import BashPluginSource, ConfiguredPlugins, PythonPluginSource
     from haft.toolsets.probe import probe_launcher
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 __getattr__ = face(
     __name__,
     {
-        "catalogue": "ToolLike as_a_tool fill_catalogue",
+        "catalogue": "ToolLike as_tool fill_catalogue",
         "checkouts": "NotFetched",
         "discovery": "Discovery",
         "environments": "TemplateEnvironments",
         "environments.cold": "note_cold why_cold",
         "environments.installer": "find_uv",
-        "fetching": "Standing Updated",
+        "fetching": "CheckoutState Updated",
         "formats": "Host",
         "catalogue_refresher": "CatalogueRefresher",
         "probe": "probe_launcher",

@@ -1,7 +1,7 @@
-"""Filling the catalogue with the built-in tools and those handed over.
+"""Fills the catalogue with the built-in tools and the tools that a program passes.
 
-Kept apart from the service because listing tools needs nothing else of it. The room of Python tools, and pydantic
-behind it, is imported only where there is a Python tool to describe.
+It is separate from the service, because listing tools needs nothing else of the service. The package for Python tools,
+and pydantic with it, is imported only if there is a Python tool to describe.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ def fill_catalogue(
     *,
     builtin: Callable[[Catalogue], None] = lambda _catalogue: None,
 ) -> None:
-    """The built-in tools, then those handed over. `builtin` puts in those that depend on what there is."""
+    """Add the built-in tools, then the tools that a program passes. `builtin` adds the built-in tools that depend on
+    what is installed."""
     for tool in builtin_tools():
         catalogue.add(tool)
     builtin(catalogue)
     for each in tools:
-        catalogue.add(as_a_tool(each))
+        catalogue.add(as_tool(each))
 
 
-def as_a_tool(tool: ToolLike) -> Tool:
-    """A tool as it is, a function as the tool it can be."""
+def as_tool(tool: ToolLike) -> Tool:
+    """A tool as it is; a function as a Python tool."""
     if isinstance(tool, Tool):
         return tool
     if callable(tool):
@@ -40,4 +41,4 @@ def as_a_tool(tool: ToolLike) -> Tool:
 
         made: PythonTool[..., Any] = as_tool(tool)
         return made
-    raise BadConfig(f"{tool!r} is no tool: hand over a function or the result of @tool")
+    raise BadConfig(f"{tool!r} is not a tool: pass a function or the result of @tool")

@@ -1,6 +1,7 @@
-"""Keeps a catalogue true to what there is, while a service is open: tools come, go and change.
+"""Keeps the catalogue of an open service up to date while tools are added, removed and changed.
 
-The kernel tells of changes, so that an idle service costs nothing. Where it cannot, sources are refreshed now and then.
+The kernel reports changes of files, so that an idle service costs nothing. If it cannot, haft refreshes the sources now
+and then.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ if TYPE_CHECKING:
     from haft.toolsets.watched_places import WatchedPlaces
 
 LOOK_SECONDS: Final = 1.0
-"""How often it looks at most. A call looks at its own tool before, so that it never meets an old one."""
+"""The shortest time between two refreshes. A call checks its own tool first, so that it never runs an outdated one."""
 MOST_SECONDS: Final = 30.0
-"""How long it waits at most before it looks whether it was told of everything."""
+"""The longest time until it checks for changes that the kernel did not report."""
 SETTLE_SECONDS: Final = 0.1
-"""How long it waits after a change, for those that come with it."""
+"""How long it waits after a change for further changes."""
 _log = logging.getLogger("haft")
 
 
 class CatalogueRefresher:
-    """One for each service. `launcher` makes what asks tools what they are."""
+    """Refreshes the catalogue of one service. `launcher` returns the launcher that describes tools."""
 
     def __init__(self, discovery: Discovery, catalogue: Catalogue, launcher: Callable[[], DescribeLauncher]) -> None:
         self._discovery = discovery
@@ -38,13 +39,13 @@ class CatalogueRefresher:
         self._looking: asyncio.Task[None] | None = None
         self._woken = asyncio.Event()
         self._changed: set[str] = set()
-        """The sources that are to be refreshed."""
+        """The sources that need a refresh."""
 
     async def start(self, *, is_incomplete: bool) -> None:
-        """Ask what is not known yet, and keep up with changes from now on."""
+        """Describe the tools that are not known yet, and follow changes from now on."""
         if is_incomplete:
             await self.renew()
-        self._looking = asyncio.create_task(self._keep_up())
+        self._looking = asyncio.create_task(self._refresh_forever())
 
     async def stop(self) -> None:
         if self._looking is not None:
@@ -52,7 +53,7 @@ class CatalogueRefresher:
             await asyncio.gather(self._looking, return_exceptions=True)
 
     async def renew(self, name: str | None = None) -> None:
-        """Look again: at everything, or because a tool is called that is not there or was changed."""
+        """Refresh all sources, or those that may have the tool `name`, because it is missing or has changed."""
         listing = None if name is None else self._catalogue.listing(name)
         if listing is not None and self._discovery.is_current(listing):
             return
@@ -60,13 +61,13 @@ class CatalogueRefresher:
         await self._discovery.renew(self._catalogue, self._launcher(), retry_name=name, only=only)
 
     async def load(self, path: str, thread: str, grants: Grants = NO_GRANTS) -> Listing:
-        """The tool at a path: the one that is there already, or one that is taken in. It is asked with what of `grants`
-        can be had by who is asked: the network, variables, and files to read."""
+        """The tool at a path: one that is already loaded, or a new one. While haft describes it, it has the network,
+        the variables and the readable files of `grants`."""
         full = os.path.abspath(os.path.expanduser(path))
         there = [one for one in self._catalogue.listings(thread=thread) if one.spec.origin == full]
         if len(there) > 1:
             named = ", ".join(f"`{one.spec.name}`" for one in there)
-            raise BadUsage(f"{full} is several tools: {named}", hint="call one of them by its name")
+            raise BadUsage(f"{full} has several tools: {named}", hint="call one of them by its name")
         if there and there[0].source and self._discovery.is_current(there[0]):
             return there[0]
         found = await self._discovery.at(full, self._launcher(), grants)
@@ -77,13 +78,13 @@ class CatalogueRefresher:
             raise BadUsage(f"{full} cannot be used: {listing.reason}", hint="give one of them another name")
         return listing
 
-    async def _keep_up(self) -> None:
-        """Refresh what changes. Nothing is set up for whoever is gone within a moment, as most commands are."""
+    async def _refresh_forever(self) -> None:
+        """Refresh sources when they change. Starts late, because most commands end before anything can change."""
         await asyncio.sleep(LOOK_SECONDS)
         while True:
             try:
                 await self._refresh_what_changes()
-            except Exception as error:  # whatever happens, the next tool is looked for
+            except Exception as error:  # Discovery must go on whatever happens.
                 _log.warning("tools could not be watched: %s", error)
                 await asyncio.sleep(MOST_SECONDS)
 
@@ -95,7 +96,7 @@ class CatalogueRefresher:
                 seen = self._catalogue.version
                 while stale:
                     await self._refresh(stale)
-                    # Whoever is watched only from now on may have changed before.
+                    # A place that is watched only from now on may have changed before.
                     stale = set() if watched is None else watched.follow(await self._discovery.places())
                     await asyncio.sleep(SETTLE_SECONDS if stale else 0)
                 is_other = seen != self._catalogue.version
@@ -104,7 +105,7 @@ class CatalogueRefresher:
                     async with asyncio.timeout(min(pause, MOST_SECONDS)):  # `wait_for` can lose a cancellation
                         await self._woken.wait()
                 if self._woken.is_set():
-                    # One save is several changes; and changes that mean nothing are looked at ever less often.
+                    # Saving a file makes several changes. After changes without effect, it waits longer each time.
                     await asyncio.sleep(min(settle, LOOK_SECONDS))
                     stale, self._changed = self._changed, set()
                     self._woken.clear()
@@ -116,7 +117,7 @@ class CatalogueRefresher:
 
     @contextlib.contextmanager
     def _watching(self) -> Iterator[WatchedPlaces | None]:
-        """What wakes the task when a place changes; None where nothing can be watched."""
+        """Wakes the task when a watched place changes; None if this machine cannot watch."""
         from haft.toolsets.watched_places import WatchedPlaces
 
         loop = asyncio.get_running_loop()
@@ -141,5 +142,5 @@ class CatalogueRefresher:
     async def _refresh(self, stale: Collection[str]) -> None:
         try:
             await self._discovery.renew(self._catalogue, self._launcher(), only=stale)
-        except Exception as error:  # whatever happens, the next tool is looked for
-            _log.warning("tools could not be looked for: %s", error)
+        except Exception as error:  # Discovery must go on whatever happens.
+            _log.warning("tools could not be discovered: %s", error)

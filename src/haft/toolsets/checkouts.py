@@ -1,8 +1,8 @@
 """Checks out one commit of a foreign repository, in a sandbox of its own.
 
-Git is foreign code's way in: it gets an empty directory, the network only where the repository is elsewhere, and a
-configuration that knows one transport, no hooks, no filters and nobody's credentials. What comes out is a plain
-directory without history. What the files in it say is not looked at here.
+Git handles untrusted data, so it gets an empty directory, network only if the repository is remote, and a configuration
+with one transport, no hooks, no filters and no credentials. The result is a plain directory without history. The
+content of its files is not checked here.
 """
 
 from __future__ import annotations
@@ -82,11 +82,11 @@ class Checkouts:
     env: Mapping[str, str]
 
     def place(self, source: GitSource, commit: str) -> str:
-        """Where a checkout lies, once it is there."""
+        """The path of a checkout, which need not exist yet."""
         return os.path.join(self.cache, source.folder, commit)
 
     async def check_out(self, source: GitSource, commit: str | None, seconds: float) -> str:
-        """The commit that is there afterwards: the given one, or the one that the ref means now."""
+        """Check out the given commit, or the current commit of the ref, and return it."""
         with self._git(source, seconds) as git:
             commit = await git.take(commit)
             place = self.place(source, commit)
@@ -98,7 +98,7 @@ class Checkouts:
             return commit
 
     async def resolve(self, source: GitSource, seconds: float) -> str:
-        """The commit that the ref means now; nothing is fetched, but for a commit that was shortened."""
+        """The current commit of the ref. Fetches nothing, except for an abbreviated commit."""
         with self._git(source, seconds) as git:
             return await git.take(None) if source.may_be_short else await git.remote()
 
@@ -119,7 +119,9 @@ class Checkouts:
         finally:
             sandbox.close()
             for kept, _target in sandbox.site.caches:
-                shutil.rmtree(os.path.dirname(kept), ignore_errors=True)  # of a workspace that will not come again
+                shutil.rmtree(
+                    os.path.dirname(kept), ignore_errors=True
+                )  # The sandbox's directory for this workspace is not needed again.
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -134,7 +136,7 @@ class _Git:
         self.tree = os.path.join(folder, _TREE)
 
     async def take(self, commit: str | None) -> str:
-        """Fetch a commit, or the one that the ref means."""
+        """Fetch the given commit, or the current commit of the ref."""
         source = self._source
         if source.path is not None and not os.path.exists(source.path):
             raise NotFetched(f"there is no repository at {source.path}")
@@ -148,12 +150,12 @@ class _Git:
             output = await self._run(*fetch, "--depth=1", source.address, wanted)
             if output.exit_code == 0:
                 return await self._whole(wanted)
-        # Some servers give only what a tag or a branch names; and a shortened commit has to be looked for.
+        # Some servers deliver only tags and branches, and an abbreviated commit must be searched.
         await self._do(*fetch, source.address, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
         return await self._whole(wanted or source.ref or "HEAD")
 
     async def remote(self) -> str:
-        """What the ref means in the repository now: a tag before a branch."""
+        """The current commit of the ref in the repository. A tag wins over a branch."""
         source = self._source
         if source.commit is not None:
             return source.commit
@@ -181,7 +183,7 @@ class _Git:
         return found
 
     async def require_reasonable(self, commit: str) -> None:
-        """Before a file of it is written: small things can unfold to very many."""
+        """Check the size before any file is written, because a small pack can have very many files."""
         output = await self._run(*self._at_store, "ls-tree", "-r", "-l", "--abbrev=4", "--full-tree", commit)
         if not output.is_too_long and output.exit_code != 0:
             raise self._failed(output)
@@ -221,23 +223,23 @@ class _Git:
             return NotFetched(f"{self._source.url} did not answer in time")
         hint = ""
         if self._source.scheme == "ssh":
-            hint = "; no keys are seen in the sandbox: clone it yourself, and write `bash:` and its path"
+            hint = "; the sandbox has no keys: clone the repository yourself, and write `bash:` and its path"
         words = stderr_summary(output.stderr.replace(self._source.address.encode(), self._source.url.encode()))
         return NotFetched(f"git failed: {words or f'it exited {output.exit_code}'}{hint}")
 
 
 class _NoSuchRef(NotFetched):
-    """The repository answered, and knows no such ref."""
+    """The repository has no such ref."""
 
 
 def _refs(listed: bytes) -> dict[str, str]:
-    """Commits by name, from what `ls-remote` prints."""
+    """The commits by ref name, from the output of `ls-remote`."""
     pairs = (line.split("\t", 1) for line in listed.decode("utf-8", "replace").splitlines() if "\t" in line)
     return {name: commit for commit, name in pairs}
 
 
 def _require_inside(tree: str) -> None:
-    """No link may lead out: a plugin reads its own folder and nothing else."""
+    """`NotFetched` if a link leads out of the tree: a plugin may read only its own folder."""
     root = os.path.realpath(tree)
     for top, directories, names in os.walk(tree):
         for name in (*directories, *names):
@@ -250,7 +252,7 @@ def _require_inside(tree: str) -> None:
 
 
 def _put(tree: str, place: str) -> None:
-    """In one step: nobody sees half of it. Whoever came first has the same."""
+    """Move the tree to its place in one step. If another process was faster, its tree is the same."""
     _make_private(os.path.dirname(place))
     try:
         os.rename(tree, place)

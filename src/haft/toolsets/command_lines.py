@@ -14,7 +14,7 @@ _KEYS: Final = ("spec", "click", "argparse", "python", "program", "prefix")
 
 
 class CommandLineSource(CommandLines):
-    """Those of one workspace and its user."""
+    """The command lines of one workspace and its user."""
 
     def __init__(self, host: Host) -> None:
         self._workspace = host.workspace
@@ -63,4 +63,4 @@ def _problem(name: str, told: Mapping[str, Any], source: str) -> str | None:
     program = told.get("program", "")
     texts = [told[key] for key in _KEYS if key in told and key != "program"]
     texts += program if isinstance(program, list) else [program]
-    return None if all(isinstance(one, str) for one in texts) else f"{where} has a value that is no text"
+    return None if all(isinstance(one, str) for one in texts) else f"{where} has a value that is not a text"

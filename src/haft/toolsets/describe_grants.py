@@ -1,9 +1,9 @@
-"""What a tool may have when it is asked what it is: what a rule grants to all its calls, once it may be called so.
+"""The grants of a tool while haft describes it: those that a rule gives to all calls of the tool.
 
-A rule that allows every call of a tool lets it describe itself with the network, variables and files that these calls
-get. As with calls, the rule holds for the file that somebody agreed to, or that first ran under the rule, under that
-very name. A file that nobody has agreed to is given something only where it is the user's own and nothing else has the
-name; what a workspace brings is given nothing.
+If a rule allows every call of a tool, haft describes the tool with the network, variables and files that these calls
+get. As for calls, the rule holds only for the file that a person approved under that name, or that first ran under the
+rule. A file that nobody has approved gets grants only if it belongs to the user and no other file has the name. A file
+of a workspace that nobody has approved gets none.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def _of_describing(grants: Grants) -> Grants:
-    """The part of it that describing may use: nothing is written then."""
+    """The grants that apply while a tool is described: all but `write`."""
     return Grants(network=grants.network, env=grants.env, read=grants.read)
 
 
 class DescribeGrants:
-    """For the tools of one workspace. Use it from one thread."""
+    """The describe grants of the tools of one workspace. Use it from one thread."""
 
     def __init__(self, config: Config, home: StateHome, workspace: str) -> None:
         self._config = config
@@ -37,7 +37,7 @@ class DescribeGrants:
         self._connection = self._stores.connect()
 
     def __call__(self, claim: DescribedFile) -> Grants:
-        """What a file is given, under the one name that it has, or was agreed to by, or will have by its own."""
+        """The grants of a file, under its current name, the name under which it was approved, or its future name."""
         if self._rules is None:
             rules = self._config.rules
             self._rules = rules if any(_of_describing(rule.grant) != NO_GRANTS for rule in rules) else ()
@@ -51,15 +51,15 @@ class DescribeGrants:
         return granted
 
     def _agreed_name(self, path: str) -> str | None:
-        """Of the tool that a file was agreed to as; None where there is none, or several."""
+        """The tool name under which a file was approved; None if there is none, or several."""
         pins = self._pins()
         held = [] if pins is None else pins.containing(path)
         found = [tool for tool, pin in held if pin.definition.get("origin") == path]
         return found[0] if len(found) == 1 else None
 
     def _is_agreed(self, name: str, claim: DescribedFile) -> bool:
-        """Whether the tool of that name is this file with this content. Where nobody has agreed to one yet, it is the
-        user's own."""
+        """Whether the approved tool of that name is this file with this content. If none is approved yet: whether the
+        file belongs to the user."""
         pins = self._pins()
         pin = None if pins is None else pins.of(name)
         if pin is not None:

@@ -1,7 +1,7 @@
-"""The tools that there are for a workspace: found, asked what they are, put into the catalogue, and looked at again.
+"""Discovers the tools of a workspace, describes them, adds them to the catalogue, and refreshes them.
 
-What is known from earlier is there at once. What is new or was changed is asked, in the sandbox, and kept. Formats are
-known here by their `ToolSource` alone; `formats.py` has the table.
+Tools that were described before are available at once. haft describes new and changed tools in the sandbox, and stores
+the result. This module knows formats only by their `ToolSource`; `formats.py` has the table.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class Discovery:
         follows_exports: bool = True,
         but: Collection[str] = (),
     ) -> None:
-        """Without a workspace, what there is everywhere. `sessions` starts what outlives a call; without it such tools
-        are listed, and cannot be called. With `follows_exports`, executables that stand for a tool are taken for it.
-        `but` names formats that are left out."""
+        """Without a workspace, it finds the tools that exist everywhere. `sessions` starts the processes of session
+        tools; without it, these tools are listed, but cannot be called. With `follows_exports`, an exported executable
+        becomes the tool that it stands for. `but` has the names of formats to leave out."""
         opened = functools.partial(_elsewhere, home, env, sessions)
         self._host = Host(workspace or os.curdir, home, env, sessions, opened if follows_exports else None)
         self._formats = {
@@ -67,16 +67,16 @@ class Discovery:
         }
         self._sources: dict[str, ToolSource] = {}
         self._placeless: set[str] = set()
-        """The sources that could not say where they look."""
+        """The sources that could not name the places they search."""
         self.activations = self._host.activations
         self._turn: asyncio.Lock | None = None
 
     def configure(self, config: Config) -> None:
-        """Take in what is configured, before anything is looked for."""
+        """Set the configuration, before anything is discovered."""
         self._host.configure(config)
 
     def source(self, name: str) -> ToolSource:
-        """The source of that name, opened when it is first wanted."""
+        """The source of that name, opened at its first use."""
         if name not in self._sources:
             self._sources[name] = self._formats[name].open(self._host)
         return self._sources[name]
@@ -88,13 +88,13 @@ class Discovery:
                 yield self.source(one.name)
 
     def every_source(self) -> list[ToolSource]:
-        """One for each format; the one that takes any file comes last."""
+        """The sources of all formats. The one that accepts any file comes last."""
         ordered = sorted(self._formats.values(), key=lambda one: one.takes_any_file)
         return [self.source(one.name) for one in ordered]
 
     @property
     def secrets(self) -> Secrets:
-        """What is secret of any tool, whoever calls it."""
+        """The secrets of all tools."""
         found = NO_SECRETS
         for source in self._sources.values():
             if (own := source.secrets).values:
@@ -102,34 +102,34 @@ class Discovery:
         return found
 
     def closed_to_calls(self) -> list[str]:
-        """What calls may not write in the workspace, since it would be run without being looked at."""
+        """Paths in the workspace that calls may not write, because haft would run them without a check."""
         return [path for source in self._sources.values() for path in source.closed_to_calls()]
 
     def why_inactive(self, spec: ToolSpec, thread: str | None) -> str | None:
-        """Why a tool of a skill has not joined a thread; None where it has."""
+        """Why a tool of a skill is not active in a thread; None if it is active."""
         folder = spec.meta.get("skillFolder")
         if folder is None or folder in self.activations.of(thread):
             return None
         return f"its skill `{spec.meta['skill']}` is not active: `haft skills activate {spec.meta['skill']}`"
 
     def fill_builtin(self, catalogue: Catalogue, changed: Callable[[], Awaitable[None]] | None = None) -> None:
-        """Put in the built-in tools that depend on what there is. `changed` is awaited when a source has others."""
+        """Add the built-in tools that depend on what is installed. `changed` is awaited when a source has new tools."""
         self._host.catalogue = catalogue
         self._host.renew = changed or self._host.renew
         self._fill(catalogue, is_builtin=True)
 
     def fill(self, catalogue: Catalogue) -> bool:
-        """Put in what is known; whether there is anything to ask."""
+        """Add the known tools to the catalogue. True if haft must describe others."""
         self._host.catalogue = catalogue
         self._fill(catalogue, is_builtin=False)
         if self._host.is_configured:
-            catalogue.replace_source(UNSET, filter(None, map(self._needing, self._host.config.unset)))
+            catalogue.replace_source(UNSET, filter(None, map(self._needs_variable, self._host.config.unset)))
         return any(source.is_incomplete for source in self.sources())
 
     def _fill(self, catalogue: Catalogue, *, is_builtin: bool) -> None:
         for source in self.sources():
             if self._formats[source.name].is_builtin == is_builtin:
-                with _tolerating(source, "find its tools"):
+                with _logging_errors(source, "find its tools"):
                     catalogue.replace_source(source.name, source.find())
 
     async def renew(
@@ -141,9 +141,9 @@ class Discovery:
         retry_name: str | None = None,
         only: Collection[str] | None = None,
     ) -> None:
-        """Look again, ask what is not known, and put in what there is: of all sources, or `only` of some. Tools that
-        could not be understood and are listed by the name `retry_name` are asked again. A source that fails does not
-        keep the others from it; its error is raised at the end."""
+        """Refresh all sources, or `only` some: describe unknown tools, and update the catalogue. A broken tool that is
+        listed as `retry_name` is described again. If a source fails, the others are still refreshed, and its error is
+        raised at the end."""
         import asyncio
 
         self._turn = self._turn or asyncio.Lock()
@@ -153,7 +153,7 @@ class Discovery:
             for source in self.sources():
                 if only is not None and source.name not in only:
                     continue
-                with _tolerating(source, "refresh its tools"):
+                with _logging_errors(source, "refresh its tools"):
                     try:
                         found = await source.refresh(launcher, told, retry_name=retry_name)
                     except (HaftError, OSError) as error:
@@ -166,16 +166,16 @@ class Discovery:
 
     @property
     def roots(self) -> set[str]:
-        """Directories that stay: the workspace, and the user's home."""
+        """Directories that are never replaced: the workspace, and the user's home."""
         home = os.path.abspath(self._host.env.get("HOME") or os.path.expanduser("~"))
         return {self._host.workspace, home, os.path.realpath(home), os.path.abspath(self._host.state_home)}
 
     def names(self) -> set[str]:
-        """Of the sources that may find something here."""
+        """The names of the sources that may find something here."""
         return {source.name for source in self.sources()}
 
     async def places(self) -> dict[str, set[str]]:
-        """What a change of calls for a refresh, and of which sources."""
+        """The places to watch, each with the sources to refresh when it changes."""
         import asyncio
 
         self._turn = self._turn or asyncio.Lock()
@@ -187,28 +187,28 @@ class Discovery:
         self._placeless = set()
         for source in self.sources():
             self._placeless.add(source.name)
-            with _tolerating(source, "say where it looks", OSError, HaftError):
+            with _logging_errors(source, "say where it looks", OSError, HaftError):
                 for place in source.places():
                     found.setdefault(os.path.abspath(place), set()).add(source.name)
                 self._placeless.remove(source.name)
         return found
 
     def due(self) -> set[str]:
-        """The sources that are to be refreshed now and then though no place changes; so is one that cannot say where
-        its places are."""
+        """The sources that need a refresh now and then even if no place changes, such as those that cannot name their
+        places."""
         found = set(self._placeless)
         for source in self.sources():
-            with _tolerating(source, "say whether it is due", OSError, HaftError):
+            with _logging_errors(source, "say whether it is due", OSError, HaftError):
                 if source.due():
                     found.add(source.name)
         return found
 
     def is_current(self, listing: Listing) -> bool:
-        """Whether a tool is still what it was when its source last looked. One whose source cannot say is not."""
+        """Whether a tool has not changed since its last refresh. False if its source cannot say."""
         source = self._sources.get(listing.source)
         current = [source is None]
         if source is not None:
-            with _tolerating(source, f"look at `{listing.spec.name}`", OSError, HaftError):
+            with _logging_errors(source, f"look at `{listing.spec.name}`", OSError, HaftError):
                 current.append(source.is_current(listing.spec))
         return current[-1]
 
@@ -228,7 +228,7 @@ class Discovery:
         return any(os.path.realpath(place) == wanted for place in self.source(name).places())
 
     async def at(self, path: str, launcher: DescribeLauncher, grants: Grants = NO_GRANTS) -> DiscoveredTool:
-        """The tool at a path, wherever it lies, asked anew, with what a rule or whoever names it grants."""
+        """Describe the tool at any path, with the grants of a rule or of the caller."""
         path = os.path.abspath(os.path.expanduser(path))
         if not os.path.lexists(path):
             raise BadUsage(f"there is no file {path}")
@@ -237,17 +237,17 @@ class Discovery:
                 found = await source.load(path, launcher, grants)
                 if found is not None:
                     return found
-        raise BadUsage(f"{path} is a directory, and no template", hint="name an executable file, or a template")
+        raise BadUsage(f"{path} is a directory, but not a template", hint="name an executable file, or a template")
 
     async def close(self) -> None:
-        """End what outlived its calls."""
+        """Close the sources, and end their session processes."""
         for source in self._sources.values():
-            with _tolerating(source, "be closed", OSError, HaftError):
+            with _logging_errors(source, "be closed", OSError, HaftError):
                 await source.close()
         self._host.close()
 
-    def _needing(self, unset: MissingVariable) -> DiscoveredTool | None:
-        """A tool that there would be if a variable were set."""
+    def _needs_variable(self, unset: MissingVariable) -> DiscoveredTool | None:
+        """The listing of a tool that cannot be used until a variable is set."""
         one = next((one for one in self._formats.values() if one.each == unset.setting), None)
         if one is None:
             return None
@@ -258,9 +258,9 @@ class Discovery:
 
 
 @contextlib.contextmanager
-def _tolerating(source: ToolSource, doing: str, *told: type[Exception]) -> Iterator[None]:
-    """Lets no source that is wrong stop the others. What haft itself says, and what the system refuses, passes where it
-    is not `told` here."""
+def _logging_errors(source: ToolSource, doing: str, *told: type[Exception]) -> Iterator[None]:
+    """Log errors of a source, so that a faulty source does not stop the others. A `HaftError` or `OSError` is logged
+    only if it is in `told`; otherwise it is raised."""
     try:
         yield
     except Exception as error:
@@ -276,7 +276,7 @@ def _tolerating(source: ToolSource, doing: str, *told: type[Exception]) -> Itera
 def _elsewhere(
     home: StateHome, env: Mapping[str, str], sessions: SessionLauncher | None, workspace: str
 ) -> tuple[Discovery, Catalogue]:
-    """Another workspace, as it is configured there, and a catalogue for what it has."""
+    """The discovery of another workspace with its own configuration, and an empty catalogue for its tools."""
     config = load_config(workspace, env, trust_home=home.path)
     enablement = config.enablement
     everywhere = [one.name for one in formats.FORMATS if one.is_builtin or not one.needs_workspace]

@@ -1,4 +1,4 @@
-"""Whether any installed package offers tools, found out without the cost of asking `importlib.metadata`."""
+"""Checks whether any installed package offers tools, without the cost of importing `importlib.metadata`."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from importlib.machinery import PathFinder
 from typing import Final
 
 INSTALLED_GROUP: Final = "haft.tools"
-"""The entry point group that `sources.python` reads; said here too so that asking costs no import of it."""
+"""The entry point group that `sources.python` reads. Repeated here to avoid the import."""
 
 
 def packages_offer_tools() -> bool:
-    """Whether any installed package may have an entry for us.
+    """Whether any installed package may have an entry point for haft.
 
     `importlib.metadata` knows for certain, and importing it takes longer than everything else that listing tools does.
-    So the files it would parse are looked at first, and it is asked only where one of them names our group, or where
-    packages are kept in a way that only it understands.
+    So this reads the files that it would parse, and uses it only if one of them names our group, or if packages are
+    installed in a form that only it can read.
     """
     if _kept_in_directories() and not any(map(_names_our_group, sys.path)):
         return False

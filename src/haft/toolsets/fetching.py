@@ -1,7 +1,7 @@
-"""Git plugins, fetched once and used from the cache: which commit each is pinned to, and whether it is there.
+"""Git plugins: fetches each once into a cache, and pins its commit.
 
-A pin is never followed to another commit by itself: `update` does that, when a person says so. What failed is not tried
-again for a minute. Nothing here is imported by whoever has no git plugins.
+haft never moves a pin by itself; only `update` does, when a person asks for it. After a failure it waits a minute
+before the next attempt. Without git plugins, this module is not imported.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ FETCH_SECONDS: Final = 60.0
 AGAIN_SECONDS: Final = 60.0
 AT_ONCE: Final = 4
 LEFT_SECONDS: Final = 86_400.0
-"""After which a directory that someone began to fill is litter."""
+"""The age at which an unfinished checkout directory is deleted."""
 NOT_FETCHED: Final = "it is not fetched yet: `haft plugins update` fetches it, and so does `haft tools list`"
 
 _Done = Callable[[PluginReference], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How one git plugin stands."""
+class CheckoutState:
+    """The state of one git plugin."""
 
     source: GitSource | None = None
     commit: str | None = None
-    """What it is pinned to."""
+    """The pinned commit."""
     place: str | None = None
-    """The checkout, where it is there."""
+    """The path of the checkout, if it exists."""
     problem: str | None = None
-    """Why it is not there."""
+    """Why there is no checkout."""
     is_final: bool = False
-    """Whether fetching cannot help: the configuration has to be seen to."""
+    """Whether fetching cannot help, because the configuration must be changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """What became of a plugin that was to be fetched anew."""
+    """The result of updating a plugin."""
 
     reference: PluginReference
     source: GitSource | None
@@ -62,7 +62,7 @@ class Updated:
 
 
 class Fetching:
-    """The git plugins of one workspace and its user. `refused` says of a reference why nobody may fetch it."""
+    """The git plugins of one workspace and its user. `refused` returns why a plugin may not be fetched."""
 
     def __init__(
         self,
@@ -78,67 +78,67 @@ class Fetching:
         state_home = state_home or default_home(self._env)
         cache = _cache(config, workspace, self._env)
         taken = {workspace: "the workspace", state_home: "haft's own state"}
-        taken |= dict.fromkeys(_written_by_calls(self._env), "a place that calls have for themselves")
+        taken |= dict.fromkeys(_written_by_calls(self._env), "a directory that is private to each call")
         self._unusable = _why_unusable(cache, taken)
         self._checkouts = Checkouts(cache, state_home, config, self._env)
         self._failed: dict[str, tuple[float, str]] = {}
-        """When fetching failed, and why; by what was fetched."""
+        """When and why fetching failed, by source and commit."""
 
-    def standing(self, reference: PluginReference) -> Standing:
-        """Whether a plugin is there. Nothing is started."""
+    def checkout_state(self, reference: PluginReference) -> CheckoutState:
+        """The state of a plugin. Starts no process."""
         why = self._refused(reference) or self._unusable
         if why is not None:
-            return Standing(problem=why, is_final=True)
+            return CheckoutState(problem=why, is_final=True)
         try:
             source = self._source(reference)
             commit = read_pins(source.lock).get(key_of(source))
         except BadConfig as error:
-            return Standing(problem=_words(error), is_final=True)
+            return CheckoutState(problem=_words(error), is_final=True)
         if commit is not None and os.path.isdir(place := self._checkouts.place(source, commit)):
-            return Standing(source, commit, place)
+            return CheckoutState(source, commit, place)
         _when, problem = self._failed.get(_mark(source, commit), (0.0, NOT_FETCHED))
-        return Standing(source, commit, problem=problem)
+        return CheckoutState(source, commit, problem=problem)
 
     def locks(self, references: Iterable[PluginReference]) -> set[str]:
-        """The files that pin them."""
-        standings = (self.standing(reference) for reference in references if reference.git is not None)
-        return {standing.source.lock for standing in standings if standing.source is not None}
+        """The lock files that pin these plugins."""
+        states = (self.checkout_state(reference) for reference in references if reference.git is not None)
+        return {checkout_state.source.lock for checkout_state in states if checkout_state.source is not None}
 
     def is_wanted(self, reference: PluginReference) -> bool:
-        """Whether it is time to fetch it."""
-        standing = self.standing(reference)
-        if standing.source is None or standing.place is not None or standing.is_final:
+        """Whether the plugin should be fetched now."""
+        checkout_state = self.checkout_state(reference)
+        if checkout_state.source is None or checkout_state.place is not None or checkout_state.is_final:
             return False
-        failed = self._failed.get(_mark(standing.source, standing.commit))
+        failed = self._failed.get(_mark(checkout_state.source, checkout_state.commit))
         return failed is None or time.monotonic() - failed[0] >= AGAIN_SECONDS
 
     async def fetch(self, references: Sequence[PluginReference], told: ProgressCallback) -> None:
-        """Fetch what is not there, each at its pin; what has none is pinned. Each fails alone."""
+        """Fetch the missing plugins at their pins, and pin those without one. One failure does not stop the others."""
 
         async def one(reference: PluginReference) -> None:
-            standing = self.standing(reference)
-            if standing.source is None or standing.place is not None:
+            checkout_state = self.checkout_state(reference)
+            if checkout_state.source is None or checkout_state.place is not None:
                 return
-            mark = _mark(standing.source, standing.commit)
+            mark = _mark(checkout_state.source, checkout_state.commit)
             try:
-                await self._fetch(standing.source, standing.commit, reference.name)
+                await self._fetch(checkout_state.source, checkout_state.commit, reference.name)
                 self._failed.pop(mark, None)
             except NotFetched as error:
                 self._failed[mark] = time.monotonic(), str(error)
 
-        # One that is named twice is fetched once.
+        # A plugin that is configured twice is fetched once.
         wanted = {(each.git, each.ref, each.source): each for each in references}
         await self._each(list(wanted.values()), one, told)
 
     async def update(self, references: Sequence[PluginReference], told: ProgressCallback) -> list[Updated]:
-        """Fetch what the refs mean now, and pin that."""
+        """Fetch and pin the current commit of each ref."""
         done: dict[PluginReference, Updated] = {}
 
         async def one(reference: PluginReference) -> None:
-            standing = self.standing(reference)
-            source, before = standing.source, standing.commit
+            checkout_state = self.checkout_state(reference)
+            source, before = checkout_state.source, checkout_state.commit
             if source is None:
-                done[reference] = Updated(reference, None, None, None, standing.problem)
+                done[reference] = Updated(reference, None, None, None, checkout_state.problem)
                 return
             try:
                 commit = await self._checked_out(source, None)
@@ -152,12 +152,12 @@ class Fetching:
         return [done[reference] for reference in references]
 
     async def remote(self, reference: PluginReference) -> str:
-        """The commit that the ref means now. `NotFetched` where nobody says."""
-        standing = self.standing(reference)
-        if standing.source is None:
-            raise NotFetched(standing.problem or NOT_FETCHED)
+        """The current commit of the ref. `NotFetched` if the repository does not answer."""
+        checkout_state = self.checkout_state(reference)
+        if checkout_state.source is None:
+            raise NotFetched(checkout_state.problem or NOT_FETCHED)
         try:
-            return await self._checkouts.resolve(standing.source, FETCH_SECONDS)
+            return await self._checkouts.resolve(checkout_state.source, FETCH_SECONDS)
         except (HaftError, OSError) as error:
             raise NotFetched(_words(error)) from error
 
@@ -166,14 +166,14 @@ class Fetching:
             taken = await self._checked_out(source, commit)
             if commit is None:
                 pinned = self._pin(source, taken, replacing=False)
-                if pinned != taken:  # by someone who was faster
+                if pinned != taken:  # Another process was faster.
                     await self._checked_out(source, pinned)
         except NotFetched as error:
             if commit is None:
                 raise NotFetched(f"{source.words} could not be fetched: {error}") from error
             raise NotFetched(
                 f"{source.words} could not be fetched at {commit[:12]}, which {source.lock} pins: {error}; "
-                f"`haft plugins update {name}` takes what it is now"
+                f"`haft plugins update {name}` fetches the current commit"
             ) from error
 
     async def _checked_out(self, source: GitSource, commit: str | None) -> str:
@@ -206,7 +206,7 @@ class Fetching:
                 group.create_task(in_turn(reference))
 
     def _tidy(self) -> None:
-        """Take away what was begun by someone who was killed."""
+        """Delete unfinished checkouts of killed processes."""
         with suppress(OSError), os.scandir(self._checkouts.cache) as found:
             for entry in found:
                 if entry.name.startswith(MAKING) and time.time() - entry.stat().st_mtime > LEFT_SECONDS:
@@ -232,8 +232,8 @@ def _cache(config: Config, workspace: str, env: Mapping[str, str]) -> str:
 
 
 def _written_by_calls(env: Mapping[str, str]) -> list[str]:
-    """Where calls see a directory of their own instead of the person's. What one call left there the next would take
-    for the plugin: nothing that is run may be looked for in these."""
+    """Directories in whose place calls see a private one. A call could write there what the next call would run as the
+    plugin, so that plugins must not be stored in them."""
     home = home_of(env)
     return [os.path.realpath(os.path.join(home, place)) for place in CACHES.values()]
 
@@ -241,7 +241,7 @@ def _written_by_calls(env: Mapping[str, str]) -> list[str]:
 def _why_unusable(cache: str, taken: Mapping[str, str]) -> str | None:
     for place, what in taken.items():
         if is_below(cache, (os.path.realpath(place),)):
-            return f"plugins would be kept in {cache}, inside of {what} ({place}): set `plugin_cache_dir`"
+            return f"plugins would be stored in {cache}, inside {what} ({place}): set `plugin_cache_dir`"
     return None
 
 

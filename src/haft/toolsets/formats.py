@@ -1,7 +1,7 @@
-"""The table of formats: one line each. And what their sources are opened with.
+"""The table of formats, with one line for each, and the host object that their sources get.
 
-A format is a folder in `sources/` whose source fills the port `ToolSource`, and a line here. Where what is configured
-must be made out first, a module of this package does that. Nothing of a format is imported before its tools are wanted.
+A format is a folder in `sources/` with a `ToolSource`, and a line here. If a format needs its settings prepared, a
+module of this package does that. Modules of a format are imported only when its tools are needed.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A line of the table."""
+    """One format: a line of the table."""
 
     name: str
     opened: str | Callable[[SourceHost], ToolSource]
-    """Gives the source, from a `Host`; or where that lies, as `module:name`."""
+    """Makes the source from a `Host`; or the place of that function, as `module:name`."""
     settings: tuple[str, ...] = ()
-    """Where none of these is set, there are no tools of it; without any, there may always be some."""
+    """The format has tools only if one of these settings is set. Empty: it may always have tools."""
     each: str | None = None
-    """The setting of which each entry is a tool: one that lacks a variable is listed as needing it."""
+    """The setting in which each entry is a tool. A tool that lacks a variable is listed with what it needs."""
     is_builtin: bool = False
-    """Whether its tools have their names before those that a program hands over."""
+    """Whether its tools get their names before the tools that a program passes."""
     needs_workspace: bool = True
     takes_any_file: bool = False
-    """Whether a file that no format recognizes is taken for one of its own."""
+    """Whether this format handles files that no other format recognizes."""
 
     def open(self, host: Host) -> ToolSource:
         opened = self.opened
@@ -67,11 +67,11 @@ FORMATS: tuple[Format, ...] = (
     Format("python-plugin", "haft.toolsets.plugins:PythonPluginSource", settings=("plugins",)),
     Format("cli", "haft.toolsets.command_lines:CommandLineSource", settings=("cli",), each="cli"),
 )
-"""All formats, in the order in which their tools are given names."""
+"""All formats, in the order in which their tools get names."""
 
 
 class Host:
-    """What the sources of one workspace are opened with."""
+    """What the sources of one workspace get when they are opened."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Host:
         sessions: SessionLauncher | None,
         elsewhere: Callable[[str], tuple[Elsewhere, Catalogue]] | None,
     ) -> None:
-        """`elsewhere` opens another workspace, where executables are taken for the tools that they stand for."""
+        """`elsewhere` opens another workspace, to find the tools that exported executables stand for."""
         self.workspace = os.path.realpath(workspace)
         self.home = home
         self.state_home = home.path
@@ -92,7 +92,7 @@ class Host:
         self.skills = Skills(self.workspace, self.definitions, env)
         self.activations = Activations(home.path, self.workspace)
         self.catalogue: Catalogue | None = None
-        """What the tools are put into, once there is one."""
+        """The catalogue of the host, once there is one."""
         self.renew: Callable[[], Awaitable[None]] = _nobody
         self._config: Config | None = None
         self._grants: DescribeGrants | None = None
@@ -107,7 +107,7 @@ class Host:
 
     @cached_property
     def config(self) -> Config:
-        """The settings in force; read now where nobody handed them over."""
+        """The settings in force; read now if nobody passed them."""
         return self._config or load_config(self.workspace, self.env, trust_home=self.state_home)
 
     @property
@@ -115,7 +115,7 @@ class Host:
         return {} if self._config is None else self._config.values
 
     def granted(self, claim: DescribedFile) -> Grants:
-        """What rules let a file have when it is asked what it is."""
+        """The grants that a file has while haft describes it."""
         if not self.settings.get("permissions"):
             return NO_GRANTS
         if self._grants is None:
@@ -125,7 +125,7 @@ class Host:
         return self._grants(claim)
 
     def listed(self, thread: str | None) -> Sequence[Listing]:
-        """All tools, as they are listed in a thread."""
+        """All tools, as a thread lists them."""
         return () if self.catalogue is None else self.catalogue.listings(all=True, thread=thread)
 
     def close(self) -> None:
@@ -134,13 +134,13 @@ class Host:
 
 
 def place_of(path: str, source: str, workspace: str) -> str:
-    """A path as it was written in a file of settings, or said by a caller."""
+    """The absolute path of a path that a configuration file or a caller names."""
     base = os.path.dirname(source) if os.path.isabs(source) else workspace
     return os.path.normpath(os.path.join(base, os.path.expanduser(path)))
 
 
 def confinement_of(config: Config) -> str:
-    """What configuration says of how programs are confined that are asked what they are; nothing by default."""
+    """The settings that change how programs are confined while haft describes tools; empty by default."""
     grants = [
         one["grant"] for each in config.rule_sets if each.counting is None for one in each.tables if "grant" in one
     ]
@@ -149,4 +149,4 @@ def confinement_of(config: Config) -> str:
 
 
 async def _nobody() -> None:
-    """Where no service is open, nobody waits for tools to join."""
+    """Without an open service, nobody waits for new tools."""

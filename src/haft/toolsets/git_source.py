@@ -1,6 +1,6 @@
-"""Where a plugin is fetched from: a repository and a ref, in words that git cannot take for anything else.
+"""The repository and the ref of a plugin, in a form that git cannot misread as an option or a command.
 
-Only words are looked at. Who may name a repository is decided before; what git may do is `checkouts`' matter.
+This checks only the text. Who may name a repository is decided before; `checkouts` limits what git may do.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ class GitSource:
     """A repository at a ref, and the file that pins it."""
 
     address: str
-    """As git is told it."""
+    """The address for git."""
     url: str
-    """The same without what may be secret in it: what is shown and written down."""
+    """The address without parts that may be secret, for messages and files."""
     ref: str | None
     """A tag, a branch or a commit; None: the default branch."""
     lock: str
     """The lock file."""
     scheme: str
     path: str | None = None
-    """Of a repository on this machine."""
+    """The path of a repository on this machine."""
 
     @property
     def words(self) -> str:
@@ -48,32 +48,32 @@ class GitSource:
 
     @property
     def folder(self) -> str:
-        """The name of the directory that holds its checkouts."""
+        """The name of the directory with its checkouts."""
         return hashlib.sha256(self.url.encode()).hexdigest()[:24]
 
     @property
     def commit(self) -> str | None:
-        """The ref, where it is a whole commit: then nothing can move."""
+        """The ref, if it is a full commit, which cannot move."""
         return self.ref if self.ref is not None and is_commit(self.ref) else None
 
     @property
     def may_be_short(self) -> bool:
-        """Whether the ref can be the beginning of a commit."""
+        """Whether the ref can be an abbreviated commit."""
         return self.ref is not None and _SHORT.fullmatch(self.ref) is not None
 
 
 def is_commit(text: str) -> bool:
-    """Whether it names a commit in full."""
+    """Whether the text is a full commit."""
     return _COMMIT.fullmatch(text) is not None
 
 
 def source_of(reference: PluginReference, lock: str, base: str) -> GitSource:
-    """What a reference names; relative paths begin at `base`. `BadConfig` where git could take it for more."""
+    """The source that a reference names; relative paths begin at `base`. `BadConfig` if git could misread it."""
     url, ref = reference.git or "", reference.ref
     if ref is not None and (not _REF.fullmatch(ref) or ".." in ref or "@{" in ref):
         raise _refused(reference, f"`{ref[:80]}` is no tag, branch or commit")
     if url.startswith("-") or any(character.isspace() or not character.isprintable() for character in url):
-        raise _refused(reference, "its address begins with a dash, or holds blanks")
+        raise _refused(reference, "its address begins with a dash, or contains spaces")
     if _TRANSPORT.match(url):
         raise _refused(reference, "git would run a program for an address of this form")
     if _URL.match(url):
@@ -92,10 +92,10 @@ def _from_url(reference: PluginReference, url: str, lock: str) -> GitSource:
         raise _refused(reference, f"its address cannot be understood: {error}") from None
     scheme = parts.scheme.lower()
     if scheme not in _SCHEMES:
-        raise _refused(reference, f"`{scheme}` is none of {', '.join(_SCHEMES)}")
+        raise _refused(reference, f"`{scheme}` is not one of {', '.join(_SCHEMES)}")
     if scheme == "file":
         if host not in ("", "localhost") or not parts.path.startswith("/"):
-            raise _refused(reference, "a file:// address needs a whole path of this machine")
+            raise _refused(reference, "a file:// address needs an absolute path of this machine")
         return GitSource(url, url, reference.ref, lock, scheme, os.path.normpath(parts.path))
     if not host or host.startswith("-") or (user or "").startswith("-"):
         raise _refused(reference, "its address names no host")

@@ -1,6 +1,6 @@
-"""Python functions as a source: those that installed packages offer.
+"""The source of Python functions that installed packages offer.
 
-What is handed over as objects goes straight into the catalogue; files of functions are plugins.
+Objects that a program passes go straight into the catalogue. Files with functions are plugins.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class InstalledTools(ToolSource):
-    """Of the packages beside this one. They are imported once: whoever installs another one starts haft again."""
+    """The tools of installed packages. They are imported once; restart haft after installing another package."""
 
     name = "python"
 
@@ -56,4 +56,4 @@ class InstalledTools(ToolSource):
         return check_python(target.path, reserved)
 
     def cure(self, spec: ToolSpec) -> str:
-        return f"it comes from {spec.origin}: mend or uninstall that package"
+        return f"it comes from {spec.origin}: fix or uninstall that package"

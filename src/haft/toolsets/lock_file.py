@@ -1,6 +1,6 @@
-"""`haft.lock`: which commit each git plugin of a configuration was resolved to. It stands beside that configuration.
+"""`haft.lock`: the pinned commit of each git plugin of a configuration. The file lies beside the configuration.
 
-Pins are read whole and written whole. What is wrong with the file is said: a pin that is passed over would be followed.
+The file is read and written as a whole. Any error in it is reported, because an ignored pin would let a plugin change.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ WAIT_SECONDS: Final = 10.0
 
 Key = tuple[str, str | None]
 Pins = Mapping[Key, str]
-"""Commits by url and ref."""
+"""The commits by URL and ref."""
 
 
 def key_of(source: GitSource) -> Key:
-    """What its pin is found by."""
+    """The key of the pin of a source."""
     return source.url, source.ref
 
 
 def read_pins(path: str) -> dict[Key, str]:
-    """What is pinned; nothing where there is no file."""
+    """The pins; empty if there is no file."""
     if not os.path.lexists(path):
         return {}
-    cure = "`haft plugins update` writes it anew, once it is removed"
+    cure = "delete it; then `haft plugins update` writes a new one"
     try:
         told = json.loads(read_config(path))
         if not isinstance(told, dict) or told.get("version") != FORM:
-            raise BadConfig(f"{path} is of a form that is not known here", hint=cure)
+            raise BadConfig(f"{path} has a format version that this haft does not know", hint=cure)
         return dict(map(_pin, told["plugins"]))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadConfig(f"{path} cannot be understood: {error!r}"[:300], hint=cure) from error
@@ -48,13 +48,13 @@ def _pin(told: Any) -> tuple[Key, str]:
     if not isinstance(url, str) or not isinstance(ref, str | None):
         raise ValueError("a pin has a `url` and a `ref`")  # noqa: TRY004  all are told the same way
     if not isinstance(commit, str) or not is_commit(commit):
-        raise ValueError(f"{commit!r} is no commit")
+        raise ValueError(f"{commit!r} is not a commit")
     return (url, ref), commit
 
 
 def pin(source: GitSource, commit: str, guard: str, *, replacing: bool) -> str:
-    """Pin a source, and return what is pinned: without `replacing`, that is whatever someone else pinned before.
-    `guard` is a file that all who write this one lock."""
+    """Pin a source, and return the pinned commit. Without `replacing`, an existing pin stays and is returned. Every
+    writer of the file locks the file `guard`."""
     with _guarded(guard):
         pins = read_pins(source.lock)
         key = key_of(source)
@@ -87,6 +87,6 @@ def _guarded(path: str) -> Iterator[None]:
         with locked(descriptor, WAIT_SECONDS):
             yield
     except TimeoutError as error:
-        raise BadConfig(f"{path} is held by someone else", hint="try again") from error
+        raise BadConfig(f"{path} is locked by another process", hint="try again") from error
     finally:
         os.close(descriptor)

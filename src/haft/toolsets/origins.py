@@ -1,7 +1,7 @@
-"""The tools that exported executables stand for: those of this host, and those of another workspace's configuration.
+"""Finds the tools that exported executables stand for: tools of this host, or of another workspace.
 
-What another workspace configures counts as it counts there: its trust, its plugins, its user parameters. The call is
-made here, in this workspace, by this host's rules.
+The configuration of another workspace applies as it does there, with its trust, plugins and user parameters. The call
+itself runs in this workspace, under this host's rules.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from haft.sources.amp_toolbox import Export
 
 
 class Elsewhere(Protocol):
-    """What another workspace has on disk."""
+    """The tools of another workspace."""
 
     def fill(self, catalogue: Catalogue) -> bool: ...
 
@@ -28,14 +28,14 @@ class Elsewhere(Protocol):
 
 
 class Origins:
-    """Finds them. `here` is this host's own catalogue, once there is one."""
+    """Finds the tools of exports. `here` returns this host's catalogue, once there is one."""
 
     def __init__(
         self, here: Callable[[], Catalogue | None], opened: Callable[[str], tuple[Elsewhere, Catalogue]]
     ) -> None:
-        """`opened` is another workspace, and a catalogue for what it has."""
+        """`opened` opens another workspace, and returns it with a catalogue for its tools."""
         self.are_unasked = False
-        """Whether another workspace has what is to be asked what it is."""
+        """Whether another workspace has tools that are not described yet."""
         self._here = here
         self._opened = opened
         self._others: dict[str, tuple[Elsewhere, Catalogue]] = {}
@@ -56,7 +56,7 @@ class Origins:
         return DiscoveredTool(tool.spec, tool)
 
     def is_current(self, export: Mapping[str, str | None]) -> bool:
-        """Whether a tool is still what it was when it was last looked at."""
+        """Whether the tool of an export has not changed since the last refresh."""
         workspace, name = export["workspace"], export["name"]
         if workspace is None or workspace not in self._others:
             return True
@@ -65,7 +65,7 @@ class Origins:
         return listing is not None and discovery.is_current(listing)
 
     async def renew(self, launcher: DescribeLauncher) -> bool:
-        """Look again at what other workspaces have; whether that is anything else."""
+        """Refresh the tools of other workspaces. True if any have changed."""
         before = [catalogue.version for _discovery, catalogue in self._others.values()]
         self.are_unasked = False
         for discovery, catalogue in self._others.values():
@@ -73,7 +73,7 @@ class Origins:
         return before != [catalogue.version for _discovery, catalogue in self._others.values()]
 
     async def close(self) -> None:
-        """End what they keep running."""
+        """Close the other workspaces."""
         for discovery, _catalogue in self._others.values():
             await discovery.close()
 
@@ -81,7 +81,7 @@ class Origins:
         known = self._others.get(workspace)
         if known is None:
             if not os.path.isdir(workspace):
-                raise BadConfig(f"the workspace {workspace}, which configures it, is not there")
+                raise BadConfig(f"the workspace {workspace}, which configures it, does not exist")
             discovery, catalogue = known = self._others[workspace] = self._opened(workspace)
             self.are_unasked |= discovery.fill(catalogue)
         return known

@@ -1,4 +1,4 @@
-"""The plugins that a configuration names: which they are, who vouches for each, and the sources of their tools."""
+"""The plugins that a configuration names, the provenance of each, and the sources of their tools."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class ConfiguredPlugins:
-    """Those of one workspace and its user."""
+    """The plugins of one workspace and its user."""
 
     def __init__(self, config: Config, workspace: str) -> None:
         self._workspace = os.path.realpath(workspace)
@@ -52,7 +52,7 @@ class ConfiguredPlugins:
             {one.entry: one.sentence() for one in config.unset if one.setting == "config"},
         )
         self.fetching: Fetching | None = None
-        """For git plugins, where there are any."""
+        """Fetches git plugins; None if there are none."""
         if any(reference.git is not None for reference in self.references):
             from haft.toolsets.fetching import Fetching
 
@@ -62,7 +62,7 @@ class ConfiguredPlugins:
         told = {**self.policy.config, **self.policy.unset}
         for reference in self.references:
             if reference.family == "python":
-                provenance, _within = self._standing(reference, reference.path or "")
+                provenance, _within = self._provenance(reference, reference.path or "")
                 yield from entries_of(reference, reference.path, provenance, told)
 
     def files(self) -> Iterator[PluginFile]:
@@ -72,28 +72,28 @@ class ConfiguredPlugins:
             if reference.git is not None:
                 yield from self._fetched(reference)
             elif reference.path is not None:
-                for file in files_of(reference, reference.path, *self._standing(reference, reference.path)):
+                for file in files_of(reference, reference.path, *self._provenance(reference, reference.path)):
                     yield replace(file, provenance="workspace") if leads_inside(file.path, self._workspace) else file
 
     def _fetched(self, reference: PluginReference) -> Iterator[PluginFile]:
         """The files of a git plugin, or why they are not there."""
         assert self.fetching is not None
-        standing = self.fetching.standing(reference)
-        if standing.place is None:
-            shown = standing.source.url if standing.source is not None else reference.name
-            # Where it is off, that is the reason: nobody will fetch it.
-            problem = standing.problem if standing.is_final or not self._is_off(reference) else None
+        checkout_state = self.fetching.checkout_state(reference)
+        if checkout_state.place is None:
+            shown = checkout_state.source.url if checkout_state.source is not None else reference.name
+            # If the plugin is disabled, that is the reason: it will not be fetched.
+            problem = checkout_state.problem if checkout_state.is_final or not self._is_off(reference) else None
             yield PluginFile(shown, "", reference, "user", "", problem)
             return
-        place = standing.place
+        place = checkout_state.place
         inner = os.path.realpath(os.path.join(place, reference.subdirectory or "."))
         if inner.startswith(f"{place}/") and os.path.exists(os.path.join(inner, DESCRIPTOR)):
             # A plugin of its own in there; else it is where the files lie that the repository's descriptor names.
             place, reference = inner, replace(reference, subdirectory=None)
-        yield from files_of(reference, place, "user", standing.place)
+        yield from files_of(reference, place, "user", checkout_state.place)
 
     def unfetched(self) -> list[PluginReference]:
-        """The git plugins that are to be fetched now."""
+        """The git plugins that should be fetched now."""
         if self.fetching is None:
             return []
         return [
@@ -107,16 +107,16 @@ class ConfiguredPlugins:
 
     def _why_not_fetched(self, reference: PluginReference) -> str | None:
         if self._is_workspaces(reference):
-            return "the workspace names it, and is not trusted to fetch anything: `haft trust`"
+            return "the workspace names it, and haft fetches it only after `haft trust`"
         return None
 
     def _is_workspaces(self, reference: PluginReference) -> bool:
-        """Whether a workspace names it that nobody trusts."""
+        """Whether an untrusted workspace names the plugin."""
         is_file = os.path.isabs(reference.source)
         return is_file and not self._trusted and os.path.realpath(os.path.dirname(reference.source)) == self._workspace
 
-    def _standing(self, reference: PluginReference, path: str) -> tuple[Provenance, str | None]:
-        """Who vouches for a plugin, and what its files may not lead out of."""
+    def _provenance(self, reference: PluginReference, path: str) -> tuple[Provenance, str | None]:
+        """The provenance of a plugin, and the directory that links in it may not leave."""
         is_workspaces = self._is_workspaces(reference)
         inside = any(each.startswith(self._workspace.rstrip("/") + "/") for each in (path, os.path.realpath(path)))
         return "workspace" if inside or is_workspaces else "user", self._workspace if is_workspaces else None
@@ -130,7 +130,7 @@ class ConfiguredPlugins:
 
 
 class BashPluginSource(BashPlugins):
-    """The tools of bash plugins; those of git are fetched first."""
+    """The tools of bash plugins. Fetches git plugins first."""
 
     fetches = True
 
@@ -162,7 +162,7 @@ class BashPluginSource(BashPlugins):
             yield from self.plugins.fetching.locks(self.plugins.references)
 
     def due(self) -> bool:
-        # What could not be fetched is tried again.
+        # A plugin that could not be fetched is tried again.
         return super().due() or any(each.problem is not None for each in self._seen if each.reference.git is not None)
 
     def recognizes(self, path: str) -> bool:
@@ -173,7 +173,7 @@ class BashPluginSource(BashPlugins):
         return is_bash_plugin(script(path).encode())
 
     async def load(self, path: str, launcher: DescribeLauncher, grants: Grants) -> DiscoveredTool | None:
-        """Whoever names a file here allows it."""
+        """Load the plugin at a path. Naming the path allows it."""
         from haft.sources import DESCRIBE_SECONDS
 
         if os.path.isdir(path):
@@ -186,7 +186,7 @@ class BashPluginSource(BashPlugins):
         else:
             known = {"problem": file.problem}
         if "problem" in known:
-            raise BadUsage(f"{path} is no tool: {known['problem']}", hint=f"haft tools check {path}")
+            raise BadUsage(f"{path} is not a tool: {known['problem']}", hint=f"haft tools check {path}")
         return found_tool(known, file, self.policy if self.plugins.references else Policy(is_allowed=True))
 
     def targets(self, path: str) -> Iterable[Target]:

@@ -1,6 +1,6 @@
-"""Starting foreign programs only to look at them: in a read-only sandbox, and for no call.
+"""Runs programs in a read-only sandbox to describe tools, without a service.
 
-What a tool says of itself is asked this way where no service is open: by commands that list and check tools.
+Commands that list and check tools use this.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def probe_launcher(workspace: str, home: StateHome, config: Config | None = None) -> Iterator[DescribeLauncher]:
-    """What starts programs that may write nothing and reach nobody. Their processes end with the block."""
+    """A launcher for programs that may write nothing and have no network. Their processes end with the block."""
     config = config or load_config(workspace, os.environ, trust_home=home.path)
     root = Root(workspace)
     home.prepare()

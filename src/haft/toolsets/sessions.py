@@ -1,7 +1,7 @@
-"""Processes that outlive their calls: started in the sandbox, and looked after when they end.
+"""Processes that outlive their calls: starts them in the sandbox, and reports changes after they end.
 
-Each is owned by one task. What such a process changed after its last call no outcome can name any more: the log says
-it, and the audit log.
+One task owns each process. No outcome can report the changes that a process made after its last call; haft logs a
+warning, and records them in the audit log.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from haft.changes import EngineSelector, WritesBetweenCalls
 
 PATIENCE_SECONDS: Final = 10.0
-"""How long the end waits for whoever else has the workspace."""
+"""How long the end of a process waits for the lock of the workspace."""
 _log = logging.getLogger("haft")
 
 
 class Sessions:
-    """Those of one service, once it is open."""
+    """The session processes of one open service."""
 
     def __init__(
         self, sandbox: Callable[[], Sandbox], engine_selector: Callable[[], EngineSelector], trail: Callable[[], Trail]
@@ -53,7 +53,7 @@ class Sessions:
 
     @contextlib.asynccontextmanager
     async def _kept(self, kept: _Kept, command: Command, sink: OutputSink, grants: Grants) -> AsyncIterator[Session]:
-        """The process; above a layer where it may write in the workspace, and a layer can be had."""
+        """The process. It works above a layer if it may write in the workspace and layers are possible."""
         sandbox, engine_selector = self._sandbox(), self._engine_selector()
         confinement = await sandbox.confine_session(grants)
         calls = None
@@ -75,12 +75,12 @@ class Sessions:
             await self._look_after(kept)
 
     def _tell(self, written: WritesBetweenCalls) -> None:
-        """Say what a process wrote while no call of it ran."""
+        """Report the changes that a process made between calls."""
         _log.warning("%s", written.sentence())
         self._trail().record_changes_between(written.run, (*written.dropped, *written.held))
 
     async def _look_after(self, session: Session) -> None:
-        """Say what changed after the last call of one that has ended, and that wrote into the workspace itself."""
+        """Report the changes after the last call of an ended process that wrote into the workspace directly."""
         until = time.monotonic() + PATIENCE_SECONDS
         try:
             run, paths = await asyncio.to_thread(
@@ -97,7 +97,7 @@ class Sessions:
 
 
 class _Kept:
-    """A session, and the task that owns it. Its end is over when it was looked at."""
+    """A session, and the task that owns it. Its `end` returns after the changes were reported."""
 
     owned: OwnerTask[Session]
 

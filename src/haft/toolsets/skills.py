@@ -1,4 +1,4 @@
-"""Skills as a source: the built-in tool by which agents read them. The tools that they bring are the toolboxes'."""
+"""The source of the built-in tool `skill`, with which agents read skills. `toolboxes` finds the tools in skills."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class SkillSource(ToolSource):
-    """Of the skills of one workspace and its user."""
+    """The `skill` tool for one workspace and its user."""
 
     name = "skill"
 

@@ -1,4 +1,4 @@
-"""The templates that a configuration names: where they lie, which tools are made of them, and their environments."""
+"""The templates that a configuration names: their folders, their tools, and their environments."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _MADE = (ENVIRONMENT, HASH_FILE)
 
 
 class TemplateSource(Templates):
-    """Those of one workspace and its user."""
+    """The templates of one workspace and its user."""
 
     def __init__(self, host: Host) -> None:
         self._config = host.config
         self._named: list[str] = []
-        """Folders that were called by their path."""
+        """Folders that were loaded by their path."""
         self._workspace = host.workspace
         super().__init__(
             lambda: list(self._places()),
@@ -33,7 +33,7 @@ class TemplateSource(Templates):
         )
 
     def closed_to_calls(self) -> Iterator[str]:
-        """Their environments: nobody would look at one before it is run."""
+        """The environments of templates, because haft runs them without a check."""
         inside = self._workspace.rstrip("/") + "/"
         for folder in dict.fromkeys((*self.folders(), *self._named)):
             for way in dict.fromkeys((folder, os.path.realpath(folder))):
@@ -47,7 +47,7 @@ class TemplateSource(Templates):
         yield Target(_folder(path), self.name)
 
     async def load(self, path: str, launcher: DescribeLauncher, grants: Grants) -> DiscoveredTool:
-        """The template in a folder that a person named, as it is configured or else with its defaults."""
+        """Load the template in a folder, with its configuration or else with its defaults."""
         folder = _folder(path)
         place = self.place(folder, "the command line")
         self._named.append(folder)
@@ -55,7 +55,7 @@ class TemplateSource(Templates):
         wanted = [each for each in self._wanted() if os.path.realpath(each.place.directory) == real]
         if len(wanted) > 1:
             named = ", ".join(f"`{each.name}`" for each in wanted)
-            raise BadUsage(f"{folder} is several tools: {named}", hint="call one of them by its name")
+            raise BadUsage(f"{folder} has several tools: {named}", hint="call one of them by its name")
         source = Templates(lambda: [place], lambda: wanted, self._definitions, self._environments, self._cold)
         (found, *_others) = source.find()
         if found.tool is None:
@@ -77,7 +77,7 @@ class TemplateSource(Templates):
                 )
 
     def place(self, path: str, source: str) -> TemplateDirectory:
-        """A directory that is written in a file of settings, or was named by the caller."""
+        """The template directory that a configuration file or a caller names."""
         is_file = os.path.isabs(source)
         base = os.path.dirname(source) if is_file else self._workspace
         directory = os.path.normpath(os.path.join(base, os.path.expanduser(path)))
@@ -87,12 +87,12 @@ class TemplateSource(Templates):
 
 
 def _folder(path: str) -> str:
-    """The folder that a path means: a template is named by its entry, too."""
+    """The folder of a template. The path may also name the entry file in it."""
     return os.path.dirname(path) if os.path.basename(path) == ENTRY and not os.path.isdir(path) else path
 
 
 class _OnUse(Environments):
-    """Builds nothing, and loads nothing, before someone asks."""
+    """Environments that are loaded at the first use."""
 
     def __init__(self, config: Config, state_home: str, env: Mapping[str, str], workspace: str) -> None:
         self._given = config, state_home, env, workspace

@@ -1,4 +1,4 @@
-"""The toolboxes of one workspace and its user: the directories that are searched, and the executables in them."""
+"""The toolboxes of one workspace and its user: the directories that haft searches, and the executables in them."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 
 class ToolboxSource(Toolboxes):
-    """Their source. Skills bring directories, too."""
+    """The source of toolbox tools, also of those in skills."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
         self._origins_of: Origins | None = None
-        """Once an executable was found that stands for a tool."""
+        """Set after an exported executable was found."""
         origins = self._origin if host.elsewhere is not None else None
         separators = _separators(host) if host.is_configured else None
         super().__init__(self._places, host.definitions, separators, origins, host.granted)
@@ -90,7 +90,7 @@ class ToolboxSource(Toolboxes):
 
         each = self._candidate(path)
         if each.problem is not None:
-            raise BadUsage(f"{path} is no tool: {each.problem}")
+            raise BadUsage(f"{path} is not a tool: {each.problem}")
         is_followed = self._host.elsewhere is not None and each.provenance != "workspace"
         if is_followed and (export := export_at(path)) is not None:
             self._origin(export)
@@ -102,7 +102,7 @@ class ToolboxSource(Toolboxes):
             return found
         known = await self.describe_now(each, launcher, grants)
         if "problem" in known:
-            raise BadUsage(f"{path} is no tool: {known['problem']}", hint=f"haft tools check {path}")
+            raise BadUsage(f"{path} is not a tool: {known['problem']}", hint=f"haft tools check {path}")
         return found_tool(known, each, self.separators)
 
     def is_checked_at_origin(self, spec: ToolSpec) -> bool:
@@ -113,7 +113,7 @@ class ToolboxSource(Toolboxes):
 
         each = self._candidate(os.path.abspath(target.path))
         if self._host.settings.get("permissions"):
-            self.scan()  # Another file may have the name that a rule speaks of.
+            self.scan()  # Another file may have the name that a rule names.
             launcher = launcher.with_grants(self.granted_to(each))
         report = await check_executable(target.path, launcher, reserved, folder=target.folder, within=target.within)
         self.forget_failure(each)
@@ -123,7 +123,7 @@ class ToolboxSource(Toolboxes):
         return [report]
 
     def _separator_is_set(self, name: str, each: Candidate) -> bool:
-        """Whether a setting says what stands between name and value for a tool."""
+        """Whether a setting has the separator between name and value for a tool."""
         directory = os.path.dirname(each.path)
         return self.separators.chosen(name.removeprefix("tb__"), each.path, directory, each.provenance) is not None
 
@@ -138,7 +138,7 @@ class ToolboxSource(Toolboxes):
             await self._origins_of.close()
 
     def _origin(self, export: Export) -> DiscoveredTool:
-        """The tool that an executable stands for."""
+        """The tool that an exported executable stands for."""
         if self._origins_of is None:
             from haft.toolsets.origins import Origins
 

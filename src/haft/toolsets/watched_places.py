@@ -1,8 +1,8 @@
-"""Which sources to refresh, as the kernel tells it: from the places of sources to watches of directories, and back.
+"""Finds out which sources need a refresh: watches the directories of their places with the kernel's help.
 
-A place may be a file or a directory, be replaced as a whole, or not exist yet. So it is watched itself, where it is a
-directory, and so are those above it, up to the workspace or the home directory that it lies in, for the one name that
-leads to it. The kernel does not tell everything; `missed` holds the directories against what they were.
+A place is a file or a directory. It can be replaced as a whole, or not exist yet. So haft watches the place itself, if
+it is a directory, and also the directories above it, up to the workspace or the home directory, for the one name that
+leads to it. The kernel does not report everything, so `missed` compares the directories with their earlier state.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from typing import Final
 from haft.files import Watches
 
 MOST_LOOKS: Final = 32
-"""Directories that are looked at when it is asked what was missed."""
+"""How many directories `missed` checks at a time."""
 ITSELF: Final = ""
-"""In place of a name: whatever happens in a directory, and to it."""
+"""Instead of a name: every change in a directory, and of the directory itself."""
 
 _Sources = set[str]
 
 
 class WatchedPlaces:
-    """The places of one service. `OSError` where nothing can be watched on this machine."""
+    """The watched places of one service. `OSError` if this machine cannot watch directories."""
 
     def __init__(self, roots: Collection[str]) -> None:
-        """`roots` are directories that stay: nothing above them is watched for the places in them."""
+        """`roots` are directories that are never replaced: nothing above them is watched."""
         self._roots = frozenset(roots)
         self._watches = Watches()
         self.descriptor = self._watches.descriptor
         self._wanted: dict[str, dict[str, _Sources]] = {}
-        """By directory, by name in it."""
+        """The sources, by directory and by name in it."""
         self._looks: dict[str, object] = {}
         self._next: Iterator[tuple[str, object]] = iter(())
         self.unwatched: _Sources = set()
-        """The sources of which not all places can be watched."""
+        """The sources with places that cannot be watched."""
 
     def follow(self, places: Mapping[str, _Sources]) -> _Sources:
-        """Watch these places instead of those before: the sources that may have changed before their watch began."""
+        """Watch these places from now on, and return the sources that may have changed before the watch began."""
         wanted: dict[str, dict[str, _Sources]] = {}
         for place, sources in places.items():
             for directory, name in self._ways(place):
                 wanted.setdefault(directory, {}).setdefault(name, set()).update(sources)
-        # A source that is watched for something else is looked at anew, too.
+        # A source with a new watched name may have changed too.
         new = {path for path, names in wanted.items() if names.keys() - self._wanted.get(path, {}).keys()}
         self._wanted = wanted
         anew, unwatched = self._watches.follow(wanted)
@@ -67,7 +67,7 @@ class WatchedPlaces:
             directory, name = os.path.split(directory)
 
     def changed(self) -> _Sources:
-        """The sources that are to be refreshed, by what happened since this was last asked. Never waits."""
+        """The sources that need a refresh after the changes since the last call. Never waits."""
         changes = self._watches.changes()
         if changes is None:
             return self._sources_of(self._wanted)
@@ -80,15 +80,15 @@ class WatchedPlaces:
         return found
 
     def missed(self) -> _Sources:
-        """The sources whose places are others than they were when they were last followed, of the next few that are
-        held against it: an idle service with many tools costs no more than one with few."""
+        """The sources whose places have changed since `follow`. Checks only the next few places at each call, so that
+        an idle service with many tools costs no more than one with few."""
         some = list(islice(self._next, MOST_LOOKS))
         if len(some) < MOST_LOOKS:
             self._next = iter(list(self._looks.items()))
         return self._sources_of(path for path, before in some if self._look(path) != before)
 
     def _look(self, path: str) -> object:
-        """What changes with a directory, or with what counts in it, as far as a `stat` of each shows."""
+        """A value that changes with a directory or with its relevant entries, as far as `stat` shows."""
         names = self._wanted[path]
         if ITSELF in names:
             return _stamp(path, with_names=True)

@@ -123,14 +123,14 @@ def test_runs_that_hold_nothing_say_why(haft):
 def test_what_a_killed_host_was_committing_is_shown_as_it_ended(haft):
     """Its document was written before the end; what became of its changes stands in the ledger alone."""
     from haft.runs import RunRecord
-    from haft.service.changes import brought_up_to_date
+    from haft.service.changes import with_current_changes
     from haft.storage import StateHome, open_stores
 
     run = haft("tools", "use", "write_file", "--path", "n", "--content", "x", "--approve").json["run"]
     document = haft("show", run, "--json").json
     record = {"run": run, "changes": {**document["outcome"]["changes"], "files": [], "state": "none"}}
     ledger = open_stores(StateHome(str(haft.home))).connect().ledger
-    found = brought_up_to_date(ledger, RunRecord(record, {}))
+    found = with_current_changes(ledger, RunRecord(record, {}))
     ledger.close()
     assert found.record["changes"] == document["outcome"]["changes"]
 

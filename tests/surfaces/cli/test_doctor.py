@@ -2,7 +2,7 @@ def test_a_sound_machine_has_nothing_broken(haft):
     said = haft("doctor", "--json")
     states = {check["check"]: check["state"] for check in said.json}
     assert said.code == 0, said.json
-    assert states["processes"] == states["database"] == states["record"] == states["ripgrep"] == "ok"
+    assert states["processes"] == states["database"] == states["audit log"] == states["ripgrep"] == "ok"
     assert states["store"] == "ok"
     assert states["change tracking"] in ("ok", "warn")
     assert not haft.home.exists()
@@ -16,7 +16,7 @@ def test_what_is_broken_is_said_with_what_to_do(haft):
     haft.home.chmod(0o755)
     said = haft("doctor")
     assert said.code == 1
-    assert "broken  record: not intact" in said.out
+    assert "broken  audit log: not intact" in said.out
     assert "broken  configuration: " in said.out
     assert "warn    state home: " in said.out and "hint: chmod 700" in said.out
 

@@ -302,7 +302,7 @@ def test_a_run_names_the_calls_that_it_made_and_is_undone_with_them(haft):
     watched = haft("watch", run).err
     assert all(f"{short(child['id'])} write_file done\n" in watched for child in children)
     first, second = (f"`haft diff {short(child['id'])}`" for child in children[::-1])
-    told = f"the calls that it made have changes of their own: {first}, {second}\n"
+    told = f"the calls that it made have their own changes: {first}, {second}\n"
     assert haft("diff", run).err.endswith(told)
     with pytest.raises(BadUsage) as raised, ToolService.open_sync(haft.workspace, home=haft.home) as service:
         service.diff(run)

@@ -37,7 +37,7 @@ from haft.sources.agent_studio import (
 
 LARGEST_MANIFEST: Final = 1_000_000
 _LONGEST_WORKFLOW: Final = 200
-_MOST_TOLD: Final = 3
+_MAX_NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +174,8 @@ def _made_ready(entry: Entry, unpacked: str, ready: str, place: str, workflow: s
 def _require_sound(folder: str, name: str) -> None:
     errors = [each for each in check_template(folder).findings if each.level == "error"]
     if errors:
-        told = "; ".join(f"{each.code}: {each.message}" for each in errors[:_MOST_TOLD])
-        more = f"; and {len(errors) - _MOST_TOLD} more" if len(errors) > _MOST_TOLD else ""
+        told = "; ".join(f"{each.code}: {each.message}" for each in errors[:_MAX_NAMED])
+        more = f"; and {len(errors) - _MAX_NAMED} more" if len(errors) > _MAX_NAMED else ""
         raise BadUsage(
             f"`{name}` fails the check, nothing is installed: {told}{more}",
             hint="`haft tools check --explain CODE` explains a code",

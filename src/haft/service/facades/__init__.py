@@ -1,5 +1,5 @@
-"""What a host offers, one facade for each thing: runs, changes, approvals, tools, the audit log.
+"""The facades of a host, one for each kind of thing: runs, changes, approvals, tools, the audit log.
 
-Facades delegate to the host. What reads much has an asynchronous form that leaves the event loop to others, and a plain
-one, which `ToolService` offers.
+Facades delegate to the host. A method that reads much has two forms: an asynchronous one, which does not block the
+event loop, and a blocking one, which `ToolService` offers.
 """

@@ -1,4 +1,4 @@
-"""The calls that wait for a person, and the answers to them: from this host, for any."""
+"""The requests that wait for a person, of any host, and the answers that this host gives."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class HostApprovals:
         self._replies: set[asyncio.Task[Reply]] = set()
 
     def inbox(self, *, all: bool = False) -> list[Waiting]:  # noqa: A002  the word of the command line
-        """The calls that wait for a person, in this workspace or in all; any process can answer them."""
+        """The requests that wait for a person, in this workspace or in all. Any process can answer them."""
         with contextlib.closing(InboxFacade(self._host.home)) as inbox:
             return inbox.waiting(None if all else self._host.root.root)
 
     async def waiting(self, *, all: bool = False) -> list[Waiting]:  # noqa: A002  the word of the command line
-        """The same, while the event loop goes on."""
+        """The same, without blocking the event loop."""
         return await asyncio.to_thread(self.inbox, all=all)
 
     def approve(
@@ -42,8 +42,8 @@ class HostApprovals:
         message: str | None = None,
         who: str | Principal | None = None,
     ) -> asyncio.Task[Reply]:
-        """Say yes to a call that waits, by its name in the inbox or its run's; said even where it is not awaited.
-        `NeedsPerson` for agents."""
+        """Approve a call that waits, by the id of its request or its run. It takes effect even if nobody awaits the
+        result. `NeedsPerson` for agents."""
         principal = self._host.acting(who)
         principal.must_be_person("approve")
         answer = {"scope": scope, "allow": allow, "arguments": arguments, "grants": grants, "message": message}
@@ -52,7 +52,7 @@ class HostApprovals:
     def reject(
         self, name: str, *, message: str | None = None, who: str | Principal | None = None
     ) -> asyncio.Task[Reply]:
-        """Say no to a call that waits; the message is told to the model."""
+        """Reject a call that waits. The model sees the message."""
         return self._replied(name, self._host.acting(who), approved=False, message=message)
 
     def _replied(self, name: str, principal: Principal, **answer: Any) -> asyncio.Task[Reply]:

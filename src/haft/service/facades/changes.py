@@ -1,4 +1,4 @@
-"""What runs changed: looked at, undone and redone, applied and dropped."""
+"""The changes of runs: shows, undoes, redoes, applies and drops them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from haft.changes import (
 from haft.contracts import BadUsage, Call, Decision, Principal, RunId, ToolName, UnknownRun, new_run_id
 from haft.pipeline import Run
 from haft.service.assembly import Host
-from haft.service.changes import nothing_to, rows_for, told_of_calls
+from haft.service.changes import nested_changes_text, nothing_to, rows_for
 
 BY_NAME: Final = Decision(
     action="allow",
     layer="built-in",
-    rule="undo, redo, apply and drop are called by whoever holds the service",
+    rule="whoever uses the service may call undo, redo, apply and drop",
     source="haft's own rules",
     by="person",
-    reason="it was asked for by name",
+    reason="it was called directly",
 )
 
 
@@ -41,44 +41,44 @@ class HostChanges:
     def undo(
         self, *runs: str, thread: str | None = None, force: bool = False, who: str | Principal | None = None
     ) -> Run:
-        """Take back what runs changed, all of them or none; without any, the last of whoever undoes. Returns at once
-        with the run that does it. `thread` names runs to take back, and is not the thread of whoever undoes."""
+        """Undo the changes of runs, all of them or none; without a run, of the principal's last run. Returns at once
+        the run that does it. `thread` selects the runs of that thread; it is not the thread of the undo itself."""
         principal = self._host.acting(who)
         rows = self._rows("undo", runs, thread, principal.who)
         return self._settle("undo", [row.run for row in rows], principal, force=force)
 
     def redo(self, *runs: str, force: bool = False, who: str | Principal | None = None) -> Run:
-        """Bring back what was undone; named are the runs that were undone."""
+        """Redo the changes of runs that were undone. Name the runs that were undone, not the undo."""
         principal = self._host.acting(who)
         rows = self._rows("redo", runs, None, principal.who)
         return self._settle("redo", [row.run for row in rows], principal, force=force)
 
     def apply(self, run: str, *, who: str | Principal | None = None) -> Run:
-        """Commit what a run holds. `NeedsPerson` for agents."""
+        """Apply the held changes of a run. `NeedsPerson` for agents."""
         principal = self._host.acting(who)
         principal.must_be_person("apply")
         return self._settle("apply", [self._here([self._change_set("apply", run)])[0].run], principal)
 
     def drop(self, run: str, *, who: str | Principal | None = None) -> Run:
-        """Throw away what a run holds."""
+        """Drop the held changes of a run."""
         principal = self._host.acting(who)
         return self._settle("drop", [self._here([self._change_set("drop", run)])[0].run], principal)
 
     def look_ahead(
         self, direction: Direction, *runs: str, thread: str | None = None, force: bool = False
     ) -> ReversalResult:
-        """What an undo or redo would do."""
+        """The plan of an undo or redo, without doing it."""
         rows = self._rows(direction, runs, thread, self._host.principal.who)
         return preview_reversal(self._host.changes(), direction, rows, force=force)
 
     async def plan(
         self, direction: Direction, *runs: str, thread: str | None = None, force: bool = False
     ) -> ReversalResult:
-        """The same, while the event loop goes on."""
+        """The same, without blocking the event loop."""
         return await asyncio.to_thread(self.look_ahead, direction, *runs, thread=thread, force=force)
 
     def patch(self, run: str) -> str:
-        """What a run changed, as a patch. `BadUsage` where it changed nothing."""
+        """The changes of a run as a patch. `BadUsage` if it changed nothing."""
         changes = self._host.changes()
         self._change_set("diff", run)
         with contextlib.closing(KeptChanges(changes.ledger, changes.blobs)) as kept:
@@ -87,7 +87,7 @@ class HostChanges:
             return "".join(each.text for each in shown if each.text)
 
     async def diff(self, run: str) -> str:
-        """The same, while the event loop goes on."""
+        """The same, without blocking the event loop."""
         return await asyncio.to_thread(self.patch, run)
 
     def _rows(self, direction: Direction, runs: Sequence[str], thread: str | None, who: str) -> list[Row]:
@@ -101,16 +101,18 @@ class HostChanges:
         return self._host.history().made_by(run)
 
     def _change_set(self, verb: str, run: str) -> Row:
-        """What a run changed; `BadUsage` where that is nothing, `UnknownRun` where there is no such run."""
+        """The change set of a run; `BadUsage` if it has none, `UnknownRun` if there is no such run."""
         try:
             return self._host.changes().ledger.find(run)
         except UnknownRun:
             record = self._host.history().find(run)
-            hint = told_of_calls(self._host.changes().ledger, self._made_by(record.id)) if verb == "diff" else None
+            hint = (
+                nested_changes_text(self._host.changes().ledger, self._made_by(record.id)) if verb == "diff" else None
+            )
             raise nothing_to(verb, record, hint) from None
 
     def _here(self, rows: list[Row]) -> list[Row]:
-        """Only change sets of this workspace can be moved from here."""
+        """The change sets; `BadUsage` if one belongs to another workspace."""
         for row in rows:
             if row.workspace != self._host.root.root:
                 raise BadUsage(f"{row.run} changed {row.workspace}, which is not the workspace of this service")

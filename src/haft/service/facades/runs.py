@@ -1,4 +1,4 @@
-"""The runs of a host's state home: found, listed, cancelled."""
+"""The runs of a host's state home: finds, lists and cancels them."""
 
 from __future__ import annotations
 
@@ -8,45 +8,45 @@ from typing import Any, Final
 from haft.contracts import BadUsage, Principal, RunId, near_miss
 from haft.pipeline import Run
 from haft.runs import Filter, RunRecord
-from haft.service.acting import to_text
 from haft.service.assembly import Host
-from haft.service.changes import brought_up_to_date
+from haft.service.changes import with_current_changes
+from haft.service.principals import to_text
 
 FILTERS: Final = tuple(field.name for field in dataclasses.fields(Filter))
 
 
 class HostRuns:
-    """Called, it lists them and blocks meanwhile; its methods do not."""
+    """The runs of a state home. Calling this object lists them and blocks; `find`, `get` and `cancel` do not block."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
 
     def __call__(self, **wanted: Any) -> list[RunRecord]:
-        """Runs of this state home, newest first; by tool, status, who, thread, parent, path, since, before, limit."""
+        """The runs, the newest first; filter by tool, status, who, thread, parent, path, since, before, limit."""
         return self._up_to_date(self._host.history().runs(_filter(wanted)))
 
     async def find(self, **wanted: Any) -> list[RunRecord]:
-        """The same, while the event loop goes on."""
+        """The same, without blocking the event loop."""
         found = _filter(wanted)
         return await self._host.with_history(lambda history: self._up_to_date(history.runs(found)))
 
     def live(self, run: str) -> Run | None:
-        """A run of this host that has not ended."""
+        """A live run of this host; None if there is none with this id."""
         return self._host.running().live.get(RunId(run))
 
     def one(self, run: str) -> Run | RunRecord:
-        """A run of this host that has not ended, or any run as it was kept."""
+        """A live run of this host, or the stored record of any run."""
         return self.live(run) or self._up_to_date([self._host.history().find(run)])[0]
 
     async def get(self, run: str) -> Run | RunRecord:
-        """The same, while the event loop goes on."""
+        """The same, without blocking the event loop."""
         live = self.live(run)
         if live is not None:
             return live
         return await self._host.with_history(lambda history: self._up_to_date([history.find(run)])[0])
 
     def stop(self, run: str, who: str | Principal | None = None) -> bool:
-        """Cancel a run of this host or of another. False when it had ended already."""
+        """Cancel a run of this host or of another. False if it had already ended."""
         principal = self._host.acting(who)
         if self._host.cancel_live(RunId(run), principal):
             return True
@@ -57,7 +57,7 @@ class HostRuns:
         return record.is_open
 
     async def cancel(self, run: str, *, who: str | Principal | None = None) -> bool:
-        """The same, while the event loop goes on."""
+        """The same, without blocking the event loop."""
         principal = self._host.acting(who)
         if self._host.cancel_live(RunId(run), principal):
             return True
@@ -69,7 +69,7 @@ class HostRuns:
     def _up_to_date(self, runs: list[RunRecord]) -> list[RunRecord]:
         if self._host.pipeline is None:
             return runs
-        return [brought_up_to_date(self._host.changes().ledger, run) for run in runs]
+        return [with_current_changes(self._host.changes().ledger, run) for run in runs]
 
 
 def _filter(wanted: dict[str, Any]) -> Filter:
@@ -77,5 +77,5 @@ def _filter(wanted: dict[str, Any]) -> Filter:
         if name not in FILTERS:
             near = near_miss(name, FILTERS)
             hint = f"did you mean `{near}`?" if near else f"they are {', '.join(FILTERS)}"
-            raise BadUsage(f"runs are not told apart by `{name}`", hint=hint)
+            raise BadUsage(f"runs cannot be filtered by `{name}`", hint=hint)
     return Filter(**wanted)

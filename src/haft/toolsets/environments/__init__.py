@@ -1,9 +1,9 @@
-"""The environments of templates: one for each folder with a `requirements.txt`, made once and then only looked at.
+"""The environments of templates: one for each folder with a `requirements.txt`, made once and then only checked.
 
-It lies in the folder as `.venv`, and in the state home where the folder is not ours to write in. A stamp beside it,
-`.requirements_hash.txt`, says what it was made of and which making it was; the environment holds the same word of its
-making, so that neither counts without the other. Whether there is one is found out with a few small reads. Making one
-is in `making`, which is imported when that has to be done.
+The environment is `.venv` in the folder, or lies in the state home if haft may not write in the folder. A stamp beside
+it, `.requirements_hash.txt`, has the digest of its requirements and a random word. The environment contains the same
+word, so that neither is valid without the other. A few small reads tell whether there is a valid environment. `making`
+makes environments, and is imported only when it is needed.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from haft.config import Config
 
 TRIES: Final = 3
-"""How often an environment is made for one caller, where its requirements change meanwhile."""
+"""How often haft makes an environment for one caller, if its requirements change meanwhile."""
 
 
 class TemplateEnvironments:
-    """Those of one host. `workspace` is what nothing that is run to make one may see."""
+    """The environments of one host. The programs that make an environment cannot see `workspace`."""
 
     def __init__(self, config: Config, state_home: str, env: Mapping[str, str], workspace: str) -> None:
         self._config = config
@@ -44,11 +44,11 @@ class TemplateEnvironments:
         self._env = env
         self._workspace = os.path.realpath(workspace)
         self._digests: dict[str, tuple[tuple[int, ...], str]] = {}
-        """Of requirements, by their folder: which file it was, and what it stands for."""
+        """The digests of requirements by folder, each with the identity of the file."""
         self._shared: dict[tuple[asyncio.AbstractEventLoop, str], _Shared] = {}
 
     def current(self, folder: str) -> Environment | None:
-        """The one that a folder has, if its requirements are still what it was made of. Nothing is started."""
+        """The environment of a folder; None if there is none, or the requirements have changed. Starts no process."""
         real = os.path.realpath(folder)
         digest = self._digest(real)
         if digest is None or not os.path.exists(python := base_python()):
@@ -57,20 +57,20 @@ class TemplateEnvironments:
         return next((found for place in places if (found := place.found(digest, python))), None)
 
     def requirements(self, folder: str) -> str:
-        """The digest of what a folder requires now."""
+        """The digest of a folder's current requirements."""
         return content_digest(read_requirements(folder))
 
     def allow_build(self, folder: str, requirements: str) -> None:
-        """Someone agreed to what building the packages of these requirements runs. The folder's file is not read: what
-        stands there by now may be something else, and that is asked about anew."""
+        """Save that a person approved the build of the packages of these requirements. The folder's file is not read:
+        if it has changed by now, the new requirements need approval again."""
         path = allowed_builds(self._state_home, requirements)
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(f"{os.path.realpath(folder)}\n")
 
     async def prepare(self, folder: str, told: Told = lambda _line: None, *, may_build: bool = False) -> Environment:
-        """The same, made where it is missing or outdated. Whoever else wants it meanwhile waits for the same one: a
-        caller that is cancelled ends its own waiting, and the making where nobody else waits."""
+        """The environment of a folder; makes it if it is missing or outdated. Callers at the same time share the work.
+        A cancelled caller stops waiting; the work stops if no other caller waits."""
         real = os.path.realpath(folder)
         for _ in range(TRIES):
             if (found := self.current(real)) is not None:
@@ -78,7 +78,7 @@ class TemplateEnvironments:
             await self._made(real, told, may_build)
         if (found := self.current(real)) is not None:
             return found
-        raise ToolFailed(f"the environment of `{name_of(real)}` is outdated as soon as it is made: its {NAME} changes")
+        raise ToolFailed(f"the environment of `{name_of(real)}` could not be made: its {NAME} changed each time")
 
     async def _made(self, real: str, told: Told, may_build: bool) -> None:
         import asyncio
@@ -96,7 +96,7 @@ class TemplateEnvironments:
                 if self._shared.get(key) is shared:
                     del self._shared[key]
                 shared.task.cancel()
-                await asyncio.wait((shared.task,))  # nothing of it is left when this returns
+                await asyncio.wait((shared.task,))  # No process of it is left when this returns.
                 _ = shared.task.cancelled() or shared.task.exception()
 
     def _begun(self, real: str, may_build: bool) -> _Shared:
@@ -129,4 +129,4 @@ class TemplateEnvironments:
 class _Shared:
     task: asyncio.Future[None]
     told: list[Told] = field(default_factory=list)
-    """Who waits for it."""
+    """The callers that wait for it."""

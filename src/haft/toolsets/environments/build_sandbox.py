@@ -1,6 +1,6 @@
-"""The sandbox in which an environment is made: around one directory, without the person's workspace in sight.
+"""The sandbox in which haft makes an environment: it can write to one directory, and cannot see the workspace.
 
-Homes, scratch places and haft's own state are hidden by every sandbox; here the workspace is too, wherever it lies.
+Every sandbox hides home directories, scratch directories and haft's own state; this one also hides the workspace.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_FILES: Final = 500_000
 def sandbox_around(
     ground: str, workspace: str, state_home: str, config: Config, env: Mapping[str, str]
 ) -> Iterator[Sandbox]:
-    """A sandbox that writes in `ground` alone. Packages may be larger than what a call writes."""
+    """A sandbox that can write only in `ground`. Packages may be larger than the write limit of a call."""
     limits = replace(
         config.limits,
         cpu_seconds=0.0,
@@ -43,7 +43,7 @@ def sandbox_around(
 
 class _Elsewhere(Sandbox):
     unseen: str
-    """What is hidden besides."""
+    """Another path to hide."""
 
     @property
     def site(self) -> Site:
@@ -57,7 +57,7 @@ class _Elsewhere(Sandbox):
         return replace(site, hide=(*site.hide, (place, 0o700)), show=(*site.show, *dict.fromkeys(show)))
 
     def close(self) -> None:
-        """Nothing is kept but what is made: the places for it were not used."""
+        """Close without keeping anything but the environment."""
         super().close()
         for kept, _target in super().site.caches:
             shutil.rmtree(os.path.dirname(kept), ignore_errors=True)

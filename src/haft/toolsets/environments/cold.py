@@ -1,4 +1,4 @@
-"""Why a template is started anew for each call, kept for those who look later: another process found it out."""
+"""Stores why a template cannot be kept loaded, so that other processes can show the reason."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from haft.toolsets.environments.places import key_of
 
 
 def note_cold(state_home: str, folder: str, version: str, why: str) -> None:
-    """Keep why one version of a template cannot be kept loaded. What cannot be written is not kept."""
+    """Save why one version of a template cannot be kept loaded. Errors while saving are ignored."""
     path = _path(state_home, folder)
     with contextlib.suppress(OSError):
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
@@ -20,7 +20,7 @@ def note_cold(state_home: str, folder: str, version: str, why: str) -> None:
 
 
 def why_cold(state_home: str, folder: str, version: str) -> str | None:
-    """What was kept of this version; None where nothing was."""
+    """The saved reason for this version; None if there is none."""
     try:
         with open(_path(state_home, folder), encoding="utf-8") as file:
             said = json.load(file)

@@ -1,4 +1,4 @@
-"""uv: where it is, what it is told, and what it says, in words for people."""
+"""uv: finds it, sets its environment, and turns its messages into words for people."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from haft.files import shown
 from haft.sandbox import NETWORK_VARIABLES
 
 MOST_LINES: Final = 300
-"""That are told of one environment."""
+"""How many lines of output are shown for one environment."""
 LONGEST_LINE: Final = 200
 FRESH_SECONDS: Final = 600.0
-"""As long as the public index lets its answers be kept."""
+"""How long the public index allows its answers to be cached."""
 LAST_LINES: Final = 12
 LAST_CHARACTERS: Final = 2_000
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -30,16 +30,16 @@ _SAME_FOR_UV: Final = {
     "PIP_EXTRA_INDEX_URL": "UV_INDEX",
     "PIP_CERT": "SSL_CERT_FILE",
 }
-"""What people set for pip, by what uv calls it."""
+"""Variables of pip, by the variable of uv with the same meaning."""
 _OLDER: Final = {"UV_DEFAULT_INDEX": "UV_INDEX_URL", "UV_INDEX": "UV_EXTRA_INDEX_URL"}
 _USED: Final = frozenset(
     (*_SAME_FOR_UV, *_OLDER, *_OLDER.values(), "ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY")
 )
-"""The variables for addresses that uv uses, in capitals."""
+"""The variables with addresses that uv uses, in upper case."""
 _PATIENCE: Final = ("UV_HTTP_RETRIES", "UV_HTTP_TIMEOUT")
 _CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "PIP_CERT")
 _NO_WHEEL: Final = (
-    "there is no wheel of it for this Python and machine: name a version that has one, or let it be built with "
+    "there is no wheel of it for this Python and machine: name a version that has one, or build it with "
     "`haft templates build DIR --allow-builds`, which runs code of its authors"
 )
 _WITHOUT_WHEEL: Final = re.compile(r"[Ww]heels are required for `([A-Za-z0-9._-]+)` because building from source")
@@ -51,15 +51,15 @@ _NETWORK: Final = r"dns error|error sending request|tcp connect|connection refus
 _HINTS: Final = (
     (r"not done after", "the next call tries again, with what was downloaded so far"),
     (r"no usable wheels|no wheels|distributions is disabled|no-build|only-binary", _NO_WHEEL),
-    (r"not found in the package registry", "the index has no such package: look at its name in requirements.txt"),
+    (r"not found in the package registry", "the index has no such package: check its name in requirements.txt"),
     (_NETWORK, _NO_ANSWER),
-    (r"No solution found|unsatisfiable", "no versions go together as requirements.txt asks"),
-    (r"hash mismatch|hashes", "a digest in requirements.txt is missing, or does not fit"),
+    (r"No solution found|unsatisfiable", "no versions satisfy all lines of requirements.txt"),
+    (r"hash mismatch|hashes", "a hash in requirements.txt is missing, or does not match"),
 )
 
 
 def find_uv(env: Mapping[str, str]) -> str:
-    """The program, absolute: the one installed with haft, else the first on PATH."""
+    """The absolute path of uv: the one installed with haft, else the first on PATH."""
     try:
         from uv import find_uv_bin
 
@@ -68,16 +68,16 @@ def find_uv(env: Mapping[str, str]) -> str:
         found = shutil.which("uv", path=env.get("PATH"))
     if found is None or not os.path.isabs(found):
         raise ToolFailed(
-            "the environments of templates are made with uv, and there is none",
+            "haft makes the environments of templates with uv, and uv was not found",
             hint="`pip install 'haft[templates]'` installs it beside haft",
         )
     return os.path.realpath(found)
 
 
 def installer_environment(env: Mapping[str, str], cache: str) -> dict[str, str]:
-    """What uv is told. Nobody's configuration files count: one could lie in the template. Indexes, proxies and
-    certificates do, also where it has no network: its cache is sorted by index. What is set for pip alone is set for uv
-    too."""
+    """The environment variables for uv. Configuration files have no effect, because one could lie in the template.
+    Indexes, proxies and certificates do, even without network, because the cache is sorted by index. Settings for pip
+    apply to uv too."""
     told = {
         **{name: value for name, value in env.items() if name.upper() in NETWORK_VARIABLES or name in _PATIENCE},
         "UV_CACHE_DIR": cache,
@@ -94,13 +94,13 @@ def installer_environment(env: Mapping[str, str], cache: str) -> dict[str, str]:
 
 
 def with_credentials(env: Mapping[str, str]) -> list[str]:
-    """The variables for indexes and proxies that name a person with their address. What is secret in the rest of an
-    address is not found."""
+    """The variables for indexes and proxies with a user or password in their address. Secrets in other parts of an
+    address are not found."""
     return sorted(name for name, value in env.items() if name.upper() in _USED and _names_someone(value))
 
 
 def without_credentials(env: Mapping[str, str]) -> dict[str, str]:
-    """An environment for what runs foreign code."""
+    """The environment without credentials, for steps that run code of packages."""
     return {
         name: value for name, value in env.items() if name.upper() not in NETWORK_VARIABLES or not _names_someone(value)
     }
@@ -111,15 +111,15 @@ def _names_someone(value: str) -> bool:
 
 
 def readable_certificates(env: Mapping[str, str]) -> Iterator[str]:
-    """Those that a person keeps at home."""
+    """The certificates in the person's home."""
     for name in _CERTIFICATES:
         if os.path.isabs(path := env.get(name, "")) and os.path.exists(path):
             yield path
 
 
 class Fresh:
-    """Whether the index was asked for the same packages a short while ago: then the cache knows the answer, and nobody
-    is asked. Many templates require the same."""
+    """Remembers whether uv asked the index for the same packages a short while ago. Then the cache has the answer, and
+    uv works offline. Many templates have the same requirements."""
 
     def __init__(self, ground: str, lines: Sequence[str]) -> None:
         self._folder = os.path.join(ground, "asked")
@@ -129,7 +129,7 @@ class Fresh:
         return _age(self._path) < FRESH_SECONDS
 
     def note(self) -> None:
-        """It was asked just now."""
+        """Save that uv asked the index just now."""
         with contextlib.suppress(OSError):
             os.makedirs(self._folder, mode=0o700, exist_ok=True)
             for name in os.listdir(self._folder):
@@ -147,7 +147,7 @@ def _age(path: str) -> float:
 
 
 class Heard:
-    """What uv says, told line by line as it comes, and the end of it kept."""
+    """The output of uv: passes each line on as it comes, and keeps the last lines."""
 
     def __init__(self, told: Callable[[str], None]) -> None:
         self._told = told
@@ -164,7 +164,7 @@ class Heard:
     def processes_ended(self, children: Sequence[EndedChild]) -> None: ...
 
     def last(self) -> list[str]:
-        """The last lines, with the one that was not ended."""
+        """The last lines, with an unfinished one."""
         if self._rest:
             self._hear(self._rest)
             self._rest = b""
@@ -174,7 +174,7 @@ class Heard:
         words = shown(_COLOURS.sub("", line[:LAST_CHARACTERS].decode("utf-8", "replace")).expandtabs().rstrip())
         words = _CREDENTIALS.sub("", words)
         if not words.strip() or words.startswith("Using Python"):
-            return  # The latter names a directory that nobody will find.
+            return  # The second pattern names a temporary directory.
         self._last.append(words)
         self._count += 1
         if self._count <= MOST_LINES:
@@ -182,12 +182,12 @@ class Heard:
 
 
 def without_wheel(lines: Sequence[str]) -> list[str]:
-    """The packages that uv would have to build, as it says when it may not."""
+    """The packages that uv would have to build, from its error message."""
     return list(dict.fromkeys(_WITHOUT_WHEEL.findall(" ".join(lines))))
 
 
 def failed(name: str, lines: Sequence[str], otherwise: str) -> ToolFailed:
-    """Why an environment could not be made, with the last that was said."""
+    """The error of an environment that could not be made, with the last lines of output."""
     words = "\n".join(lines)[-LAST_CHARACTERS:]
     said = " ".join((*lines, otherwise))
     hint = next((hint for pattern, hint in _HINTS if re.search(pattern, said, re.IGNORECASE)), None)

@@ -1,11 +1,11 @@
 """Makes one environment of a template with uv, in a sandbox of its own.
 
-Nothing of the person's is seen from there: not the workspace, not the home, no secret; the network is open. As long as
-only wheels are taken no code of theirs is run, not even by compiling, and the downloads of all templates share a cache.
-A package that has no wheel is built by code of strangers: each folder has a cache of its own then, that code sees the
-system and the toolchains alone, and no credentials are in its environment or its parent's. Wheels are tried
-first, so nothing is built that need not be. What was made is put in its place in one step, whole. `environments`
-decides whether one is needed, and shares it among callers.
+The sandbox has network, and sees nothing of the person: no workspace, no home, no secret. While only wheels are
+installed, no code of the packages runs, not even by compiling, and all templates share one download cache. Building a
+package without a wheel runs code of its authors. Then each folder has its own cache, that code sees only the system and
+the toolchains, and neither its environment nor its parent's has credentials. haft tries wheels first, so that it builds
+only what it must. The finished environment is moved to its place in one step. `environments` decides whether one is
+needed, and shares it among callers.
 """
 
 from __future__ import annotations
@@ -67,18 +67,18 @@ from haft.toolsets.environments.places import (
 from haft.toolsets.environments.placing import Occupied, making_folder, put
 
 BUILD_SECONDS: Final = 600.0
-"""For one environment, whatever the call that wants it may take."""
+"""The deadline for one environment, independent of the deadline of the call."""
 WAIT_SECONDS: Final = BUILD_SECONDS + 60.0
-"""For another process that makes the same one."""
+"""How long to wait for another process that makes the same environment."""
 LOOK_SECONDS: Final = 0.1
 MOST_ROUNDS: Final = 10
-"""Of finding out that one more package must be built."""
+"""How often haft may find that one more package must be built."""
 _CACHE: Final = "cache"
 
 
 @dataclass(frozen=True, slots=True)
 class Making:
-    """What making needs to know."""
+    """Makes environments."""
 
     config: Config
     state_home: str
@@ -86,11 +86,11 @@ class Making:
     workspace: str
     told: Told
     may_build: bool = False
-    """Whether what has no wheel is built, where the configuration does not say."""
+    """Whether to build packages without a wheel, if the configuration does not say."""
 
     async def make(self, real: str, current: Callable[[str], Any]) -> None:
-        """Make the environment of a folder, unless `current` says that someone else just did. `ToolFailed` where it
-        cannot be made: then nothing of it is left."""
+        """Make the environment of a folder, unless `current` says that another process just did. `ToolFailed` if that
+        fails; then nothing of it is left."""
         content = read_requirements(real)
         wanted = parse_requirements(content, allow_builds=self._builds_anything)
         may_build = self._may_build(content)
@@ -108,7 +108,9 @@ class Making:
                         raise self._exposed(real, built, names)
                     if not may_build:
                         raise self._refused(real, built, content)
-                raise ToolFailed(f"the environment of `{name_of(real)}` could not be made: too much must be built")
+                raise ToolFailed(
+                    f"the environment of `{name_of(real)}` could not be made: too many packages must be built"
+                )
             except OSError as error:
                 raise StorageFailed(f"the environment of `{name_of(real)}` could not be made", error) from error
 
@@ -142,7 +144,8 @@ class Making:
         return bool(built) or (self._builds_anything and not with_credentials(self.env))
 
     async def _make(self, real: str, wanted: Requirements, built: Sequence[str]) -> Sequence[str]:
-        """Make it, and build these packages. Which ones have to be built too: then it is not made."""
+        """Make the environment, and build the packages in `built`. Returns the packages that must be built too; if
+        there are any, the environment is not made."""
         is_open = self._is_open(built)
         with self._ground(real, is_open=is_open) as ground, making_folder(ground) as folder:
             try:
@@ -190,7 +193,7 @@ class Making:
                     self.told(f"making the environment of {name}: {packages[:LONGEST_LINE]}")
                     if not await do(begin):
                         raise failed(name, heard.last(), "uv could not begin it")
-                    # What was built could have put links there, to have us write elsewhere.
+                    # The code of a built package could have put links there, so that haft would write elsewhere.
                     fresh = None if is_open else Fresh(ground, wanted.lines)
                     is_known = fresh is not None and fresh.is_known()
                     if wanted.lines and not (is_known and await do([*install, "--offline"], sink=_Deaf())):
@@ -201,17 +204,17 @@ class Making:
                         if fresh is not None:
                             fresh.note()
                     self.told(f"making the environment of {name}: compiling to bytecode")
-                    # Not by uv, which starts the new interpreter: what is installed could have its code run by that.
+                    # Not by uv, because uv starts the new interpreter, which could run code of installed packages.
                     await do((python, "-I", "-S", "-m", "compileall", "-q", "-j", "0", f"{made}/lib"), sink=_Deaf())
             except TimeoutError as error:
                 raise failed(name, heard.last(), f"not done after {BUILD_SECONDS:g} s") from error
 
     def _place(self, real: str) -> Place:
-        """In the folder where that is ours, else apart."""
+        """The place in the folder if haft may write there, else in the state home."""
         place = inside(self.state_home, real)
         if is_ours(real) and not place.has_other():
             return place
-        os.lstat(real)  # It may be gone meanwhile.
+        os.lstat(real)  # Raises if the folder was deleted meanwhile.
         return self._apart(real)
 
     def _apart(self, real: str) -> Place:
@@ -221,7 +224,7 @@ class Making:
 
     @contextlib.asynccontextmanager
     async def _locked(self, real: str) -> AsyncIterator[None]:
-        """While nobody else makes it."""
+        """Hold the lock, so that no other process makes the same environment."""
         until, lock = time.monotonic() + WAIT_SECONDS, self._lock(key_of(real))
         if lock is None:
             self.told(f"making the environment of {name_of(real)}: waiting for another process that makes it")
@@ -245,8 +248,8 @@ class Making:
 
     @contextlib.contextmanager
     def _ground(self, real: str, *, is_open: bool) -> Iterator[str]:
-        """A directory to make things in, with a cache in it that no call can reach. Where there is no such place among
-        the person's files, one for this time only."""
+        """A working directory with a cache that no call can reach. If the person's files have no such place, a
+        temporary one."""
         data = self.env.get("XDG_DATA_HOME", "")
         home = home_of(self.env)
         data = os.path.realpath(data if os.path.isabs(data) else os.path.join(home, ".local", "share"))
@@ -269,7 +272,7 @@ class Making:
 
 
 class _NoWheel(Exception):
-    """Packages that would have to be built."""
+    """Some packages would have to be built."""
 
     def __init__(self, packages: Sequence[str]) -> None:
         super().__init__()
@@ -277,7 +280,7 @@ class _NoWheel(Exception):
 
 
 def is_ours(folder: str) -> bool:
-    """Whether a folder is ours to write in: root could write everywhere."""
+    """Whether the folder belongs to this user. Root could write everywhere, so that access is not enough."""
     try:
         return os.stat(folder).st_uid == os.geteuid() and os.access(folder, os.W_OK | os.X_OK)
     except OSError:
@@ -285,11 +288,11 @@ def is_ours(folder: str) -> bool:
 
 
 def _lead_to(python: str, *link: str) -> None:
-    """However uv wrote it: what is found later must lead here, to the letter. What was built could have put a link in
-    place of a directory, to have us write elsewhere."""
+    """Rewrite the link to the interpreter, because later checks expect exactly this target. The code of a built package
+    could have put a link in place of a directory, so that haft would write elsewhere."""
     for depth in range(1, len(link)):
         if not stat.S_ISDIR(os.lstat(os.path.join(*link[:depth])).st_mode):
-            raise ToolFailed("what was made is no environment: a package that was built has replaced it")
+            raise ToolFailed("the result is not an environment: a package that was built has replaced it")
     os.unlink(os.path.join(*link))
     os.symlink(python, os.path.join(*link))
 
@@ -301,7 +304,7 @@ class _Deaf:
 
 
 async def _to_its_end(function: Callable[..., None], *arguments: Any) -> None:
-    """In a thread, which goes on when we are cancelled: then it is waited for."""
+    """Run a function in a thread. A cancellation waits until the thread has ended."""
     task = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
     try:
         await asyncio.shield(task)

@@ -1,4 +1,4 @@
-"""Where the environment of a folder lies, what it was made of, and whether it counts. Nothing is made here."""
+"""Where the environment of a folder lies, from which requirements it was made, and whether it is valid. Makes none."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from haft.sources.agent_studio import name_of_folder, slug_of
 ENVIRONMENT: Final = ".venv"
 STAMP: Final = ".requirements_hash.txt"
 MADE_BY_US: Final = ".haft"
-"""In an environment: the word of its making."""
+"""The file in an environment with the same word as its stamp."""
 FORMAT: Final = "1"
-"""Changes with how environments are made: those of another are made anew."""
+"""The version of how environments are made. Environments of another version are made again."""
 _SMALL: Final = 1_000
 _WORD: Final = re.compile(r"[0-9a-f]{16}")
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -30,12 +30,12 @@ Told = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an environment and its stamp lie, or would."""
+    """The paths of an environment and its stamp, which need not exist."""
 
     folder: str
     records: str | None = None
-    """Where it is kept which ones we made; None in the state home, where nobody else makes any. A clone can bring an
-    environment with a stamp of its own: it is not believed."""
+    """The directory with the records of environments that haft made; None in the state home, where only haft makes
+    them. A cloned repository can contain an environment with a stamp, which haft must not trust."""
 
     @property
     def environment(self) -> str:
@@ -50,14 +50,14 @@ class Place:
         return os.path.join(self.environment, "bin", "python")
 
     def has_other(self) -> bool:
-        """Whether someone else made an environment here: it is neither used nor replaced. One without `pyvenv.cfg` is
-        none."""
+        """Whether there is an environment here that haft did not make. haft neither uses nor replaces it. A directory
+        without `pyvenv.cfg` does not count."""
         if self.records is None or not os.path.lexists(os.path.join(self.environment, "pyvenv.cfg")):
             return False
         return not self._kept(_small_file(os.path.join(self.environment, MADE_BY_US)))
 
     def note(self, word: str, *, is_whole: bool) -> None:
-        """Keep that we made one: before it is put in its place, and what is in it when it is there."""
+        """Record that haft made the environment: first before it is moved to its place, then with its content."""
         if self.records is not None:
             os.makedirs(self.records, mode=0o700, exist_ok=True)
             written = os.path.join(self.records, f"{word}.new")
@@ -66,20 +66,20 @@ class Place:
             os.replace(written, os.path.join(self.records, word))
 
     def _kept(self, word: str) -> str:
-        """What was kept of one; nothing where it is not ours. The word may be anyone's."""
+        """The record of an environment by its word; empty if haft did not make it. The word is not trusted."""
         if self.records is None or not _WORD.fullmatch(word):
             return ""
         return _small_file(os.path.join(self.records, word))
 
     def found(self, digest: str, python: str) -> Environment | None:
-        """The environment, where it was made of what `digest` stands for and leads to this interpreter."""
+        """The environment, if it was made for this `digest` and uses this interpreter; else None."""
         said = _small_file(self.stamp).split()
         if len(said) != 2 or said[0] != digest or _small_file(os.path.join(self.environment, MADE_BY_US)) != said[1]:
             return None
         if self.records is not None and self._kept(said[1]) != content_mark(self.environment):
             return None
         try:
-            # Who can write here could have it lead anywhere, and what it leads to is shown to calls.
+            # Anyone who can write here could link it to any path, and calls can read that path.
             if os.readlink(self.python) != python or not stat.S_ISDIR(os.lstat(self.environment).st_mode):
                 return None
         except OSError:
@@ -90,7 +90,7 @@ class Place:
 
 
 def content_mark(environment: str) -> str:
-    """Changes when a package or a `.pth` comes or goes: what is in a file is not looked at."""
+    """A value that changes when a package or a `.pth` file is added or removed. Ignores the content of files."""
     found = hashlib.sha256()
     library = os.path.join(environment, "lib")
     try:
@@ -103,12 +103,12 @@ def content_mark(environment: str) -> str:
 
 
 def inside(state_home: str, real: str) -> Place:
-    """In the folder itself."""
+    """The place in the folder itself."""
     return Place(real, os.path.join(state_home, "environments", "made"))
 
 
 def digest_of(requirements: bytes) -> str:
-    """Stands for everything that an environment depends on."""
+    """The digest of everything that an environment depends on."""
     facts = (
         FORMAT,
         sys.implementation.cache_tag,
@@ -122,38 +122,38 @@ def digest_of(requirements: bytes) -> str:
 
 
 def content_digest(requirements: bytes) -> str:
-    """What a question about building, its answer and the building are bound to."""
+    """The digest to which a request for a build, its approval and the build are bound."""
     return hashlib.sha256(requirements).hexdigest()
 
 
 def allowed_builds(state_home: str, requirements: str) -> str:
-    """What is there where someone allowed that the requirements with this digest are built."""
+    """The path of the file that exists if a person approved the build of the requirements with this digest."""
     return os.path.join(state_home, "environments", "builds", requirements)
 
 
 def base_python() -> str:
-    """The interpreter that environments lead to: the one below any environment that haft itself runs in."""
+    """The interpreter that environments use: the base of the environment in which haft itself runs."""
     found: str = getattr(sys, "_base_executable", None) or sys.executable
     return os.path.abspath(found)
 
 
 def apart(state_home: str, real: str) -> Place:
-    """Where the environment of a folder lies that is not ours to write in."""
+    """The place in the state home, for a folder in which haft may not write."""
     return Place(os.path.join(state_home, "environments", key_of(real)))
 
 
 def key_of(real: str) -> str:
-    """What stands for a folder in names of files."""
+    """The key of a folder in file names."""
     return hashlib.sha256(os.fsencode(real)).hexdigest()[:24]
 
 
 def name_of(real: str) -> str:
-    """What the tool of a template is called, as in the list of tools."""
+    """The name of a template's tool, as in the list of tools."""
     return shown(slug_of(name_of_folder(real)))
 
 
 def _small_file(path: str) -> str:
-    """What a file of a few words says; nothing where there is none, or it is something else."""
+    """The content of a small file; empty if there is none, or it is not a regular small file."""
     try:
         descriptor = os.open(path, _READ)
     except OSError:

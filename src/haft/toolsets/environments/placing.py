@@ -1,6 +1,6 @@
-"""Where an environment is while it is made, and how it gets to its place: at no instant does half of one count.
+"""The working directory of an environment, and the move to its place. A partial environment is never valid.
 
-Directories are locked themselves: whoever makes something in them may have another state home.
+The directories themselves are locked, because another process may use another state home.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ LOCK_SECONDS: Final = 60.0
 
 @contextlib.contextmanager
 def making_folder(ground: str) -> Iterator[str]:
-    """A new directory in `ground`, removed afterwards. What someone left there who was killed is taken away first:
-    nobody holds it."""
+    """A new directory in `ground`, removed afterwards. First removes the directories of killed processes, which nobody
+    has locked."""
     with _opened(ground) as top, contextlib.ExitStack() as held:
         with locked(top, LOCK_SECONDS):
             _tidy(ground)
@@ -53,12 +53,12 @@ def _opened(folder: str) -> Iterator[int]:
 
 
 class Occupied(Exception):
-    """Someone else, with another state home, was faster."""
+    """Another process, with another state home, was faster."""
 
 
 def put(made: str, place: Place, stamp: str) -> None:
-    """Whoever else does this for the same folder, from whichever state home, waits; then it is `Occupied` for them. Its
-    stamp is the last thing to be written here and the first to go; what a killed one left here is taken away."""
+    """Move an environment to its place. Other processes that do this for the same folder, with any state home, wait and
+    then get `Occupied`. The stamp is written last and removed first. Leftovers of a killed process are removed."""
     try:
         with _opened(place.folder) as folder, locked(folder, LOCK_SECONDS):
             if place.has_other():
@@ -69,7 +69,7 @@ def put(made: str, place: Place, stamp: str) -> None:
             try:
                 place.note(stamp.split()[1], is_whole=False)
                 _move(made, beside)
-                sync_filesystem(folder)  # Else its files could be empty after a power cut, and its stamp whole.
+                sync_filesystem(folder)  # Else its files could be empty after a power failure, with a valid stamp.
                 _replace(beside, place, word)
                 _write(stamp, place, word)
                 place.note(stamp.split()[1], is_whole=True)
@@ -77,7 +77,7 @@ def put(made: str, place: Place, stamp: str) -> None:
                 _take_away_leftovers(place)
                 raise
     except TimeoutError as error:
-        raise StorageFailed(f"{place.folder} is locked by someone else", error) from error
+        raise StorageFailed(f"{place.folder} is locked by another process", error) from error
 
 
 def _move(made: str, beside: str) -> None:

@@ -17,16 +17,16 @@ from haft.surfaces.cli.place import recover
 from haft.surfaces.cli.screen.printing import complain, data, facts, lines, say, table, to_json_text
 
 if TYPE_CHECKING:
-    from haft.service import RecordFacade
+    from haft.service import AuditLogFacade
 
 
-def _record() -> RecordFacade:
-    from haft.service import RecordFacade, has_state
+def _record() -> AuditLogFacade:
+    from haft.service import AuditLogFacade, has_state
 
     home = state_home()
     if has_state(home):
         recover(home)
-    return RecordFacade(home)
+    return AuditLogFacade(home)
 
 
 @click.command("verify", cls=HaftCommand)
@@ -98,7 +98,7 @@ def export_record(options: Globals, target: str | None) -> None:
         say(f"{count} records written to {target}")
 
 
-def _print(record: RecordFacade, *, as_array: bool) -> None:
+def _print(record: AuditLogFacade, *, as_array: bool) -> None:
     """Print one line for each record; with `--json` the same lines as one array. Never all of them are in memory, since
     the audit log only grows."""
     first = True
@@ -110,7 +110,7 @@ def _print(record: RecordFacade, *, as_array: bool) -> None:
         data("[]\n" if first else "]\n")
 
 
-def _write(record: RecordFacade, target: str) -> int:
+def _write(record: AuditLogFacade, target: str) -> int:
     count = 0
     try:
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)

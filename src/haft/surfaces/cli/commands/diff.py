@@ -92,7 +92,7 @@ def print_diff(options: Globals, run: str, stat: bool) -> None:
         else:
             recorded = _recorded(record)
             _print(recorded, recorded.files, options, form)
-            note = None if changes is None else changes.told_of_calls(kept.made_by(record.id))
+            note = None if changes is None else changes.nested_changes_text(kept.made_by(record.id))
             if note is not None and not options.json and not options.quiet:
                 say(note)
 

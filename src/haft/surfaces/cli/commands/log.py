@@ -67,7 +67,7 @@ def log_runs(options: Globals, /, after: str | None, status: str | None, path: s
             found = [] if kept is None else kept.runs(replace(chosen, limit=chosen.limit + 1))
             more, found = len(found) > chosen.limit, found[: chosen.limit]
             if changes is not None:
-                found = [changes.brought_up_to_date(run) for run in found]
+                found = [changes.with_current_changes(run) for run in found]
     if options.json:
         facts([run.to_json() for run in found])
     elif found:
@@ -137,7 +137,7 @@ def show_run(options: Globals, run: str) -> None:
             hint = f"`haft diff {name}` shows what it wrote"
             raise BadUsage(f"{name} is not a call: the process of a plugin wrote files between two calls", hint=hint)
         if changes is not None:
-            record = changes.brought_up_to_date(record)
+            record = changes.with_current_changes(record)
         children = [(one.id, one.tool, one.status) for one in kept.children_of(record.id)]
     if options.json:
         made = [{"id": name, "tool": tool, "status": status} for name, tool, status in children]

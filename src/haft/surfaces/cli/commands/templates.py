@@ -31,7 +31,7 @@ from haft.surfaces.cli.words.template_places import (
 if TYPE_CHECKING:
     from haft.authoring.check import Report
     from haft.authoring.studio import Placed
-    from haft.service import TemplateStanding
+    from haft.service import TemplateState
 
 
 def complete_templates(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[Any]:
@@ -163,7 +163,7 @@ def list_templates(options: Globals, inside: str | None) -> None:
     places = places_of(options)
     directories = places.directories if inside is None else [os.path.abspath(inside)]
     environments = environments_of(options)
-    found: list[tuple[Placed, list[str], TemplateStanding]] = []
+    found: list[tuple[Placed, list[str], TemplateState]] = []
     usable: list[Placed] = []
     rows = [_HEADER]
     for one in (one for place in directories for one in templates_in(place)):
@@ -193,7 +193,7 @@ _HEADER: Final = ("NAME", "TOOL", "WORKFLOW", "ENVIRONMENT", "FOLDER")
 
 
 def _row(
-    one: Placed, problems: Sequence[str], standing: TemplateStanding, *, taken: int
+    one: Placed, problems: Sequence[str], standing: TemplateState, *, taken: int
 ) -> tuple[str, str, str, str, str]:
     if problems:
         state = "broken" if len(problems) > taken else "duplicate"
@@ -202,7 +202,7 @@ def _row(
     return (one.name, one.slug, one.workflow or "-", state, one.folder)
 
 
-def _facts(one: Placed, problems: Sequence[str], standing: TemplateStanding) -> dict[str, Any]:
+def _facts(one: Placed, problems: Sequence[str], standing: TemplateState) -> dict[str, Any]:
     return {**one.to_json(problems), "environment": standing.environment is not None, "cold": standing.cold}
 
 

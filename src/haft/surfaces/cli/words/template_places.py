@@ -14,7 +14,7 @@ from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
 
 if TYPE_CHECKING:
-    from haft.service import Config, TemplateEnvironments, TemplateStanding
+    from haft.service import Config, TemplateEnvironments, TemplateState
 
 DEFAULT: Final = "templates"
 _PATHS: Final = "templates.paths"
@@ -102,11 +102,11 @@ def environments_of(options: Globals) -> TemplateEnvironments:
     return template_environments(workspace_of(options), state_home())
 
 
-def standing_of(folder: str, options: Globals, environments: TemplateEnvironments | None = None) -> TemplateStanding:
+def standing_of(folder: str, options: Globals, environments: TemplateEnvironments | None = None) -> TemplateState:
     """The known state of the template in a folder. No process is started."""
-    from haft.service import template_standing
+    from haft.service import template_state
 
-    return template_standing(folder, environments or environments_of(options), state_home())
+    return template_state(folder, environments or environments_of(options), state_home())
 
 
 def is_own(folder: str, options: Globals) -> bool:

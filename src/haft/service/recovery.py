@@ -1,4 +1,4 @@
-"""After hosts that were killed: what every process does before it reads, and every host before it begins."""
+"""Recovers the runs of killed hosts. Every process does this before it reads, and every host before it starts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from haft.storage import Lease, StateHome
 
 
 def recover_into(home: StateHome, lease: Lease | None, trail: Callable[[], Trail]) -> int:
-    """End the open runs of hosts that were killed, and complete the audit log; how many there were. The `trail` is
-    opened where a run has ended: whoever only reads, and may not be able to write, mostly needs none."""
+    """End the open runs of killed hosts, complete the audit log, and return how many runs there were. Opens the `trail`
+    only if there is such a run, because a process that only reads may have no right to write."""
     return recover(
         home,
         None if lease is None else lease.host,
@@ -21,7 +21,7 @@ def recover_into(home: StateHome, lease: Lease | None, trail: Callable[[], Trail
 
 
 def _recover_changes(home: StateHome, lease: Lease) -> None:
-    """Loaded where a host was killed: who only reads runs needs nothing of changes otherwise."""
+    """Recover the changes of a killed host. Imported only here, because readers of runs do not need `changes`."""
     from haft.service.changes import recover_changes
 
     recover_changes(home, lease)

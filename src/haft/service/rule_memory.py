@@ -1,4 +1,4 @@
-"""The rules that answers made in a workspace, for processes that are no host: listed, and forgotten."""
+"""The remembered rules of a workspace, which answers made: lists and forgets them, without a host."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import os
 from collections.abc import Iterator
 
 from haft.policy import Memory, Rule
-from haft.service.reading import has_state
+from haft.service.state_reader import has_state
 from haft.storage import StateHome, open_stores
 
 
 def remembered_rules(home: StateHome, workspace: str) -> list[Rule]:
-    """The latest first."""
+    """The remembered rules, the latest first."""
     with _memory(home, workspace) as memory:
         return [] if memory is None else [each.rule for each in memory.all()]
 
 
 def forget_rule(home: StateHome, workspace: str, number: int) -> bool:
-    """False where there was none of that number."""
+    """Forget a remembered rule. False if there is no rule with this number."""
     with _memory(home, workspace) as memory:
         return memory is not None and memory.forget(number)
 
 
 @contextlib.contextmanager
 def _memory(home: StateHome, workspace: str) -> Iterator[Memory | None]:
-    """None where no host was ever here: looking leaves no trace."""
+    """The remembered rules; None if no host ever used this state home, which is then not created."""
     if not has_state(home):
         yield None
         return

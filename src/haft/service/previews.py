@@ -1,4 +1,4 @@
-"""What a call would do, in the words of its tool, without calling it."""
+"""Previews a call: the tool's own line about what the call would do, without calling it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from haft.schema import validator_for, why_not_json
 
 
 class PreviewContext:
-    """The context of a call that is not made: what is said goes nowhere."""
+    """The context of a tool that only previews a call. It drops all output and progress."""
 
     cancelled = False
     run = RunId("")
@@ -60,7 +60,7 @@ class PreviewContext:
     def output(self, stream: Stream, data: bytes) -> None: ...
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = None) -> Any:
-        raise BadUsage(f"`{name}` was not called: a tool that is only asked what it would do makes no calls")
+        raise BadUsage(f"`{name}` was not called: a tool cannot call other tools during a preview")
 
     def stderr_only(self, data: bytes, stream: Stream = "stderr") -> None: ...
 
@@ -70,8 +70,8 @@ class PreviewContext:
 
 
 async def preview(tool: Tool, arguments: Mapping[str, Any], context: PreviewContext) -> str | None:
-    """The line that a tool has for these arguments; None where it has none. `InvalidArguments` where it could not be
-    called with them."""
+    """The tool's preview line for these arguments; None if it has none. `InvalidArguments` if the tool cannot be called
+    with them."""
     given = own_copy(arguments)
     if tool.spec.preprocesses:
         given = await tool.preprocess(given, context)
@@ -85,5 +85,5 @@ async def preview(tool: Tool, arguments: Mapping[str, Any], context: PreviewCont
 
 
 def missed_scratch(outcome: Outcome) -> bool:
-    """Whether a call says that it looked for a file in `/tmp` that is not there."""
+    """Whether the output of a call says that a file in `/tmp` is missing."""
     return any(not_found(f"{outcome.output}\n{outcome.stderr}"))

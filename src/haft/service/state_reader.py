@@ -1,7 +1,6 @@
-"""Reading the state home without being a host: what a process needs that looks at runs and makes none.
+"""Reads the state home without a host: for processes that look at runs and make none.
 
-Whoever reads first cleans up after hosts that were killed, so that no run looks open that nobody carries any more. A
-state home that does not exist is not made: reading leaves no trace.
+Every reader first ends the runs of killed hosts, so that no dead run looks open. Reading never creates a state home.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from collections.abc import Iterable
 from haft.audit import Redactor, Trail, secret_values
 from haft.contracts import BadConfig, Principal, StorageFailed
 from haft.runs import History, RunRecord
-from haft.service.acting import to_text
 from haft.service.changes import ChangesFacade
-from haft.service.recovering import recover_into
+from haft.service.principals import to_text
+from haft.service.recovery import recover_into
 from haft.storage import StateHome, open_stores
 
 
 def has_state(home: StateHome) -> bool:
-    """Whether a host was ever here. Its journals come before its database, so that one is not asked for."""
+    """Whether a host ever used this state home. Checks the journals, because they exist before the database does."""
     if os.path.lexists(home.path):
         if not os.path.isdir(home.path):
             raise BadConfig(f"the state home {home.path} is not a directory", hint="set HAFT_HOME")
@@ -33,7 +32,7 @@ def has_state(home: StateHome) -> bool:
 
 
 def recover_dead_hosts(home: StateHome) -> int:
-    """End the runs of hosts that were killed; how many there were."""
+    """End the runs of killed hosts, and return how many there were."""
     if not has_state(home):
         return 0
     with contextlib.ExitStack() as ending:
@@ -48,17 +47,17 @@ def recover_dead_hosts(home: StateHome) -> int:
 
 
 def open_history(home: StateHome) -> History | None:
-    """The runs there are; None where no host was ever here."""
+    """The history of runs; None if no host ever used this state home."""
     return History(home) if has_state(home) else None
 
 
 def open_changes(home: StateHome) -> ChangesFacade | None:
-    """The change sets there are; None where no host was ever here."""
+    """The change sets; None if no host ever used this state home."""
     return ChangesFacade(home) if has_state(home) else None
 
 
-def ask_to_cancel(history: History, runs: Iterable[RunRecord], principal: Principal) -> None:
-    """Ask the hosts of runs that have not ended to cancel them. The audit log names whoever asked."""
+def request_cancel(history: History, runs: Iterable[RunRecord], principal: Principal) -> None:
+    """Ask the hosts of open runs to cancel them. The audit log names the principal."""
     for run in runs:
         if run.is_open:
             history.request_cancel(run.id, to_text(principal))

@@ -1,4 +1,4 @@
-"""Whoever acts, on the way to another process and back; and whoever runs this one."""
+"""The user of this process as a principal, and principals as text for other processes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from haft.storage import decode, encode
 
 
 def user_name() -> str:
-    """Whoever runs this process."""
+    """The name of the user who runs this process."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -18,12 +18,12 @@ def user_name() -> str:
 
 
 def this_user() -> Principal:
-    """Whoever runs this process, as a person: what a surface acts for when nobody else is named."""
+    """The user who runs this process, as a person. Surfaces act for this principal unless another one is named."""
     return Principal(user_name())
 
 
 def to_text(principal: Principal) -> str:
-    """For a place that holds one text."""
+    """The principal as one text."""
     return encode(principal.to_json()).decode()
 
 

@@ -1,4 +1,4 @@
-"""The audit log, as a program that embeds haft sees it."""
+"""The audit log, for programs that embed haft."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from haft.runs import RunRecord
 from haft.storage import Filter, StateHome, open_stores
 
 
-class RecordFacade:
-    """Reads and checks; writing is the pipeline's."""
+class AuditLogFacade:
+    """Reads and checks the audit log. Only the pipeline writes it."""
 
     def __init__(self, home: StateHome) -> None:
         self._home = home
 
     def verify(self, *, since_checkpoint: bool = False) -> Verdict:
-        """Check every entry and the head, and that there are entries at all where there were runs. With
-        `since_checkpoint`, only the entries behind the last one that an earlier check found intact."""
+        """Check every entry and the head, and that the log is not empty if runs have ended. With `since_checkpoint`,
+        check only the entries after the last one that an earlier check found intact."""
         verdict = self._verify(since_checkpoint)
         if verdict.intact and verdict.records == 0 and self._has_ended_runs():
             # Once more: the log learns of a run before the table does, but both may have since the first look.
@@ -35,7 +35,7 @@ class RecordFacade:
             return verify(log, since_checkpoint=since_checkpoint)
 
     def _has_ended_runs(self) -> bool:
-        """Whether the table has some. What only a journal has, the log may not have been told of yet."""
+        """Whether the database has ended runs. The log may not have the runs yet that are only in a journal."""
         stores = open_stores(self._home)
         if not stores.exists():
             return False
@@ -43,11 +43,11 @@ class RecordFacade:
             return any(not RunRecord.from_text(text).is_open for text in connection.runs.select(Filter(limit=20)))
 
     def entries(self) -> Iterator[dict[str, Any]]:
-        """All entries, oldest first."""
+        """All entries, the oldest first."""
         with contextlib.closing(open_stores(self._home).audit_log()) as log:
             yield from entries(log)
 
     def last(self, limit: int = 50) -> list[dict[str, Any]]:
-        """The newest entries, newest first."""
+        """The last entries, the newest first."""
         with contextlib.closing(open_stores(self._home).audit_log()) as log:
             return last_entries(log, limit)
