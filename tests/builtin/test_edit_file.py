@@ -92,7 +92,7 @@ def test_arguments_that_make_no_edit_are_explained(call, workspace, arguments, w
 
 def test_a_text_in_several_places_names_their_lines_and_the_cure(call, workspace):
     (workspace / "a").write_text("x = 1\ny = 2\nx = 1\n")
-    with pytest.raises(ToolFailed, match=r"several places of `a` \(lines 1, 3\)") as raised:
+    with pytest.raises(ToolFailed, match=r"several times in `a` \(lines 1, 3\)") as raised:
         call(EditFile, path="a", old_string="x = 1", new_string="x = 2")
     assert "replace_all" in raised.value.hint
     (workspace / "a").write_text("x\n" * 500)
@@ -102,7 +102,7 @@ def test_a_text_in_several_places_names_their_lines_and_the_cure(call, workspace
 
 def test_matches_that_overlap_are_several(call, workspace):
     (workspace / "a").write_text("aaa")
-    with pytest.raises(ToolFailed, match=r"several places of `a` \(line 1\)"):
+    with pytest.raises(ToolFailed, match=r"several times in `a` \(line 1\)"):
         call(EditFile, path="a", old_string="aa", new_string="b")
 
 

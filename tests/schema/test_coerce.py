@@ -101,7 +101,7 @@ def test_text_becomes_what_the_schema_asks_for(schema, texts, value):
         ({"type": "number"}, ["1e999"], '`x` must be a number, not "1e999"'),
         ({"type": "boolean"}, ["maybe"], '`x` must be true or false, not "maybe"'),
         ({"type": "string"}, [], "`x` needs a value: a string"),
-        ({"type": "string"}, ["a", "b"], "`x` takes one value and is given 2 times"),
+        ({"type": "string"}, ["a", "b"], "`x` takes one value, but is given 2 times"),
         ({"enum": ["a", "b"]}, ["c"], '`x` must be one of "a", "b", not "c"'),
         ({"type": "object"}, ["[1]"], '`x` must be an object, such as {"key": "value"}, not "[1]"'),
         ({"type": "array", "items": {"type": "integer"}}, ["1", "b"], '`x`: item 2 must be an integer, not "b"'),

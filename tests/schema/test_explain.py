@@ -147,8 +147,8 @@ def test_every_kind_of_error_has_words():
     problems = "\n".join(Validator(schema).problems(arguments))
     for words in (
         "`no` is not allowed here",
-        "`unique` holds the same value twice",
-        "`contains` holds none of the values it must hold",
+        "`unique` contains the same value twice",
+        "`contains` contains none of the values that it must contain",
         "`multiple` must be a multiple of 2, not 3",
         "`not` is not right",
         '`keys` may not have the key "a"',

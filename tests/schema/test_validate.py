@@ -91,8 +91,8 @@ def test_patterns_with_look_around_work():
     ("value", "problem"),
     [
         ({"a": {"b": [object()]}}, "`a.b[0]` must be a JSON value, not a Python `object`"),
-        ({"a": {1: 2}}, "`a` has the key 1, which is no string"),
-        ({"a": "\ud800"}, "`a` holds text that is not valid Unicode"),
+        ({"a": {1: 2}}, "`a` has the key 1, which is not a string"),
+        ({"a": "\ud800"}, "`a` contains text that is not valid Unicode"),
     ],
 )
 def test_what_is_no_json_is_named(value, problem):

@@ -298,7 +298,7 @@ def test_several_templates_at_once_share_the_cache(place):
 
     async def both():
         several = opened(place)
-        return await asyncio.gather(*map(several.prepared, folders))
+        return await asyncio.gather(*map(several.prepare, folders))
 
     first, second = asyncio.run(both())
     assert first.mark != second.mark and first.python != second.python
@@ -586,7 +586,7 @@ def test_a_package_that_puts_a_link_in_place_of_the_environment_is_refused(place
     (target / "python").write_text("mine")
     made = place.top / "venv"
     made.symlink_to(target.parent)
-    with pytest.raises(ToolFailed, match="no environment"):
+    with pytest.raises(ToolFailed, match="not an environment"):
         environment_making._lead_to("/usr/bin/python3", str(made), "bin", "python")
     assert (target / "python").read_text() == "mine"
 

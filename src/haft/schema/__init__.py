@@ -1,4 +1,5 @@
-"""JSON Schema: made from Python signatures and compact forms, checked, explained, and read from a command line.
+"""JSON Schema: makes schemas from Python signatures and compact forms, validates values, explains errors, and reads
+values from a command line.
 
 Above it are the registry, the sources and the pipeline; below it only `contracts`. The two heavy libraries, pydantic
 and jsonschema-rs, are imported by the functions that need them, so that listing tools stays cheap.
@@ -9,8 +10,8 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.schema.bounds import excess
-    from haft.schema.coercing import coerce
+    from haft.schema.bounds import why_too_large
+    from haft.schema.coercion import coerce
     from haft.schema.compact import from_compact, from_words
     from haft.schema.docstring import read_docstring
     from haft.schema.signature import Signature, problems_of, read_signature
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 __getattr__ = face(
     __name__,
     {
-        "bounds": "excess",
-        "coercing": "coerce",
+        "bounds": "why_too_large",
+        "coercion": "coerce",
         "compact": "from_compact from_words",
         "docstring": "read_docstring",
         "signature": "Signature problems_of read_signature",

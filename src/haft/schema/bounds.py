@@ -1,8 +1,8 @@
-"""How much a schema may ask of whoever reads it. Schemas of strangers are small texts that may unfold without end.
+"""Limits the size of schemas, because a small untrusted schema can expand without end.
 
-A reference costs nothing to write and is followed wherever it stands: thirty lines that each refer twice to the next
-make a thousand million checks of one value. So what one value can be checked against is counted before anything is
-compiled; references that lead in a circle count once.
+A reference is short, and is followed everywhere: thirty lines that each refer twice to the next make a thousand million
+checks of one value. So haft counts the checks of one value before it compiles a schema. A circular reference counts
+once.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-MOST_DEPTH: Final = 100
-MOST_NODES: Final = 20_000
-MOST_CHECKS: Final = 2_000
-"""Subschemas that one value may be held against."""
+MAX_DEPTH: Final = 100
+MAX_NODES: Final = 20_000
+MAX_CHECKS: Final = 2_000
+"""How many subschemas may apply to one value."""
 
 _IN_PLACE: Final = ("allOf", "anyOf", "oneOf")
 _IN_PLACE_ONE: Final = ("not", "if", "then", "else")
 ENDLESS: Final = 1_000_000
-"""More parts than a value has that does not contain itself."""
-MOST_PATTERNS: Final = 50
+"""More parts than any value that does not contain itself."""
+MAX_PATTERNS: Final = 50
 LONGEST_PATTERN: Final = 1_000
-LONGEST_REPEAT: Final = 1_000
-"""Times that a pattern may be repeated in all: `(a{90}){90}` is 8,100. What is compiled grows with it."""
+MAX_REPEAT: Final = 1_000
+"""How often a pattern may repeat in total: `(a{90}){90}` repeats 8,100 times. The compiled pattern grows with it."""
 _REPEAT: Final = re.compile(r"\{(\d{1,9})(?:,(\d{0,9}))?\}")
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
-def excess(schema: Mapping[str, Any]) -> str | None:
-    """Why a schema is too much to work with; None where it is not."""
+def why_too_large(schema: Mapping[str, Any]) -> str | None:
+    """Why a schema is too large to use; None if it is not."""
     count = 0
     waiting: list[tuple[Any, int]] = [(schema, 0)]
     inner: list[Mapping[str, Any]] = []
@@ -37,10 +37,10 @@ def excess(schema: Mapping[str, Any]) -> str | None:
     while waiting:
         value, depth = waiting.pop()
         count += 1
-        if depth > MOST_DEPTH:
-            return f"it is nested more than {MOST_DEPTH} deep"
-        if count > MOST_NODES:
-            return f"it has more than {MOST_NODES:_} parts"
+        if depth > MAX_DEPTH:
+            return f"it is nested more than {MAX_DEPTH} deep"
+        if count > MAX_NODES:
+            return f"it has more than {MAX_NODES:_} parts"
         if isinstance(value, Mapping):
             inner.append(value)
             patterns += _patterns(value)
@@ -50,18 +50,18 @@ def excess(schema: Mapping[str, Any]) -> str | None:
     if (why := _too_much(patterns)) is not None:
         return why
     unfolding = _Unfolding(schema, inner)
-    if any(unfolding.size(each) > MOST_CHECKS for each in inner):
-        return f"its references unfold to more than {MOST_CHECKS:_} checks of one value"
+    if any(unfolding.size(each) > MAX_CHECKS for each in inner):
+        return f"its references expand to more than {MAX_CHECKS:_} checks of one value"
     return None
 
 
 def checks_of(schema: Mapping[str, Any], value: Any) -> int:
-    """About how many checks it takes to find everything that is wrong with a value: each part of it is held against
-    what unfolds there, and where references lead back, so is each part of that part."""
+    """An estimate of how many checks it takes to find every error in a value: each part of the value is checked against
+    the expanded schema there, and with circular references also each part of that part."""
     inner: list[Mapping[str, Any]] = []
     refers = False
     left: list[Any] = [schema]
-    while left and len(inner) < MOST_NODES:
+    while left and len(inner) < MAX_NODES:
         one = left.pop()
         if isinstance(one, Mapping):
             inner.append(one)
@@ -86,24 +86,24 @@ def checks_of(schema: Mapping[str, Any], value: Any) -> int:
 def _patterns(schema: Mapping[str, Any]) -> list[str]:
     """The regular expressions of one subschema."""
     own, named = schema.get("pattern"), schema.get("patternProperties")
-    return [*([own] if isinstance(own, str) else []), *(map(str, named) if isinstance(named, Mapping) else [])]
+    return [*([own] if isinstance(own, str) else []), *(map(str, named) if isinstance(in_backticks, Mapping) else [])]
 
 
 def _too_much(patterns: list[str]) -> str | None:
-    """Why regular expressions would take too much to compile."""
-    if len(patterns) > MOST_PATTERNS:
-        return f"it has more than {MOST_PATTERNS} patterns"
+    """Why the regular expressions are too large to compile; None if they are not."""
+    if len(patterns) > MAX_PATTERNS:
+        return f"it has more than {MAX_PATTERNS} patterns"
     for pattern in patterns:
         times = 1
         for least, most in _REPEAT.findall(pattern):
             times *= max(int(least), int(most or 0), 1)
-        if len(pattern) > LONGEST_PATTERN or times > LONGEST_REPEAT:
+        if len(pattern) > LONGEST_PATTERN or times > MAX_REPEAT:
             return "one of its patterns is too long, or repeats too often"
     return None
 
 
 class _Unfolding:
-    """How many subschemas one value meets, with every reference followed."""
+    """Counts the subschemas that apply to one value, with every reference followed."""
 
     def __init__(self, root: Mapping[str, Any], inner: list[Mapping[str, Any]]) -> None:
         self._root = root
@@ -115,7 +115,7 @@ class _Unfolding:
                     self._named[name if key == "$id" else f"#{name}"] = each
 
     def size(self, start: Mapping[str, Any]) -> int:
-        """Counted from the leaves up, without recursion; on a circle the way back counts one."""
+        """Count from the leaves up, without recursion. A reference back to an open node counts one."""
         begun: set[int] = set()
         stack = [start]
         while stack:
@@ -130,7 +130,7 @@ class _Unfolding:
                 stack += fresh
                 continue
             stack.pop()
-            self._sizes[id(node)] = min(1 + sum(self._sizes.get(id(child), 1) for child in children), MOST_CHECKS * 2)
+            self._sizes[id(node)] = min(1 + sum(self._sizes.get(id(child), 1) for child in children), MAX_CHECKS * 2)
         return self._sizes[id(start)]
 
     def _children(self, node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -1,7 +1,7 @@
-"""Parameters in a word each: the compact forms in which small tools say what they take.
+"""Converts the compact forms, in which small tools describe their parameters, to JSON Schema.
 
 `["string", "what it is"]` in JSON, `string? what it is` in text. Both become JSON Schema here. Writers are generous
-with these forms, and so is this: what says no type is a string, and the rest of its words are its description.
+with these forms, and so is this module: a parameter without a type is a string, and all its words are the description.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ TYPES: Final = {
 
 
 def from_compact(args: Mapping[str, Any]) -> dict[str, Any]:
-    """The input schema of `{name: [type, description]}`. Nothing in it is required: this form cannot say what is.
-    `ValueError` with a sentence where it is no such form."""
+    """The input schema of `{name: [type, description]}`. No parameter is required, since this form cannot express that.
+    `ValueError` with an explanation if the form is wrong."""
     properties: dict[str, Any] = {}
     for name, said in args.items():
         match said:
@@ -41,7 +41,7 @@ def from_compact(args: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def from_words(parameters: Mapping[str, str]) -> dict[str, Any]:
-    """The input schema of `name: type description` lines. What is not marked as optional is required."""
+    """The input schema of `name: type description` lines. A parameter that is not marked as optional is required."""
     properties: dict[str, Any] = {}
     required: list[str] = []
     for name, words in parameters.items():
@@ -58,7 +58,7 @@ def _property(kind: str, described: str) -> dict[str, Any]:
 
 
 def _split(words: str) -> tuple[str, str, bool]:
-    """Type, description, and whether it is marked as optional, in one of the three ways."""
+    """The type, the description, and whether the parameter is marked as optional in one of the three ways."""
     words = words.strip()
     first, rest = (*words.split(None, 1), "", "")[:2]
     kind = TYPES.get(first.removesuffix("?"))

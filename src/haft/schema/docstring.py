@@ -1,8 +1,8 @@
-"""What a docstring says of a function and of each of its parameters.
+"""Reads the description of a function and of its parameters from a docstring.
 
-`signature` puts the words into the schema. Three styles are read, Google (`Args:`), NumPy (`Parameters` underlined) and
+`signature` puts the texts into the schema. Three styles are read, Google (`Args:`), NumPy (`Parameters` underlined) and
 Sphinx (`:param x:`); the description is the whole text before the first of these. A docstring that follows none of
-them is all description: nothing here can fail.
+them is a description as a whole: nothing here can fail.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _SPHINX_OTHER: Final = re.compile(r":\w+[^:]*:.*")
 
 @dataclass(slots=True)
 class Docstring:
-    """A docstring taken apart."""
+    """The parts of a docstring."""
 
     description: str = ""
     parameters: dict[str, str] = field(default_factory=dict)
 
 
 def read_docstring(text: str | None) -> Docstring:
-    """Take a docstring apart, whichever style it is written in."""
+    """Parse a docstring of any style."""
     lines = inspect.cleandoc(text or "").splitlines()
     found = Docstring()
     first: int | None = None
@@ -54,7 +54,7 @@ def _indent(line: str) -> int:
 
 
 def _read_indented(lines: Sequence[str], start: int, margin: int, item: re.Pattern[str], found: Docstring) -> None:
-    """Google: items are indented under the header, the rest of an item deeper than its first line."""
+    """Google style: items are indented under the header, and further lines of an item deeper than its first line."""
     column: int | None = None
     name: str | None = None
     for line in lines[start:]:
@@ -72,7 +72,7 @@ def _read_indented(lines: Sequence[str], start: int, margin: int, item: re.Patte
 
 
 def _read_flush(lines: Sequence[str], start: int, margin: int, found: Docstring) -> None:
-    """NumPy: names stand at the header's column, what is said of them indented below."""
+    """NumPy style: names are at the header's column, and their descriptions are indented below."""
     names: list[str] = []
     for index in range(start, len(lines)):
         line = lines[index]

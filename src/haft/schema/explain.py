@@ -1,8 +1,8 @@
 """Turns validation errors into sentences that name each wrong argument and what would be right.
 
 `validate` calls it for values that failed; a model or a person reads the result and makes a better call. So every
-sentence says where, what was expected, and what came instead, with the near miss where there is one. It judges
-nothing: what is wrong was decided by jsonschema-rs, and here it is only put into words.
+sentence names the place, the expected value and the actual value, and a similar name if there is one. jsonschema-rs
+finds the errors; this module only words them.
 """
 
 from __future__ import annotations
@@ -11,15 +11,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from haft.contracts import near_miss
-from haft.schema.text import choices, expected, named, named_value, place, quoted, shortened, step_into, type_words
+from haft.schema.text import (
+    choices,
+    expected,
+    in_backticks,
+    place,
+    quoted,
+    shortened,
+    step_into,
+    type_words,
+    value_with_type,
+)
 
-MOST_PROBLEMS: Final = 10
+MAX_PROBLEMS: Final = 10
 
 Sentences = Iterator[str]
 
 
 class _Subject:
-    """One error beside the schema and the value it is about."""
+    """One error, with its schema and its value."""
 
     __slots__ = ("error", "kind", "path", "root", "value")
 
@@ -28,7 +38,7 @@ class _Subject:
         self.kind = error.kind
         self.root = root
         self.path: Sequence[str | int] = error.instance_path
-        # Taken from the arguments and not from the error, whose copy has gone through JSON: NaN would read null.
+        # From the arguments, not from the error, whose copy went through JSON and has null for NaN.
         self.value = step_into(arguments, self.path)
 
     @property
@@ -40,7 +50,7 @@ class _Subject:
         return self.where if self.path else "the call"
 
     def beside(self) -> Mapping[str, Any]:
-        """The schema that holds the keyword which failed."""
+        """The schema with the keyword that failed."""
         found = step_into(self.root, self.error.schema_path[:-1])
         return found if isinstance(found, Mapping) else {}
 
@@ -54,7 +64,7 @@ def explain(root: Mapping[str, Any], arguments: Any, errors: Iterable[Any]) -> l
     more = 0
     for error in errors:
         for sentence in _sentences(_Subject(error, root, arguments), arguments):
-            if len(found) < MOST_PROBLEMS:
+            if len(found) < MAX_PROBLEMS:
                 found[sentence] = None
             elif sentence not in found:
                 more += 1
@@ -62,14 +72,14 @@ def explain(root: Mapping[str, Any], arguments: Any, errors: Iterable[Any]) -> l
 
 
 def foreign_values(value: Any, path: tuple[str | int, ...] = ()) -> list[str]:
-    """What in `value` is no JSON at all: a Python object, a key that is no string, text that is not Unicode."""
+    """The parts of `value` that are not JSON: a Python object, a key that is not a string, text that is not Unicode."""
     if value is None or isinstance(value, bool | int | float):
         return []
     if isinstance(value, str):
         try:
             value.encode()
         except UnicodeEncodeError:
-            return [f"{place(path)} holds text that is not valid Unicode"]
+            return [f"{place(path)} contains text that is not valid Unicode"]
         return []
     if len(path) > 100:
         return [f"{place(path)} is nested too deeply"]
@@ -79,19 +89,19 @@ def foreign_values(value: Any, path: tuple[str | int, ...] = ()) -> list[str]:
         return _first_problems(
             foreign_values(item, (*path, key))
             if isinstance(key, str)
-            else [f"{place(path)} has the key {quoted(key)}, which is no string"]
+            else [f"{place(path)} has the key {quoted(key)}, which is not a string"]
             for key, item in value.items()
         )
-    return [f"{place(path)} must be a JSON value, not {named_value(value)}"]
+    return [f"{place(path)} must be a JSON value, not {value_with_type(value)}"]
 
 
 def _first_problems(parts: Iterable[list[str]]) -> list[str]:
     found: list[str] = []
     for part in parts:
         found += part
-        if len(found) >= MOST_PROBLEMS:
+        if len(found) >= MAX_PROBLEMS:
             break
-    return found[:MOST_PROBLEMS]
+    return found[:MAX_PROBLEMS]
 
 
 def _sentences(subject: _Subject, arguments: Any) -> Sentences:
@@ -122,12 +132,12 @@ def _unknown(subject: _Subject) -> Sentences:
     thing = "key" if subject.path else "parameter"
     for position, name in enumerate(subject.kind.unexpected):
         sentence = f"{subject.inner(name)} is not a {thing}"
-        # A search costs time, and there may be thousands of wrong names, or one of megabytes.
-        near = near_miss(name[:200], known) if position < MOST_PROBLEMS else None
+        # A search takes time, and there may be thousands of wrong names, or one of several megabytes.
+        near = near_miss(name[:200], known) if position < MAX_PROBLEMS else None
         if near is not None:
-            sentence += f"; did you mean {named(near)}?"
+            sentence += f"; did you mean {in_backticks(near)}?"
         if position == 0 and known:
-            listed = ", ".join(named(other) for other in known[:30])
+            listed = ", ".join(in_backticks(other) for other in known[:30])
             sentence += f"{'' if near else ';'} the {thing}s are {listed}{', …' if len(known) > 30 else ''}"
         elif not known:
             sentence += f"; there are no {thing}s"
@@ -135,7 +145,7 @@ def _unknown(subject: _Subject) -> Sentences:
 
 
 def _wrong_type(subject: _Subject) -> Sentences:
-    yield f"{subject.where} must be {type_words(subject.kind.types)}, not {named_value(subject.value)}"
+    yield f"{subject.where} must be {type_words(subject.kind.types)}, not {value_with_type(subject.value)}"
 
 
 def _no_choice(subject: _Subject) -> Sentences:
@@ -166,7 +176,7 @@ def _not_checked(subject: _Subject) -> Sentences:
 
 
 def _bound(template: str, *, counted: str = "") -> Callable[[_Subject], Sentences]:
-    """A wording for a keyword with one bound: the limit goes into the template, what came instead goes after it."""
+    """A wording for a keyword with one bound: the limit goes into the template, and the actual value follows."""
 
     def sentences(subject: _Subject) -> Sentences:
         came = f"{len(subject.value)}" if counted else quoted(subject.value)
@@ -184,7 +194,7 @@ def _plain(sentence: str) -> Callable[[_Subject], Sentences]:
 
 
 def _no_form_fits(subject: _Subject, arguments: Any) -> Sentences:
-    """None of several forms fits. Speaks of the form that was meant, where the value shows which."""
+    """None of several forms fits. Explains the form that was meant, if the value shows which."""
     forms: list[list[Any]] = subject.kind.context
     types: list[str] = []
     meant: list[list[Any]] = []
@@ -195,7 +205,7 @@ def _no_form_fits(subject: _Subject, arguments: Any) -> Sentences:
         else:
             types += other_type.kind.types
     if not meant:
-        yield f"{subject.where} must be {type_words(types)}, not {named_value(subject.value)}"
+        yield f"{subject.where} must be {type_words(types)}, not {value_with_type(subject.value)}"
         return
     # A form with another fixed value inside, as in `{"kind": "circle"}`, was not meant either.
     meant = [errors for errors in meant if not any(_is_constant(error) for error in errors)] or meant
@@ -229,8 +239,8 @@ _WORDINGS: Final[dict[str, Callable[[_Subject], Sentences]]] = {
     "OneOfMultipleValid": _several_fit,
     "BacktrackLimitExceeded": _not_checked,
     "FalseSchema": _plain("is not allowed here"),
-    "UniqueItems": _plain("holds the same value twice"),
-    "Contains": _plain("holds none of the values it must hold"),
+    "UniqueItems": _plain("contains the same value twice"),
+    "Contains": _plain("contains none of the values that it must contain"),
     "Minimum": _bound("be at least {}"),
     "Maximum": _bound("be at most {}"),
     "ExclusiveMinimum": _bound("be greater than {}"),
@@ -245,4 +255,4 @@ _WORDINGS: Final[dict[str, Callable[[_Subject], Sentences]]] = {
     "MinProperties": _bound("have at least {}", counted=" keys"),
     "MaxProperties": _bound("have at most {}", counted=" keys"),
 }
-"""What each kind of error of jsonschema-rs reads as."""
+"""The wording of each kind of error of jsonschema-rs."""

@@ -1,5 +1,5 @@
-"""Schemas so plain that a value can be checked against them before jsonschema-rs is loaded, which takes longer than
-most short commands have. Nothing is refused here: whatever is not certain is left to jsonschema-rs."""
+"""Checks values against very simple schemas without jsonschema-rs, because loading it takes longer than most short
+commands. It refuses nothing: if a result is not certain, jsonschema-rs decides."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _KEYS: Final = {
 }
 _DEEPEST: Final = 8
 _EXACT: Final = 2**53
-"""Integers below it are the same number to every reader of JSON."""
+"""Every JSON parser reads integers below this exactly."""
 
 
 def is_plain(schema: Any, depth: int = 0) -> bool:
-    """Whether a schema is surely valid, and says nothing but what `fits` looks at."""
+    """Whether a schema is certainly valid, and has only keywords that `fits` checks."""
     if type(schema) is not dict or depth > _DEEPEST:
         return False
     kind = schema.get("type")
@@ -64,7 +64,7 @@ def _is_number(value: Any) -> bool:
 
 
 def fits(schema: Mapping[str, Any], value: Any) -> bool:
-    """Whether a value surely fits a plain schema. False says only that this is not certain."""
+    """Whether a value certainly fits a plain schema. False means only that it is not certain."""
     kind = schema["type"]
     if kind == "string":
         return (

@@ -1,8 +1,8 @@
-"""A Python function's signature as JSON Schema, and the way from JSON arguments to a call of it and back.
+"""The JSON Schema of a Python function's signature; converts JSON arguments for a call, and the result back to JSON.
 
-`sources.python` is above it. pydantic does the work behind one private model for each function: its fields are called
-`p0`, `p1`, … with the parameters' names as aliases, because a parameter may be called what a model may not (`json`,
-`_x`, `model_config`). All reflection happens here, once; `bind` is what a call pays for.
+`sources.python` uses it. pydantic does the work, with one private model for each function. The fields of the model are
+`p0`, `p1`, … with the parameters' names as aliases, because a parameter may have a name that a model field may not
+(`json`, `_x`, `model_config`). All reflection happens here, once; a call only runs `bind`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from haft.contracts import BadConfig, ToolContext
 from haft.schema.docstring import read_docstring
-from haft.schema.text import named, place, quoted, shortened
+from haft.schema.text import in_backticks, place, quoted, shortened
 
 Parameter = inspect.Parameter
 
@@ -27,21 +27,21 @@ _STREAMS: Final = ("Generator", "Iterator", "Iterable", "AsyncGenerator", "Async
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Everything that a call of the function needs, worked out ahead."""
+    """Everything that a call of the function needs, computed in advance."""
 
     description: str
     input_schema: dict[str, Any]
     output_schema: dict[str, Any] | None
     takes_context: bool
     bind: Callable[[Mapping[str, Any], Any], tuple[list[Any], dict[str, Any]]]
-    """JSON arguments and the context to positional and keyword arguments. ValueError: `problems_of` words it."""
+    """Converts JSON arguments and the context to positional and keyword arguments. `problems_of` words a ValueError."""
     dump: Callable[[Any], Any] | None
-    """The returned value as its annotation says it is written in JSON; None where the annotation does not matter."""
+    """Converts the result to JSON by its annotation; None if the annotation does not matter."""
 
 
 def read_signature(function: Callable[..., Any], *, injected: type = ToolContext) -> Signature:
-    """Read a function's parameters, docstring and return annotation. What cannot be a tool is a `BadConfig`."""
-    label = named(_name(function))
+    """Read a function's parameters, docstring and return annotation. `BadConfig` if it cannot be a tool."""
+    label = in_backticks(_name(function))
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (ValueError, TypeError, NameError) as error:
@@ -81,7 +81,7 @@ def read_signature(function: Callable[..., Any], *, injected: type = ToolContext
 
 
 def problems_of(error: ValueError) -> list[str]:
-    """What `bind` complained of, as sentences like those of `explain`."""
+    """The errors of `bind`, as sentences like those of `explain`."""
     from pydantic import ValidationError
 
     if not isinstance(error, ValidationError):
@@ -93,7 +93,7 @@ def problems_of(error: ValueError) -> list[str]:
 
 
 class _Annotations:
-    """A function's annotations, resolved one by one, so that one that cannot be resolved is named."""
+    """A function's annotations, resolved one by one, so that an error can name the one that fails."""
 
     def __init__(self, function: Callable[..., Any], injected: type, label: str) -> None:
         self._globals = getattr(inspect.unwrap(_code_of(function)), "__globals__", {})
@@ -103,7 +103,7 @@ class _Annotations:
     def is_injected(self, parameter: Parameter) -> bool:
         annotation = parameter.annotation
         if isinstance(annotation, str):
-            # The type is often imported for type checkers only: then its name is all there is.
+            # The type is often imported only for type checkers; then only its name is known.
             bare = annotation.split("|")[0].strip().strip("'\"")
             if bare.rpartition(".")[2] == self._injected.__name__ and bare.partition(".")[0] not in self._globals:
                 return True
@@ -113,7 +113,7 @@ class _Annotations:
     def of(self, parameter: Parameter) -> Any:
         if parameter.annotation is Parameter.empty:
             return Any
-        return self.resolve(parameter.annotation, f"the annotation of {named(parameter.name)}")
+        return self.resolve(parameter.annotation, f"the annotation of {in_backticks(parameter.name)}")
 
     def resolve(self, annotation: Any, what: str) -> Any:
         def holder() -> None: ...
@@ -124,7 +124,7 @@ class _Annotations:
         except Exception as error:
             raise BadConfig(
                 f"{self._label} cannot be a tool: {what}, `{annotation}`, cannot be resolved: {error}",
-                hint="annotations written as text must name what the function's module can see",
+                hint="names in annotations must be defined in the function's module",
             ) from error
 
 
@@ -133,7 +133,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def _code_of(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function behind a partial or a callable object: where the docstring and the globals are."""
+    """The function behind a partial or a callable object, which has the docstring and the globals."""
     while hasattr(function, "func") and hasattr(function, "keywords"):
         function = function.func
     if inspect.isroutine(function) or isinstance(function, type):
@@ -174,7 +174,7 @@ _FACTORY: Final = object()
 
 
 def _default_of(field: Any) -> Any:
-    """The default in `x: int = Field(3)`, or that pydantic must find it in the annotation."""
+    """The default in `x: int = Field(3)`, or the value that lets pydantic find it in the annotation."""
     from pydantic_core import PydanticUndefined
 
     if field.default_factory is not None:
@@ -191,7 +191,7 @@ def _binder(
     slot = parameters.index(context) if context is not None and context.kind in _POSITIONAL else None
 
     def bind_plain(arguments: Mapping[str, Any], given: Any) -> tuple[list[Any], dict[str, Any]]:
-        # A model's fields keep the order of its definition, which is the order of the parameters.
+        # The fields of a model have the order of their definition, which is the order of the parameters.
         return list(validate(arguments).__dict__.values()), {}
 
     def bind(arguments: Mapping[str, Any], given: Any) -> tuple[list[Any], dict[str, Any]]:
@@ -203,7 +203,7 @@ def _binder(
             named_values.update(validated.__pydantic_extra__ or {})
         if context is not None:
             if context.name in named_values:
-                raise ValueError(f"{named(context.name)} is not a parameter")
+                raise ValueError(f"{in_backticks(context.name)} is not a parameter")
             if slot is None:
                 named_values[context.name] = given
             else:
@@ -218,7 +218,7 @@ def _json_schema_generator() -> Any:
     from pydantic.json_schema import GenerateJsonSchema
 
     class WithoutTitles(GenerateJsonSchema):
-        """Titles that repeat the parameter's name cost a model's attention and say nothing."""
+        """Leaves out titles, which only repeat the parameter's name."""
 
         ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 - as pydantic declares it
 
@@ -247,7 +247,7 @@ def _input_schema(label: str, model: Any, descriptions: Mapping[str, str]) -> di
 def _output(
     function: Callable[..., Any], annotations: _Annotations
 ) -> tuple[dict[str, Any] | None, Callable[[Any], Any] | None]:
-    """The schema of what comes back, and how it is written; nothing of either where nothing certain is known."""
+    """The schema of the result, and the function that converts the result to JSON; None if they are not certain."""
     annotation = getattr(_code_of(function), "__annotations__", {}).get("return")
     if annotation is None:
         return None, None
@@ -260,7 +260,7 @@ def _output(
     try:
         adapter: Any = TypeAdapter(annotation)
         schema = adapter.json_schema(mode="serialization", by_alias=True, schema_generator=_json_schema_generator())
-    except Exception:  # an honest annotation that has no JSON form is no fault of the tool
+    except Exception:  # A valid annotation without a JSON form is not an error of the tool.
         return None, None
     if annotation in (str, int, float, bool):
         return schema, None

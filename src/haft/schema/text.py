@@ -1,7 +1,7 @@
-"""The words in which this package speaks of values, types and places.
+"""Texts for values, types and places in messages.
 
-`explain` and `coerce` build their sentences from these, so that both call the same thing by the same name. Values come
-from callers that may be hostile: they are shortened, and nothing that steers a terminal gets through.
+`explain` and `coerce` build their sentences from these, so that both use the same words. Values come from callers that
+may be hostile, so they are shortened, and terminal control characters are escaped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TYPE_WORDS: Final = {
 
 
 def escaped(text: str) -> str:
-    """`text` with everything that is not printable written as an escape."""
+    """The text with escapes for all characters that are not printable."""
     if text.isprintable():
         return text
     return "".join(
@@ -42,7 +42,7 @@ def shortened(text: str, longest: int) -> str:
 
 
 def quoted(value: Any) -> str:
-    """A value as JSON, on one short printable line."""
+    """The value as JSON, on one short printable line."""
     if isinstance(value, str):
         return f'"{shortened(value, LONGEST_VALUE)}"'
     if isinstance(value, list | tuple | dict) and len(value) > LONGEST_VALUE:
@@ -54,8 +54,8 @@ def quoted(value: Any) -> str:
     return shortened(text, LONGEST_VALUE)
 
 
-def named_value(value: Any) -> str:
-    """A value with the name of its JSON type before it: `the string "x"`."""
+def value_with_type(value: Any) -> str:
+    """The value after the name of its JSON type: `the string "x"`."""
     if value is None or isinstance(value, bool):
         return quoted(value)
     for python_types, word in (((str,), "string"), ((int, float), "number"), ((list, tuple), "array")):
@@ -65,14 +65,14 @@ def named_value(value: Any) -> str:
 
 
 def place(path: Sequence[str | int]) -> str:
-    """Where in the arguments: `edits[2].old_string`, or `the arguments` for the whole."""
+    """The place in the arguments: `edits[2].old_string`, or `the arguments` for the whole."""
     if not path:
         return "the arguments"
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return f"`{shortened(text.removeprefix('.'), LONGEST_NAME)}`"
 
 
-def named(name: str) -> str:
+def in_backticks(name: str) -> str:
     """The name of a parameter or key, in backticks."""
     return f"`{shortened(name, LONGEST_NAME)}`"
 
@@ -84,7 +84,7 @@ def either(words: Iterable[str]) -> str:
 
 
 def choices(options: Sequence[Any]) -> str:
-    """The values that are allowed, in their order, and how many more there are."""
+    """The allowed values, in their order, and how many more there are."""
     shown = [quoted(option) for option in options[:MOST_CHOICES]]
     if len(options) > MOST_CHOICES:
         shown.append(f"… ({len(options) - MOST_CHOICES} more)")
@@ -97,8 +97,8 @@ def type_words(types: Iterable[str]) -> str:
 
 
 def resolve(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """`schema` with references into `root` followed. What cannot be followed is `{}`: anything."""
-    for _ in range(32):  # a reference may lead in a circle
+    """`schema` with references into `root` followed. A reference that cannot be followed becomes `{}`: any value."""
+    for _ in range(32):  # A reference may lead in a circle.
         if not isinstance(schema, Mapping):
             return {}
         reference = schema.get("$ref")
@@ -115,7 +115,7 @@ def _unescape(part: str) -> str:
 
 
 def step_into(value: Any, path: Iterable[str | int]) -> Any:
-    """What lies at `path` inside nested objects and arrays; None where nothing does."""
+    """The value at `path` inside nested objects and arrays; None if there is none."""
     for part in path:
         try:
             value = value[int(part)] if isinstance(value, list | tuple) else value[part]
@@ -125,7 +125,7 @@ def step_into(value: Any, path: Iterable[str | int]) -> Any:
 
 
 def expected(schema: Any, root: Mapping[str, Any]) -> str:
-    """What a schema asks for, in a few words: `an integer`, `one of "a", "b"`."""
+    """The value that a schema expects, in a few words: `an integer`, `one of "a", "b"`."""
     schema = resolve(schema, root)
     if "const" in schema:
         return quoted(schema["const"])
@@ -139,7 +139,7 @@ def expected(schema: Any, root: Mapping[str, Any]) -> str:
         return type_words(str(name) for name in types)
     for key in ("anyOf", "oneOf"):
         forms = schema.get(key)
-        # One level only: a phrase that needs two does not help any more.
+        # Only one level, because a longer phrase would not help.
         if isinstance(forms, list) and forms:
             return either(
                 "a value" if {"anyOf", "oneOf"} & set(inner) else expected(inner, root)

@@ -1,9 +1,9 @@
 """Checks values against one JSON Schema, compiled once.
 
-The pipeline asks `is_valid` on every call, so that is one call into jsonschema-rs, which is not even loaded for the
-first value of a plain schema; only a value that failed is looked
-at again, by `explain`. Schemas come from strangers: a reference is never fetched, from no network and no file, and a
-regular expression that cannot be matched in linear time runs under a limit.
+The pipeline calls `is_valid` for every call, so that it is only one call into jsonschema-rs, which is not even loaded
+for the first value of a plain schema. Only a value that failed is checked again, by `explain`. Schemas are not trusted:
+a reference is never fetched from the network or a file, and a regular expression that cannot be matched in linear time
+runs under a limit.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from haft.schema.plain import fits, is_plain
 from haft.schema.text import shortened
 
 BACKTRACK_LIMIT: Final = 20_000
-"""Steps for patterns with look-around or back-references; others are matched in linear time anyway."""
+"""The step limit for patterns with look-around or back-references. Other patterns are matched in linear time."""
 
-MOST_ERRORS: Final = 100
-"""Of one value: there may be more than anyone can read."""
-MOST_CHECKED: Final = 1_000_000
-"""Checks that are made to find every error, not only the first."""
+MAX_ERRORS: Final = 100
+"""How many errors of one value are read."""
+MAX_CHECKED: Final = 1_000_000
+"""If finding every error takes more checks than this, only the first error is searched."""
 _MOST_KEPT: Final = 1_024
 
 _compiled: dict[int, tuple[Mapping[str, Any], Validator]] = {}
 
 
 class Validator:
-    """One schema, ready to check values. A schema that makes no sense is a `BadConfig`."""
+    """Checks values against one schema. `BadConfig` if the schema is not valid."""
 
     __slots__ = ("_compiled", "_is_untouched", "schema")
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self.schema = schema
         self._is_untouched = is_plain(schema)
-        """Whether nothing was checked yet, so that the first value may be by `fits`."""
+        """Whether no value was checked yet, and `fits` may check the first one."""
         self._compiled = None if self._is_untouched else _compile(schema)
 
     def is_valid(self, value: Any) -> bool:
-        """Whether the value fits. What is no JSON at all does not."""
+        """Whether the value fits the schema. A value that is not JSON does not fit."""
         if self._is_untouched:
             self._is_untouched = False
             if fits(self.schema, value):
@@ -58,11 +58,11 @@ class Validator:
         return self._compiled
 
     def _errors(self, value: Any) -> Iterable[Any]:
-        """What is wrong: all of it, or where that could take forever, the first."""
+        """All errors; or only the first, if finding all could take too long."""
         import jsonschema_rs
 
-        if checks_of(self.schema, value) <= MOST_CHECKED:
-            return itertools.islice(self._ready().iter_errors(value), MOST_ERRORS)
+        if checks_of(self.schema, value) <= MAX_CHECKED:
+            return itertools.islice(self._ready().iter_errors(value), MAX_ERRORS)
         try:
             self._ready().validate(value)
         except jsonschema_rs.ValidationError as error:
@@ -70,7 +70,7 @@ class Validator:
         return ()
 
     def problems(self, value: Any) -> list[str]:
-        """What is wrong, a sentence each, naming every wrong argument; empty where nothing is."""
+        """One sentence for each error, which names the wrong argument; empty if the value fits."""
         if self.is_valid(value):
             return []
         from haft.schema.explain import explain, foreign_values
@@ -79,7 +79,7 @@ class Validator:
             found = explain(self.schema, value, self._errors(value))
         except ValueError:
             found = foreign_values(value)
-        # Never empty: whoever asks here and not `is_valid` must not take a failure without words for none.
+        # Never empty here, so that a caller that did not use `is_valid` sees the failure.
         return found or ["the arguments do not fit the schema"]
 
 
@@ -93,14 +93,14 @@ def _compile(schema: Mapping[str, Any]) -> Any:
             pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACK_LIMIT),
         )
     except jsonschema_rs.ValidationError as error:
-        raise BadConfig(f"this JSON Schema does not hold: {_complaint(error)}") from error
+        raise BadConfig(f"this JSON Schema is not valid: {_complaint(error)}") from error
     except (ValueError, TypeError, RecursionError) as error:
         raise BadConfig(f"this JSON Schema is not JSON: {shortened(str(error), 200)}") from error
 
 
 def why_not_json(value: Any) -> str | None:
-    """Why a value cannot be written as JSON, and read by everyone; None where it can. A command line may bring bytes
-    that are no text, and a program whatever Python has."""
+    """Why a value cannot be written as standard JSON; None if it can. A command line may pass bytes that are not text,
+    and a program any Python object."""
     waiting = [value]
     while waiting:
         one = waiting.pop()
@@ -131,12 +131,12 @@ def _encodes(text: str) -> bool:
 def validator_for(schema: Mapping[str, Any]) -> Validator:
     """The validator of this very schema object, compiled at its first use.
 
-    The object is the key, not its content: comparing contents would cost more than validating does. So a schema must
-    not be altered once it has been used.
+    The key is the object, not its content, because comparing contents would cost more than validating. So a schema must
+    not be changed after its first use.
     """
     key = id(schema)
     held = _compiled.get(key)
-    # The table holds on to the schema: while an entry stands, its id belongs to no other object.
+    # The table keeps a reference to the schema, so that no other object can get its id.
     if held is not None and held[0] is schema:
         return held[1]
     validator = Validator(schema)

@@ -58,7 +58,7 @@ def test_repeated_names_make_an_array():
     assert read("--tag", "a", "--tag", "b") == {"tag": ["a", "b"]}
     assert read("--tag", "a") == {"tag": ["a"]}
     assert read("--edits", '[{"a": 1}]') == {"edits": [{"a": 1}]}
-    with pytest.raises(BadUsage, match="takes one value and is given 2 times"):
+    with pytest.raises(BadUsage, match="takes one value, but is given 2 times"):
         read("--path", "a", "--path", "b")
 
 

@@ -1,8 +1,8 @@
-"""Text from a command line to the values that a tool's schema asks for.
+"""Converts texts of a command line to the types in a tool's schema.
 
-The command line calls it once for each parameter, with every text that was given for it. It only reads: whether the
-value is allowed is for validation to say, so a text that fits no type is an error here and a number out of range is
-not. Where several types are possible the JSON ones are tried first and the plain string last.
+The command line calls it once for each parameter, with every text that was given for it. It only converts: a text that
+fits no type is an error here, but a number out of range is not, since validation checks that. If several types are
+possible, it tries the plain string last.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from haft.lazy import regex
-from haft.schema.text import expected, named, quoted, resolve
+from haft.schema.text import expected, in_backticks, quoted, resolve
 
 _INTEGER: Final = regex(r"[+-]?[0-9]+")
 _NUMBER: Final = regex(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -20,30 +20,30 @@ _BOOLEANS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": 
 _ORDER: Final = ("null", "boolean", "integer", "number", "object", "array", "string")
 
 _NOTHING: Final = object()
-"""What a reader answers when the text is none of its kind. None would not do: it is a value."""
+"""The result of a reader if the text does not have its type. It cannot be None, because None is a value."""
 
 
 def coerce(schema: Mapping[str, Any], name: str, texts: Sequence[str]) -> Any:
     """The value of parameter `name` of the tool's input `schema`, from all texts given for it.
 
-    Raises ValueError with a sentence. A parameter that the schema does not know is read as any value: validation
-    names it, together with everything else that is wrong.
+    Raises ValueError with an explanation. A parameter that the schema does not have is read as any value, since
+    validation reports it, together with all other errors.
     """
     wanted = _parameter(schema, name)
     forms = list(_forms(wanted, schema))
     try:
         value = _read(forms, texts, schema)
     except ValueError as error:
-        raise ValueError(f"{named(name)}: {error}") from None
+        raise ValueError(f"{in_backticks(name)}: {error}") from None
     if value is not _NOTHING:
         return value
     if not texts:
-        raise ValueError(f"{named(name)} needs a value: {expected(wanted, schema)}")
+        raise ValueError(f"{in_backticks(name)} needs a value: {expected(wanted, schema)}")
     if len(texts) > 1 and not any("array" in _types(form) for form in forms):
-        raise ValueError(f"{named(name)} takes one value and is given {len(texts)} times")
+        raise ValueError(f"{in_backticks(name)} takes one value, but is given {len(texts)} times")
     came = quoted(texts[0]) if len(texts) == 1 else quoted(list(texts))
     example = ', such as {"key": "value"}' if any("object" in _types(form) for form in forms) else ""
-    raise ValueError(f"{named(name)} must be {expected(wanted, schema)}{example}, not {came}")
+    raise ValueError(f"{in_backticks(name)} must be {expected(wanted, schema)}{example}, not {came}")
 
 
 def _parameter(schema: Mapping[str, Any], name: str) -> Any:
@@ -56,7 +56,7 @@ def _parameter(schema: Mapping[str, Any], name: str) -> Any:
 def _forms(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Iterator[Mapping[str, Any]]:
     """The alternatives that a schema offers, references followed, without `anyOf`, `oneOf` and `allOf`."""
     schema = resolve(schema, root)
-    if depth < 8:  # an alternative may lead back to where it came from
+    if depth < 8:  # An alternative may refer back to itself.
         for key in ("anyOf", "oneOf", "allOf"):
             inner = schema.get(key)
             if isinstance(inner, list) and "type" not in schema:
@@ -92,7 +92,7 @@ def _read_one(forms: Sequence[Mapping[str, Any]], text: str) -> Any:
     if any(not _types(form) for form in open_forms):
         return _any(text)
     for name in (name for name in _ORDER if name in types):
-        # `1` and `yes` mean true only where nothing else is possible: beside an integer or a string they are that.
+        # `1` and `yes` mean true only if no other type is possible. Otherwise they are an integer or a string.
         value = _boolean(text) if name == "boolean" and types <= {"boolean", "null"} else _READERS[name](text)
         if value is not _NOTHING:
             return value
@@ -123,7 +123,7 @@ def _choice(form: Mapping[str, Any], text: str) -> Any:
 
 
 def _json(text: str) -> Any:
-    """`text` as JSON, and nothing that only Python takes for JSON."""
+    """The text as strict JSON, without the extensions that Python accepts."""
 
     def refuse(constant: str) -> Any:
         raise ValueError(constant)
@@ -155,7 +155,7 @@ def _integer(text: str) -> Any:
     if _INTEGER.fullmatch(text):
         try:
             return int(text)
-        except ValueError:  # more digits than Python reads
+        except ValueError:  # It has more digits than Python reads.
             return _NOTHING
     number = _number(text)
     return int(number) if isinstance(number, float) and number.is_integer() else _NOTHING
