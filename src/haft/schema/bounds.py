@@ -86,7 +86,7 @@ def checks_of(schema: Mapping[str, Any], value: Any) -> int:
 def _patterns(schema: Mapping[str, Any]) -> list[str]:
     """The regular expressions of one subschema."""
     own, named = schema.get("pattern"), schema.get("patternProperties")
-    return [*([own] if isinstance(own, str) else []), *(map(str, named) if isinstance(in_backticks, Mapping) else [])]
+    return [*([own] if isinstance(own, str) else []), *(map(str, named) if isinstance(named, Mapping) else [])]
 
 
 def _too_much(patterns: list[str]) -> str | None:

@@ -7,7 +7,7 @@ import types
 
 from pydantic import ValidationError
 
-from haft.schema import Validator, excess
+from haft.schema import Validator, why_too_large
 from haft.sources.agent_studio.template import Problem
 from haft.sources.agent_studio.template_reader import read_template
 
@@ -50,7 +50,7 @@ def of_fields(*fields, before="", bases="BaseModel"):
 def tool_of(body):
     """What is read of the class, with its schema checked for being one."""
     parameters = read(body).tool
-    assert excess(parameters.schema) is None
+    assert why_too_large(parameters.schema) is None
     json.dumps(parameters.schema, allow_nan=False)
     return parameters, Validator(parameters.schema)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haft.schema import Validator, excess
+from haft.schema import Validator, why_too_large
 from haft.sources.agent_studio.parse import LONGEST_LINE, MOST_PARSED
 from haft.sources.agent_studio.template import Problem, Template
 from haft.sources.agent_studio.template_reader import read_template
@@ -25,7 +25,7 @@ def answer(source):
         found.message.encode()
     else:
         for parameters in (found.user, found.tool):
-            assert excess(parameters.schema) is None
+            assert why_too_large(parameters.schema) is None
             json.dumps(parameters.schema, allow_nan=False, ensure_ascii=False).encode()
             Validator(parameters.schema)
         found.description.encode()

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from haft.schema import excess
+from haft.schema import why_too_large
 from haft.sources.agent_studio.constants import Constants
 from haft.sources.agent_studio.scope import Scope
 from haft.sources.agent_studio.template import UNKNOWN, Unknown
@@ -177,7 +177,7 @@ def _of_size(what: str, limits: Mapping[str, Any]) -> dict[str, Any]:
 
 def is_pattern(pattern: Any) -> bool:
     """Whether a regular expression means the same to pydantic and to the validator of the schema."""
-    if not isinstance(pattern, str) or not pattern.isascii() or excess({"pattern": pattern}) is not None:
+    if not isinstance(pattern, str) or not pattern.isascii() or why_too_large({"pattern": pattern}) is not None:
         return False
     if not _ESCAPES.issuperset(_ESCAPE.findall(pattern)) or _ELSEWHERE.search(_ESCAPE.sub("", pattern)):
         return False

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from haft.schema import excess
+from haft.schema import why_too_large
 from haft.sources.agent_studio.constants import Constants
 from haft.sources.agent_studio.models import Models
 from haft.sources.agent_studio.parse import parse_source
@@ -39,7 +39,7 @@ def _read(module: ast.Module) -> Template | Problem:
     user = Models(scope, budget).parameters(class_named(module, "UserParameters"))
     tool = Models(scope, budget).parameters(class_named(module, "ToolParameters"))
     for parameters in (user, tool):
-        if (why := excess(parameters.schema)) is not None:
+        if (why := why_too_large(parameters.schema)) is not None:
             return Problem("schema-excess", f"{_TOO_COMPLEX}: {why}", "describe them more simply", parameters.line)
     key = _output_key(module, Constants(scope, budget))
     template = Template(_description(module), user, tool, key, tuple(_imports(module)), breaches_of(module, scope))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NoReturn
 
 from haft.contracts import BadConfig
-from haft.schema import excess, from_compact, from_words, shortened, validator_for, why_not_json
+from haft.schema import from_compact, from_words, shortened, validator_for, why_not_json, why_too_large
 
 Form = Literal["json", "text"]
 
@@ -87,7 +87,7 @@ def _json(text: str) -> Mapping[str, Any] | None:
         return None
     if (why := why_not_json(given)) is not None:
         raise Unreadable(f"its description is not JSON: {why}", "print valid Unicode, and only finite numbers")
-    if (why := excess(given)) is not None:
+    if (why := why_too_large(given)) is not None:
         raise Unreadable(f"its description is too complex: {why}", "describe its parameters more simply")
     return given
 
@@ -147,7 +147,7 @@ def _check_schema(schema: Mapping[str, Any]) -> None:
         raise Unreadable("the `properties` of its input schema are not an object", cure)
     if len(schema.get("properties", {})) > MOST_PARAMETERS:
         raise Unreadable(f"it has more than {MOST_PARAMETERS} parameters", "split it into several tools")
-    if (why := excess(schema)) is not None:
+    if (why := why_too_large(schema)) is not None:
         raise Unreadable(f"its input schema is too complex: {why}", cure)
     try:
         validator_for(schema)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from haft.contracts import BadConfig, is_tool_name
-from haft.schema import excess, shortened, validator_for, why_not_json
+from haft.schema import shortened, validator_for, why_not_json, why_too_large
 
 MODES: Final = ("flags", "positional", "json")
 
@@ -78,7 +78,7 @@ def _object(output: bytes) -> dict[str, Any]:
         raise BadSchema("`schema` does not print a JSON object", cure)
     if (why := why_not_json(schema)) is not None:
         raise BadSchema(f"its schema is not JSON: {why}", "print valid Unicode, and only finite numbers")
-    if (why := excess(schema)) is not None:
+    if (why := why_too_large(schema)) is not None:
         raise BadSchema(f"its schema is too complex: {why}", "describe its parameters more simply")
     return schema
 
@@ -89,7 +89,7 @@ def _checked(parameters: Any) -> dict[str, Any]:
         raise BadSchema("its `parameters` are not a JSON Schema of the type `object`", cure)
     if not isinstance(parameters.get("properties", {}), Mapping):
         raise BadSchema("the `properties` of its parameters are not an object", cure)
-    if (why := excess(parameters)) is not None:
+    if (why := why_too_large(parameters)) is not None:
         raise BadSchema(f"its `parameters` are too complex: {why}", cure)
     try:
         validator_for(parameters)

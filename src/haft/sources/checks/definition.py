@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from haft.contracts import BadConfig, Listing, clean_tool_name
-from haft.schema import excess, shortened, validator_for
+from haft.schema import shortened, validator_for, why_too_large
 from haft.sources.checks.descriptions import check_description
 from haft.sources.checks.findings import Finding, Report
 from haft.sources.checks.hidden import hidden_in_definition
@@ -87,7 +87,7 @@ def quoted_list(names: Collection[str]) -> str:
 
 def check_schema(schema: Mapping[str, Any]) -> Iterator[Finding]:
     """Check whether arguments can be validated by a schema."""
-    if (why := excess(schema)) is not None:
+    if (why := why_too_large(schema)) is not None:
         yield Finding("schema-excess", f"the input schema is too complex: {why}", "describe the parameters more simply")
         return
     if schema.get("type", "object") != "object":

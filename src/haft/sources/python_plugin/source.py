@@ -28,7 +28,7 @@ from haft.contracts import (
     clean_tool_name,
     is_tool_name,
 )
-from haft.schema import excess, validator_for
+from haft.schema import validator_for, why_too_large
 from haft.sources.bash_plugin.tool import Policy
 from haft.sources.describing_source import DescribingSource
 from haft.sources.description_cache import FAIR_SECONDS, CacheEntry
@@ -232,7 +232,7 @@ def _spec(each: PluginEntry, schema: Any) -> ToolSpec:
     if not isinstance(description, str) or not isinstance(parameters, dict):
         raise ValueError(f"`{name}` needs a text as description, and a JSON Schema as parameters")  # noqa: TRY004  all the same
     parameters = {"type": "object", "properties": {}, **parameters}
-    if (why := excess(parameters)) is not None:
+    if (why := why_too_large(parameters)) is not None:
         raise ValueError(f"the parameters of `{name}` are too complex: {why}")
     try:
         validator_for(parameters)
