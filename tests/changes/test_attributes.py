@@ -22,6 +22,7 @@ pytestmark = [
 
 NETWORK_BINDING = struct.pack("<IIIII", 0x02000000, 1 << 10, 0, 0, 0)
 """CAP_NET_BIND_SERVICE."""
+ACCESS_LIST = "system.posix_acl_access"
 
 
 async def yes(_request) -> bool:
@@ -125,6 +126,45 @@ def test_what_was_deleted_comes_back_with_its_attributes(workspace, engine):
     assert (workspace / "closed").stat().st_mode & 0o777 == 0
     (workspace / "closed").chmod(0o600)
     assert seen(workspace / "closed") == {"user.kept": b"1"}
+
+
+def closed_by_an_access_list(path):
+    """Its owner may do nothing with it, and their group may read it."""
+    owner, group, mask, others, nobody = 1, 4, 16, 32, 0xFFFFFFFF
+    rows = [(owner, 0, nobody), (group, 0, nobody), (8, 4, os.getgid()), (mask, 4, nobody), (others, 0, nobody)]
+    words = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *row) for row in rows)
+    try:
+        os.setxattr(path, ACCESS_LIST, words)
+    except OSError as error:
+        pytest.skip(f"this filesystem has no access lists: {error}")
+
+
+@pytest.mark.parametrize("engine", ["auto", "snapshot"])
+@pytest.mark.parametrize(
+    "command", ["touch -d 1999-01-01 closed", "rm closed", "chmod 400 closed", "rmdir d", "chmod 400 d"]
+)
+def test_what_its_owner_may_not_read_comes_back_with_its_access_list_and_its_attributes(workspace, engine, command):
+    def now():
+        time_ns = (workspace / "closed").stat().st_mtime_ns
+        return time_ns, [(path.stat().st_mode, os.getxattr(path, ACCESS_LIST)) for path in closed]
+
+    async def go(service):
+        outcome = await service.call("shell", {"command": command})
+        assert (outcome.status, outcome.changes.state) == ("done", "committed"), outcome.error
+        assert [each.path for each in outcome.changes.files] == [command.split()[-1]]
+        undone = await service.undo(outcome.run_id)
+        assert undone.status == "done", undone.error
+
+    closed = [workspace / "closed", workspace / "d"]
+    os.setxattr(workspace / "d", "user.kept", b"1")
+    for path in closed:
+        closed_by_an_access_list(path)
+    before = now()
+    use(workspace, go, **{"changes.engine": engine})
+    assert now() == before
+    for path in closed:
+        path.chmod(0o700)
+        assert seen(path) == {"user.kept": b"1"}
 
 
 def test_a_file_that_is_written_again_keeps_its_attributes(workspace):

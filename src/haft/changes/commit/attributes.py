@@ -123,7 +123,9 @@ def set_attributes(place: int | str | bytes, wanted: str | None) -> list[str]:
     except UnreadableAttributes:
         return ["its extended attributes"]
     values = _from_text(wanted)
-    return [name for name in names if not _is_set(place, name, values.get(name))]
+    # The access list last: it can take from the owner the right to set the others.
+    in_turn = sorted(names, key=lambda name: name == _ACCESS_LISTS[0])
+    return [name for name in in_turn if not _is_set(place, name, values.get(name))]
 
 
 def _is_set(place: int | str | bytes, name: str, value: str | None) -> bool:

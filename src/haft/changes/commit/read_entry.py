@@ -49,7 +49,7 @@ def _attributes(tree: Tree, path: str, status: os.stat_result, forced: bool) -> 
         if not forced or status.st_uid != os.geteuid() or not stat.S_ISDIR(status.st_mode):
             return None
         with _widened(tree, path, status):
-            return attributes_of(tree.proc_path(path))
+            return attributes_of(tree.proc_path(path), stat.S_IMODE(status.st_mode))
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
             return None
@@ -88,7 +88,7 @@ def _read_file(
         widened = True
         with _widened(tree, path, status):
             descriptor = tree.read(path)
-            attributes = _attributes_of(descriptor)
+            attributes = _attributes_of(descriptor, stat.S_IMODE(status.st_mode))
     try:
         entry = entry_from(status, digest_of_descriptor(descriptor, stopped), attributes)
         return replace(entry, ctime_ns=0) if widened else entry
@@ -96,9 +96,10 @@ def _read_file(
         os.close(descriptor)
 
 
-def _attributes_of(descriptor: int) -> str | None:
+def _attributes_of(descriptor: int, mode: int | None = None) -> str | None:
+    """The attributes of an open file. `mode` is the mode that it had before haft widened it."""
     try:
-        return attributes_of(descriptor)
+        return attributes_of(descriptor, mode)
     except UnreadableAttributes:  # A capability allowed opening the file; it does not cover its attributes.
         return None
     except BaseException:
