@@ -3,11 +3,14 @@
 import asyncio
 import functools
 import os
+import re
 
 import pytest
 
 from haft import ToolService
 from haft.contracts import BadUsage
+from haft.sources.answers import FAIR_SECONDS
+from haft.sources.asking import DESCRIBE_SECONDS
 
 TOOL = """#!/bin/sh
 case $TOOLBOX_ACTION in
@@ -285,7 +288,10 @@ async def test_an_answer_of_a_tool_that_hung_is_remembered_and_others_are_not_ke
     async with opened(places) as service:
         assert not service._host._is_incomplete, "nothing has to be asked again"
         (broken,) = [one for one in service.tools(all=True) if one.state == "broken"]
-        assert "did not describe itself within 5 s" in broken.reason
+        # What is left of the five seconds when it is asked: less on a busy machine, and never so little that the answer
+        # would not have been kept.
+        (seconds,) = re.findall(r"did not describe itself within ([\d.]+) s", broken.reason)
+        assert FAIR_SECONDS <= float(seconds) <= DESCRIBE_SECONDS
         assert f"haft tools check {hung}" in broken.reason
 
 
