@@ -87,6 +87,27 @@ def test_names_that_were_one_file_are_one_again_after_an_undo(what, copies, work
     use(workspace, go)
 
 
+@pytest.mark.parametrize("does", ["rm x", "cp -p x t; mv t x"])
+def test_a_directory_with_another_name_in_it_that_was_closed_since_has_its_mode_again(does, workspace):
+    """It is opened to look at that name: for those looks it counts as it was, and it is closed before the undo opens
+    it for good."""
+    (workspace / "z").mkdir(0o750)
+    os.link(workspace / "x", workspace / "z" / "name")
+    modes = []
+
+    async def go(service):
+        outcome = await service.call("shell", {"command": f"{does}; chmod 0 z"})
+        assert (outcome.changes.state, outcome.changes.complete) == ("committed", True)
+        for verb in (service.undo, service.redo, service.undo):
+            done = await verb(outcome.run_id)
+            assert (done.status, done.changes.complete) == ("done", True), done.error or done.changes
+            modes.append((workspace / "z").stat().st_mode & 0o777)
+
+    use(workspace, go)
+    assert modes == [0o750, 0, 0o750]
+    assert (workspace / "z" / "name").samefile(workspace / "x")
+
+
 def test_changes_that_may_not_stay_are_reverted_with_their_links(workspace):
     async def go(service):
         before = tree(workspace)

@@ -162,7 +162,7 @@ def test_hooks_and_configuration_of_repositories_are_never_touched_by_themselves
             if parts[-1] == b".git":
                 assert each.kind == "directory"
             if parts[-2:] == [b".git", b"config"]:
-                # A directory's default access list takes the place of the mask for what is made in it, as git's file is.
+                # A directory's default access list takes the place of the mask for what is made in it.
                 # One that a mutation had set or changed would be of another mode: none of them gives 0664.
                 has_list = "system.posix_acl_access" in dict(each.attributes)
                 assert (each.kind, each.mode) == ("file", 0o664 if has_list else 0o644), path

@@ -372,6 +372,10 @@ class ReversalSources:
         finally:
             self._workspace.restore()
 
+    def leave(self) -> None:
+        for tree in (self._workspace, self._images.ours):
+            tree.restore()
+
     def _original_directory(self, path: str, wanted: Entry) -> str | None:
         """The place of a kept directory that holds exactly the wanted content."""
         ours = self._images.ours

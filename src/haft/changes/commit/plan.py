@@ -30,6 +30,11 @@ class Sources(Protocol):
         """Whether everything in a workspace directory leaves with it."""
         ...
 
+    def leave(self) -> None:
+        """Give back the modes that were widened to look at things. Before the first step: given back later, they would
+        take the place of those that the steps set."""
+        ...
+
 
 def steps_for(entries: Sequence[PathChange], sources: Sources, out: Callable[[str, int], str]) -> list[Step]:
     """The steps, in the order in which they must be taken. `out` names the place for the old file of a path."""

@@ -38,13 +38,16 @@ def read_entry(
     if stat.S_ISREG(status.st_mode):
         return _read_file(tree, path, status, forced, stopped)
     target = tree.link_target(path) if stat.S_ISLNK(status.st_mode) else None
-    return entry_from(status, target, _attributes(tree, path, status, forced))
+    mode = tree.mode_before(path, status.st_ino)
+    entry = entry_from(status, target, _attributes(tree, path, status, forced, mode))
+    return entry if mode is None else replace(entry, mode=mode)
 
 
-def _attributes(tree: Tree, path: str, status: os.stat_result, forced: bool) -> str | None:
-    """The attributes of a path that is not a file; None if they may not be read, or the path is gone."""
+def _attributes(tree: Tree, path: str, status: os.stat_result, forced: bool, mode: int | None) -> str | None:
+    """The attributes of a path that is not a file; None if they may not be read, or the path is gone. `mode` is the
+    mode that a directory had before haft widened it."""
     try:
-        return attributes_of(tree.proc_path(path))
+        return attributes_of(tree.proc_path(path), mode)
     except UnreadableAttributes:
         if not forced or status.st_uid != os.geteuid() or not stat.S_ISDIR(status.st_mode):
             return None
