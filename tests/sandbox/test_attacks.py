@@ -250,6 +250,41 @@ def test_a_workspace_that_is_made_anew_is_found_and_old_helpers_end(tmp_path):
         shutil.rmtree(place, ignore_errors=True)
 
 
+def test_a_workspace_that_is_made_anew_does_not_get_the_inode_number_by_which_the_old_one_is_known(tmp_path):
+    base = "/opt" if os.access("/opt", os.W_OK) else str(tmp_path)
+    place = tempfile.mkdtemp(dir=base)
+    workspace = os.path.join(place, "workspace")
+    os.mkdir(workspace)
+    sandbox = Sandbox(workspace, str(tmp_path / "home"), os.environ, Root(workspace).open_directory, Limits())
+
+    class Sink:
+        def output(self, _stream, _data): ...
+        def ended(self, _children): ...
+
+    def make_anew(number, tries=1000):
+        """With the same number, if the file system gives it again: it gives the smallest that is free."""
+        for turn in range(tries):
+            os.mkdir(workspace)
+            if os.stat(workspace).st_ino == number:
+                return
+            os.rename(workspace, os.path.join(place, f"{number}-{turn}"))
+        os.mkdir(workspace)
+
+    async def go():
+        for n in range(2):
+            end = await sandbox.launcher("workspace").run(Command(["touch", f"made-{n}"]), Sink())
+            assert end.code == 0 and os.listdir(workspace) == [f"made-{n}"]
+            number = os.stat(workspace).st_ino
+            shutil.rmtree(workspace)
+            make_anew(number)
+        sandbox.close()
+
+    try:
+        asyncio.run(go())
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
 def test_an_innocent_call_is_not_blamed_for_what_others_write(with_service):
     async def go(service):
         writers = [service.call("shell", {"command": f"fallocate -l 70M {n}; sleep 1"}) for n in range(2)]

@@ -70,6 +70,7 @@ IN_PROCESS: Final = Confinement(reason="it runs in this process")
 REMOTE: Final = Confinement(reason="it runs elsewhere: nothing of it runs here, and nothing confines it")
 MAX_RESERVED_BYTES: Final = 64_000_000
 MAX_ENVIRONMENTS: Final = 100
+_HOLD: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC
 _log = logging.getLogger("haft")
 
 
@@ -115,6 +116,8 @@ class Sandbox:
         self._plain: Starter | None = None
         self._seen: tuple[int, int] = (0, 0)
         """The identity of the workspace when the zygote started."""
+        self._held: int | None = None
+        """The workspace, held open: until it is closed, no other directory can get its inode number."""
         self._retired: list[Helper] = []
         self._busy: dict[Helper, int] = {}
         self._abilities: Abilities | None = None
@@ -195,9 +198,22 @@ class Sandbox:
                 layers=self._layers(),
                 threads=None if self.scratch is None else self.scratch.prepared(),
             )
-            self._seen = identity(self._workspace)
+            self._hold_workspace()
             self._helper = Helper("zygote", {**site, "limits": process_limits(self._limits)})
         return self._helper
+
+    def _hold_workspace(self) -> None:
+        self._let_workspace_go()
+        self._seen = 0, 0
+        with contextlib.suppress(OSError):
+            self._held = os.open(self._workspace, _HOLD)
+            found = os.fstat(self._held)
+            self._seen = found.st_dev, found.st_ino
+
+    def _let_workspace_go(self) -> None:
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
 
     def _scratch_bytes(self) -> int:
         """The size of a call's scratch directories. It is less than the memory limit: files stay when the processes
@@ -701,6 +717,7 @@ class Sandbox:
                 starter.close()
         self._helper = self._plain = None
         self._retired.clear()
+        self._let_workspace_go()
 
 
 class _DiscardedOutput:
