@@ -311,6 +311,17 @@ def test_the_mode_that_a_later_run_gave_a_directory_is_not_overwritten(engine, t
     chain(engine, tmp_path, ["chmod 700 d", "chmod 750 d"], then)
 
 
+def test_the_mode_that_a_later_run_gave_back_to_a_directory_is_that_runs(engine, tmp_path):
+    """Or a redo of the first one, whose undo did nothing, would take it away."""
+
+    async def then(prover, runs, states):
+        assert not await prover.try_to_undo(runs[0])
+        await prover.reverse("undo", runs[1], states[1])
+        await prover.reverse("undo", runs[0], states[0])
+
+    chain(engine, tmp_path, ["chmod 700 d", "chmod 755 d"], then)
+
+
 def test_files_of_others_in_a_directory_that_was_a_file_conflict(engine, tmp_path):
     async def then(prover, runs, states):
         refused = await prover.service.undo(runs[0])

@@ -168,7 +168,9 @@ def _compare_paths(
     for path in sorted(want, key=os.fsencode):
         now = read_entry(workspace, path, forced=True)
         if _same(now, want[path]) and not _has_wrong_links(plan, path, now, want, workspace):
-            if not _same(now, have[path]) and (now is None or not now.is_directory):
+            # It does not matter if others made or use the same directory, but it does if they restored its mode.
+            is_only_there = now is not None and now.is_directory and not _is_directory(have[path])
+            if not _same(now, have[path]) and not is_only_there:
                 settled.add(path)
             continue
         if not _same(now, have[path]) or (want[path] is not None and not _has_parent(path, want, workspace)):
@@ -203,6 +205,10 @@ def _paths_undone(area: Area, row: Row) -> set[str] | None:
 
 def _same(one: Entry | None, other: Entry | None) -> bool:
     return one is None if other is None else other.is_like(one)
+
+
+def _is_directory(entry: Entry | None) -> bool:
+    return entry is not None and entry.is_directory
 
 
 def _foreign_files_in_directories(plan: ReversalPlan, workspace: Tree) -> set[str]:

@@ -120,9 +120,9 @@ class Tree:
             _change_mode(descriptor, stat.S_IMODE(found.st_mode) | 0o700)
 
     def mode_before(self, path: str, inode: int) -> int | None:
-        """The mode that a directory had before we were let in, and will have again; None where we were not."""
-        mode, let_into = self.let_in.get(path, (0, None))
-        return mode if let_into == inode else None
+        """The mode that a directory had before haft widened it, and will have again; None if haft did not."""
+        mode, widened = self.widened.get(path, (0, None))
+        return mode if widened == inode else None
 
     def note(self, path: str, found: os.stat_result) -> None:
         """Note a mode before it is widened."""
