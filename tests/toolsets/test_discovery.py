@@ -9,8 +9,8 @@ import pytest
 
 from haft import ToolService
 from haft.contracts import BadUsage
-from haft.sources.answers import FAIR_SECONDS
-from haft.sources.asking import DESCRIBE_SECONDS
+from haft.sources.brief_run import DESCRIBE_SECONDS
+from haft.sources.description_cache import FAIR_SECONDS
 
 TOOL = """#!/bin/sh
 case $TOOLBOX_ACTION in

@@ -378,7 +378,7 @@ class ReversalSources:
         finally:
             self._workspace.restore()
 
-    def leave(self) -> None:
+    def restore_modes(self) -> None:
         for tree in (self._workspace, self._images.ours):
             tree.restore()
 

@@ -450,7 +450,7 @@ class Transactions:
 
         self._note_unsynced(run)
         steps = steps_for(manifest.entries, sources, out)
-        sources.leave()
+        sources.restore_modes()
         for step in steps:
             for where in (step.out, step.put):
                 if where is not None and where.startswith(INSIDE):
@@ -734,8 +734,8 @@ class LayerSources:
     def can_move_whole(self, _path: str) -> bool:
         return True
 
-    def leave(self) -> None:
-        """Nothing was looked at."""
+    def restore_modes(self) -> None:
+        """No mode was widened."""
 
 
 _AGAIN: Final = "once the disk works again"

@@ -30,9 +30,9 @@ class Sources(Protocol):
         """Whether everything in a workspace directory leaves with it."""
         ...
 
-    def leave(self) -> None:
-        """Give back the modes that were widened to look at things. Before the first step: given back later, they would
-        take the place of those that the steps set."""
+    def restore_modes(self) -> None:
+        """Restore the modes that were widened for reading. Call it before the first step, so that a restored mode does
+        not replace one that a step has set."""
         ...
 
 
