@@ -59,7 +59,7 @@ def test_a_plain_function_can_be_handed_over_and_something_else_is_refused(place
     async def main():
         async with ToolService.open(**places, tools=[plain]) as service:
             assert "plain" in [listing.spec.name for listing in service.tools()]
-            with pytest.raises(BadConfig, match="no tool"):
+            with pytest.raises(BadConfig, match="not a tool"):
                 service.add(42)
 
     asyncio.run(main())

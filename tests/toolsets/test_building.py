@@ -134,7 +134,7 @@ def test_approve_beforehand_does_not_answer_for_what_is_built(bench, capsys, mon
     monkeypatch.chdir(bench.workspace)
     assert haft(["tools", "use", "says", "--approve", "--json"]) == 3
     error = json.loads(capsys.readouterr().out)["error"]
-    assert f"`haft templates build {folder} --allow-builds` allows that" in error["message"]
+    assert f"`haft templates build {folder} --allow-builds` approves that" in error["message"]
     assert not (folder / ".venv").exists() and not (bench.base / "state/environments/builds").exists()
     assert haft(["templates", "build", str(folder), "--allow-builds", "-q"]) == 0
     capsys.readouterr()
@@ -158,7 +158,7 @@ def test_in_the_inbox_it_is_answered_yes_or_no(bench):
             while not (waiting := service.inbox()) and not calling.done():
                 await asyncio.sleep(0.05)
             assert waiting, calling.result().error
-            with pytest.raises(BadUsage, match="only yes and no"):
+            with pytest.raises(BadUsage, match="only be approved or rejected as it is"):
                 await service.approve(waiting[0].id, grants={"network": True})
             await service.approve(waiting[0].id)
             return await calling

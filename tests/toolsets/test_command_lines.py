@@ -220,9 +220,9 @@ WRONG = [
     ('clik = "a:b"', "has no `clik`; did you mean `click`?"),
     ('spec = "./git.toml"\nclick = "a:b"', "[cli.x] in {file} needs one of `spec`, `click` and `argparse`"),
     ('python = "python3"', "needs one of `spec`, `click` and `argparse`"),
-    ("spec = 5", "[cli.x] in {file} has a value that is no text"),
-    ('click = "a:b"\nprogram = [5]', "has a value that is no text"),
-    ('click = "a:b"\nprogram = true', "has a value that is no text"),
+    ("spec = 5", "[cli.x] in {file} has a value that is not a text"),
+    ('click = "a:b"\nprogram = [5]', "has a value that is not a text"),
+    ('click = "a:b"\nprogram = true', "has a value that is not a text"),
     ('click = "nothing"', "`nothing` names no object of a module"),
     ('click = "no_such_module:main"', "`no_such_module` cannot be imported"),
 ]

@@ -606,7 +606,7 @@ def test_where_a_sandbox_is_required_and_cannot_be_built_nothing_is_made(place, 
     async def nothing(_self):
         return Abilities(namespaces=False, problem="none here", io=True)
 
-    monkeypatch.setattr(Sandbox, "_find_out", nothing)
+    monkeypatch.setattr(Sandbox, "_probe", nothing)
     with pytest.raises(Unconfined):
         prepared(place, mode="required")
     assert left(place) == NOTHING

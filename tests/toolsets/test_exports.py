@@ -250,7 +250,7 @@ def test_a_workspace_that_is_gone_is_named(two):
     two.export("mark")
     shutil.rmtree(two.a)
     state, reason = broken(two, "mark")
-    assert state == "broken" and str(two.a) in reason and "is not there" in reason
+    assert state == "broken" and str(two.a) in reason and "does not exist" in reason
 
 
 def test_a_tool_that_is_gone_is_named(two):
