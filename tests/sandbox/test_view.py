@@ -415,7 +415,7 @@ def test_a_workspace_in_a_place_of_secrets_is_refused(tmp_path, monkeypatch):
     (tmp_path / "secrets/deep").mkdir(parents=True)
     monkeypatch.setattr(machine_secrets, "SECRETS", (str(tmp_path / "secrets"),))
     for place in ("secrets", "secrets/deep"):
-        with pytest.raises(BadConfig, match="which is masked"):
+        with pytest.raises(BadConfig, match="which is hidden"):
             ToolService.open(tmp_path / place, home=tmp_path / "state", installed=False)
 
 

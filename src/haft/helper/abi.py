@@ -60,7 +60,7 @@ FAMILIES: dict[str, tuple[Abi, ...]] = {
 """By family of machines, every ABI of its kernels."""
 
 MACHINES = {r"x86_64|i[3-6]86": "x86", r"aarch64|armv[678]l": "arm", r"riscv64": "riscv"}
-"""What the kernel calls itself, in either width: `setarch` makes a 64-bit one use its 32-bit name."""
+"""By pattern of the kernel's machine name, the family. With `setarch` a 64-bit kernel reports its 32-bit name."""
 
 
 def family(machine: str) -> str | None:

@@ -285,7 +285,7 @@ class Init:
             meter = Meter(
                 request["limits"],
                 processes.pids,
-                scratch="/dev/shm",  # noqa: S108  the call's own, as are all that lie in memory
+                scratch="/dev/shm",  # noqa: S108  private to the call
                 roots=sandbox.disk_places(request["sandbox"]),
                 group=self._group,
                 own_io=self._own_io,

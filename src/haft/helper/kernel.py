@@ -155,7 +155,7 @@ def become_subreaper() -> None:
 
 
 def limit_future_capabilities(kept: tuple[int, ...]) -> None:
-    """What this process starts from now on has no others. It keeps its own."""
+    """Let the processes that this one starts from now on have only the capabilities `kept`. It keeps its own."""
     _inherit_none()
     for capability in range(64):
         if capability not in kept and libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0):
