@@ -2,11 +2,11 @@
 
     service.call(name, arguments) ─► Run          (await it, iterate over it, cancel it)
                     │
-    record → resolve → validate → decide → approve → review → approve_build → queue
-    audit    registry  schema     policy   a person  a person  a person      schedule
-                                                                               │
-                    invoke ← limit ← confine ← transact ← prepare ◄────────────┘
-                    the tool deadline sandbox  changes    the tool
+    record → resolve  → validate → decide → approve  → review   → approve_build → queue
+    audit    registry   schema     policy   a person   a person   a person        schedule
+                                                                                  │
+                  invoke   ← limit    ← confine ← transact ← prepare ◄────────────┘
+                  the tool   deadline   sandbox   changes    the tool
 
 Every call of every tool goes through this pipeline. Neither the format of the tool nor the surface that made the call
 matters.
@@ -34,7 +34,7 @@ The order of the stages makes calls safe:
   `Confinement`, says what the call may reach: the person sees it, the sandbox enforces it, the outcome reports it. The
   sandbox refuses a granted path if another file has replaced it since the person saw it.
 - `limit` comes after `queue`, so that a deadline counts only the time in which the call is in progress.
-- `invoke` is the last stage, and the only one that runs the tool.
+- `invoke` is the last stage, and the only one that invokes the tool.
 
 A tool can call other tools. Such a call goes through the same pipeline, as a run of its own. It borrows the place of
 the run that made it, and it ends no later than that run. If the call needs approval, the person sees which runs wait
