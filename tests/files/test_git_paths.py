@@ -1,4 +1,4 @@
-"""What git's configuration names is known, whoever says it: real git is the judge of how it is read."""
+"""The files that git's configuration names are found, in whichever file it says so; compared with real git."""
 
 import os
 import random

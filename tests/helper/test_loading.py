@@ -1,4 +1,4 @@
-"""What a helper program loads: every host starts one before its first command."""
+"""The modules that a helper program loads: every host starts one before its first command, so there must be few."""
 
 import subprocess
 import sys

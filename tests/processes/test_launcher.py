@@ -1,4 +1,4 @@
-"""One command: what it is handed, what comes back, and how its end is told."""
+"""One command: its input, its output, and the report of its end."""
 
 import asyncio
 import os

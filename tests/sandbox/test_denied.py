@@ -1,4 +1,4 @@
-"""What the sandbox denies, one test for each denial, through the whole service and as whoever runs the tests.
+"""Each act that the sandbox denies, one test for each, through the whole service and as the user who runs the tests.
 
 Wherever it does no harm, the same command is run without a sandbox as well and must work there: so it is the sandbox
 that stops it, and what the host has is looked at afterwards."""

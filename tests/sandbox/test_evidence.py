@@ -1,4 +1,4 @@
-"""What programs say when the sandbox or a limit stopped them, as they really say it, and what only sounds like it."""
+"""Real messages of programs that the sandbox or a limit stopped are recognised; similar messages are not."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""What the filters of system calls refuse, to programs of every width that this kernel runs, tracers among them."""
+"""The system calls that the filters refuse, to programs of every width that this kernel runs, tracers included."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""What a call may use: each limit ends it and is named, nothing is left, and nobody else notices.
+"""Limits of a call: each one ends the call and is named, no process is left, and other calls do not notice.
 
 Through the whole service, as whoever runs the tests; `test_ordinary_user` runs it once more as an ordinary user.
 """

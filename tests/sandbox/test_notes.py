@@ -1,4 +1,4 @@
-"""What a call ran into, as the person reads it: in the outcome's notes and in its error, with a grant that works."""
+"""Denials as the person reads them: in the outcome's notes and in its error, with a grant that works."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What the sandbox must know of a machine, a person and a workspace: what is hidden, and what is seen all the same."""
+"""The facts about a machine, a person and a workspace: which paths are hidden, and which are shown nevertheless."""
 
 import os
 import shutil

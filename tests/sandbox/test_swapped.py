@@ -1,4 +1,4 @@
-"""What another process swaps after a call was resolved, and before its sandbox was mounted, is not mounted.
+"""A path that another process replaces after a call was resolved, and before its sandbox is mounted, is not mounted.
 
 The tool of these tests makes the swap itself, by another process, at the last moment that there is: when its command is
 about to start.

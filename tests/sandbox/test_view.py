@@ -1,4 +1,4 @@
-"""What a call sees of the host that nobody approved, and what one sees that was approved."""
+"""The files of the host that a call sees without approval, and with approval."""
 
 import asyncio
 import contextlib

@@ -282,9 +282,9 @@ ODD = {
     "ended_by_all": {"run": "import signal\ntry: os.kill(-1, 9)\nexcept OSError: pass\nreturn 'there'"},
 }
 NEVER_LOADED = {"scratch_file_of_a_library"}
-"""Calls have their thread's `/tmp`, and what a library left in that of its room is not there."""
+"""Calls have their thread's `/tmp`, and files that a library left in the sandbox's own `/tmp` are not there."""
 LEAVE_SOMETHING = {"child_left_behind", "segments", "ports"}
-"""After these the loaded program ends with everything in its room, and the next call is started anew."""
+"""After these the loaded program ends with everything in its sandbox, and the next call is started anew."""
 
 LIBRARIES = {
     "keeps_arguments": "from sys import argv\n",

@@ -1,4 +1,4 @@
-"""How loaded programs come and go: what ends them, what they are held to, and what is left."""
+"""The life of loaded programs: when they end, which limits hold for them, and that nothing is left."""
 
 import asyncio
 import shutil

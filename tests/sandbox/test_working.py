@@ -1,4 +1,4 @@
-"""What must work in the sandbox: as it is, or once it was granted.
+"""Programs that must work in the sandbox, without or with a grant.
 
 Through the whole service, as whoever runs the tests; `test_ordinary_user` runs it once more as an ordinary user.
 """

@@ -1,4 +1,4 @@
-"""What is said of the database: the whole of a small one is checked, of a large one what was written last."""
+"""The health of the database: a small one is checked as a whole, of a large one the newest rows."""
 
 from haft.storage import StateHome
 from haft.storage.sqlite import health

@@ -1,4 +1,4 @@
-"""What a host tells of itself, and who hears it. With real processes."""
+"""The facts that a host publishes, and who can read them. With real processes."""
 
 import os
 import subprocess
