@@ -90,9 +90,9 @@ def call_through_host(
 
     # The same errors as `service.call`, wherever the function runs.
     if not isinstance(name, str):
-        raise BadUsage(f"a tool is called by its name, not by {name!r}")
+        raise BadUsage(f"the name of a tool must be a text, not {name!r}")
     if arguments is not None and not isinstance(arguments, Mapping):
-        raise BadUsage(f"arguments are a dict of names and values, not a `{type(arguments).__name__}`")
+        raise BadUsage(f"`arguments` must be a dict of names and values, not a `{type(arguments).__name__}`")
     given = to_json(dict(arguments or {}))
     number, future = answers.expect()
     writer.message({"call": {"id": number, "tool": name, "arguments": given, "timeout": timeout}})
