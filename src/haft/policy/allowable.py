@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from haft.contracts import RuleOffer
-from haft.policy.analysis.command.wrapping import is_interpreter, starts_commands
+from haft.policy.analysis.command.wrappers import is_interpreter, starts_commands
 from haft.policy.analysis.verdict import Part
 from haft.policy.plain_words import SCRIPT_NAME, has_plain_options, is_plain_word
 from haft.policy.query import PolicyQuery

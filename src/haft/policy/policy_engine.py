@@ -22,7 +22,15 @@ from typing import Any, Final
 
 from haft.contracts import NO_GRANTS, Action, DecidedPart, Decision, Delegation, Grants, HaftError, non_utf8_variable
 from haft.policy.allowable import allowable
-from haft.policy.analysis.verdict import DANGERS, EVALUATED_VARIABLES, Analysis, AnalysisContext, Danger, Part, unread
+from haft.policy.analysis.verdict import (
+    DANGERS,
+    EVALUATED_VARIABLES,
+    Analysis,
+    AnalysisContext,
+    Danger,
+    Part,
+    not_understood_part,
+)
 from haft.policy.approval.environments import ENVIRONMENT, Environments, may_use_environment
 from haft.policy.approval.pins import Pin, difference, pin_of
 from haft.policy.baseline import BUILT_IN_SOURCE, decide
@@ -461,7 +469,7 @@ def _variables_part(variables: Mapping[str, Any]) -> Part:
 def _unreadable(lines: Sequence[str], name: str, value: str) -> Analysis:
     """The analysis of lines that bash would read in another encoding than haft."""
     reason = f"bash may read it differently: `{name}={_brief(value)}` is set, but haft analyses commands as UTF-8"
-    return Analysis((unread("\n".join(lines), reason),), understood=False)
+    return Analysis((not_understood_part("\n".join(lines), reason),), understood=False)
 
 
 def _decided_part(unit: _Unit) -> DecidedPart:

@@ -11,22 +11,22 @@ def _not_twice(invocation):
 
 
 TABLE = {
-    "ls": Program("-l -a -d -R --color[=word]", tame=True),
-    "cat": Program("-n", tame=True),
+    "ls": Program("-l -a -d -R --color[=word]", all_options_harmless=True),
+    "cat": Program("-n", all_options_harmless=True),
     "grep": Program(
         "-r -n -i -l -E -e=word -A=number -f=path --include=word --file=path",
         operands="pattern-paths",
         patterns=("-e", "-f", "--file"),
     ),
-    "echo": Program(operands="words", tame=True),
+    "echo": Program(operands="words", all_options_harmless=True),
     "printf": Program(operands="words", options_first=True),
-    "head": Program("-n=number -c=number", number_option=True, tame=True),
-    "wc": Program("-l -c -w", tame=True),
-    "sort": Program("-r -n -u -k=word", refused={"-o": "it writes a file"}),
+    "head": Program("-n=number -c=number", number_option=True, all_options_harmless=True),
+    "wc": Program("-l -c -w", all_options_harmless=True),
+    "sort": Program("-r -n -u -k=word", harmful={"-o": "it writes a file"}),
     "uniq": Program("-c -w=number", check=_not_twice),
     "pwd": Program(operands="none"),
-    "seq": Program(operands="words", tame=True),
-    "diff": Program("-u -U[=number]", tame=True),
+    "seq": Program(operands="words", all_options_harmless=True),
+    "diff": Program("-u -U[=number]", all_options_harmless=True),
     "find": Program("-name=word -type=word -newer=path -print0 -print", single_dash=True, clusters=False),
     "git": Program(
         "--no-pager",

@@ -3,10 +3,10 @@
 import pytest
 
 from haft.policy.analysis import AnalysisContext, analyse
-from haft.policy.analysis.command.texts import prints_no_pattern
+from haft.policy.analysis.command.pattern_free import prints_no_pattern
 from haft.policy.analysis.deadline import Deadline, NotUnderstood
 from haft.policy.analysis.program import Argument
-from haft.policy.analysis.text.arithmetic import Reckoning
+from haft.policy.analysis.text.arithmetic import Arithmetic
 from haft.policy.analysis.tree.matching import matcher
 
 DEEP = "s/s/s/s/s/s/s/s"
@@ -196,9 +196,9 @@ def test_harmless_neighbours_still_pass(workspace, line):
     "written", ["1 + 2", "(1 + a) * -3", "a ? b : c ? 1 : 2", "!a && b <= 3 || $c != 1", "7 % 2 / 3"]
 )
 def test_arithmetic_that_bash_takes_is_sound(written):
-    reckoning = Reckoning(written)
-    assert reckoning.is_sound
-    assert not reckoning.may_divide_by_zero
+    arithmetic = Arithmetic(written)
+    assert arithmetic.is_valid
+    assert not arithmetic.may_divide_by_zero
 
 
 @pytest.mark.parametrize(
@@ -206,13 +206,13 @@ def test_arithmetic_that_bash_takes_is_sound(written):
     ["", "1 +", "1 2", "(1", "1)", "a ? b", "a++", "--a", "a[0]", "a = 1", "08", "1$a", "a -$b", "2 ** 3", "()"],
 )
 def test_arithmetic_that_may_fail_or_change_something_is_not(written):
-    assert not Reckoning(written).is_sound
+    assert not Arithmetic(written).is_valid
 
 
 def test_a_division_by_what_is_no_plain_number_may_fail():
-    assert Reckoning("1 / a").may_divide_by_zero
-    assert Reckoning("1 % 0").may_divide_by_zero
-    assert Reckoning("1 / (2)").may_divide_by_zero
+    assert Arithmetic("1 / a").may_divide_by_zero
+    assert Arithmetic("1 % 0").may_divide_by_zero
+    assert Arithmetic("1 / (2)").may_divide_by_zero
 
 
 def test_a_deadline_that_is_over_is_an_error():

@@ -335,10 +335,10 @@ def test_the_directory_of_the_ground_counts(ground, judged):
 
 
 def test_a_name_that_looks_like_an_option_matters_to_programs_that_are_not_tame(ground):
-    wild, tame = {"x": Program()}, {"x": Program(tame=True)}
+    wild, harmless = {"x": Program()}, {"x": Program(all_options_harmless=True)}
     assert analyse("x ./*.py", ground, wild).safe
     assert not analyse("x *.py", ground, wild).safe
-    assert analyse("x *.py", ground, tame).safe
+    assert analyse("x *.py", ground, harmless).safe
 
 
 def test_a_link_that_leads_out_is_found_behind_a_pattern(judged):

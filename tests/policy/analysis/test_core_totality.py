@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from haft.policy.analysis import AnalysisContext, analyse
-from haft.policy.analysis.analysing import _parts
+from haft.policy.analysis.analyser import _parts
 from haft.policy.analysis.program import Program
 from haft.policy.analysis.text.source import NotUnderstood
 
-TABLE = {"ls": Program(tame=True), "echo": Program(operands="words", tame=True)}
+TABLE = {"ls": Program(all_options_harmless=True), "echo": Program(operands="words", all_options_harmless=True)}
 GROUND = AnalysisContext("/nowhere/at/all")
 HOSTILE = [
     "x" * 1_000_000,

@@ -11,7 +11,7 @@ from haft.policy.analysis import AnalysisContext, analyse
 from haft.policy.analysis.program import Program
 
 BASH = shutil.which("bash")
-TABLE = {"printf": Program(operands="words", tame=True)}
+TABLE = {"printf": Program(operands="words", all_options_harmless=True)}
 PIECES = [
     "a", "b c", "-", "--", "=", "'", '"', "\\", "\\\\", "\\'", '\\"', "''", '""', "'x y'", '"x y"', "'\"'", '"\'"', "$",
     '"$"', "\\$x", '"\\$x"', '"\\`"', '"\\a"', "{", "}", "{}", "{a,b}", "{1..3}", "{3..1}", "{a}", "{,}", "x{a,'b c'}y",

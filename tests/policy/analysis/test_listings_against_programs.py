@@ -10,7 +10,7 @@ import pytest
 from haft.policy.analysis.command.listings import Lister
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.programs import PROGRAMS
-from haft.policy.analysis.tree.places import Places
+from haft.policy.analysis.tree.path_resolver import PathResolver
 from haft.policy.analysis.tree.survey import Surveyor
 from haft.policy.analysis.verdict import AnalysisContext
 
@@ -35,8 +35,8 @@ def tree(tmp_path):
 
 def _said(line, tree, directory=None):
     stages = [[Argument(word) for word in shlex.split(stage)] for stage in line.split(" | ")]
-    lister = Lister(PROGRAMS, Surveyor(Places(AnalysisContext(str(tree)))))
-    return lister.listed(stages, str(directory or tree))
+    lister = Lister(PROGRAMS, Surveyor(PathResolver(AnalysisContext(str(tree)))))
+    return lister.names_of_pipe(stages, str(directory or tree))
 
 
 def _printed(line, directory):

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from haft.policy.analysis import AnalysisContext, analyse
-from haft.policy.analysis.command.options import taken_apart
-from haft.policy.analysis.program import Argument, ByLinks
+from haft.policy.analysis.command.options import split_command
+from haft.policy.analysis.program import Argument, LinkReason
 from haft.policy.analysis.programs import PROGRAMS, awkscript, delimited, sedscript
 
 OUTSIDE = "/etc/hostname"
@@ -145,9 +145,9 @@ def test_a_search_in_a_repository_does_not_go_through_a_directory_that_became_a_
 
 
 def test_where_links_count_the_reason_says_so() -> None:
-    found = taken_apart("diff", [Argument("d1"), Argument("d2")], PROGRAMS["diff"])
+    found = split_command("diff", [Argument("d1"), Argument("d2")], PROGRAMS["diff"])
     assert found.entry.check is not None
-    assert isinstance(found.entry.check(found.invocation), ByLinks)
+    assert isinstance(found.entry.check(found.invocation), LinkReason)
 
 
 @pytest.mark.parametrize("script", ["s/[" + "[." * 40_000 + "/x/", "s/" + "[[.a.]" * 20_000, "s/" + "[" * 80_000])

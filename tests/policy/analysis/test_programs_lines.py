@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from haft.policy.analysis import AnalysisContext, analyse
-from haft.policy.analysis.command.options import taken_apart
-from haft.policy.analysis.program import Argument, ByLinks
+from haft.policy.analysis.command.options import split_command
+from haft.policy.analysis.program import Argument, LinkReason
 from haft.policy.analysis.programs import PROGRAMS
 
 PASSES = {
@@ -185,17 +185,17 @@ def test_a_line_that_may_do_more_asks(line: str, ground: AnalysisContext) -> Non
 ])  # fmt: skip
 def test_options_that_follow_links_are_refused_for_the_links_alone(line: str, ground: AnalysisContext) -> None:
     words = [Argument(word) for word in shlex.split(line)]
-    found = taken_apart(words[0].text, words[1:], PROGRAMS[words[0].text])
+    found = split_command(words[0].text, words[1:], PROGRAMS[words[0].text])
     assert found.entry.check is not None
-    assert isinstance(found.entry.check(found.invocation), ByLinks)
+    assert isinstance(found.entry.check(found.invocation), LinkReason)
 
 
 def test_what_does_more_than_follow_links_is_not_refused_for_the_links_alone() -> None:
     words = [Argument(word) for word in ("-L", ".", "-newer", "/etc/passwd")]
-    found = taken_apart("find", words, PROGRAMS["find"])
+    found = split_command("find", words, PROGRAMS["find"])
     assert found.entry.check is not None
     why = found.entry.check(found.invocation)
-    assert why and not isinstance(why, ByLinks)
+    assert why and not isinstance(why, LinkReason)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from haft.policy.analysis.command.options import table
+from haft.policy.analysis.command.options import option_table
 from haft.policy.analysis.program import Program
 from haft.policy.analysis.programs import PROGRAMS
 
@@ -31,12 +31,12 @@ def entries() -> Iterator[tuple[str, Program]]:
 
 def test_every_entry_is_written_in_the_form_of_the_tables() -> None:
     for name, entry in entries():
-        assert all(option.startswith("-") for option in table(entry.options)), name
+        assert all(option.startswith("-") for option in option_table(entry.options)), name
 
 
 def test_no_option_is_harmless_and_refused_at_once() -> None:
     assert [
-        (name, option) for name, entry in entries() for option in entry.refused if option in table(entry.options)
+        (name, option) for name, entry in entries() for option in entry.harmful if option in option_table(entry.options)
     ] == []
 
 
@@ -49,13 +49,13 @@ def test_an_option_is_not_written_in_two_forms() -> None:
 
 def test_the_reason_of_a_refusal_goes_on_a_sentence() -> None:
     for name, entry in entries():
-        for option, why in entry.refused.items():
+        for option, why in entry.harmful.items():
             assert why[0].islower() and not why.endswith("."), (name, option)
 
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_program_that_can_write_or_run_is_not_tame(name: str) -> None:
-    assert not PROGRAMS[name].tame
+    assert not PROGRAMS[name].all_options_harmless
 
 
 @pytest.mark.parametrize("name", NEVER)
@@ -71,4 +71,4 @@ def test_a_program_that_runs_others_says_so(name: str) -> None:
 
 
 def test_tame_programs_start_no_others() -> None:
-    assert [name for name, entry in entries() if entry.tame and entry.starts_others] == []
+    assert [name for name, entry in entries() if entry.all_options_harmless and entry.starts_others] == []

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from haft.policy.analysis import AnalysisContext, analyse
-from haft.policy.analysis.tree.places import Places
+from haft.policy.analysis.tree.path_resolver import PathResolver
 from haft.policy.analysis.tree.survey import Surveyor
 
 FOLLOWING = [
@@ -189,15 +189,15 @@ def test_a_sandbox_is_asked_for_by_what_is_started(clean):
 
 
 def test_all_surveys_of_a_line_share_one_bound(clean):
-    surveyor = Surveyor(Places(AnalysisContext(str(clean))))
-    answers = [surveyor.below(str(clean), "src") for _ in range(3_000)]
+    surveyor = Surveyor(PathResolver(AnalysisContext(str(clean))))
+    answers = [surveyor.paths_below(str(clean), "src") for _ in range(3_000)]
     assert answers[0] is not None
     assert answers[-1] is None
 
 
 def test_a_survey_says_nothing_of_what_lies_outside(clean):
-    surveyor = Surveyor(Places(AnalysisContext(str(clean))))
-    assert surveyor.below(str(clean), "..") is None
-    assert surveyor.below(str(clean), "missing") == ()
-    assert set(surveyor.below(str(clean), "src", 1)) == {"a.py", "two words.md", "deep", "inward"}
+    surveyor = Surveyor(PathResolver(AnalysisContext(str(clean))))
+    assert surveyor.paths_below(str(clean), "..") is None
+    assert surveyor.paths_below(str(clean), "missing") == ()
+    assert set(surveyor.paths_below(str(clean), "src", 1)) == {"a.py", "two words.md", "deep", "inward"}
     assert not surveyor.stays_inside(str(clean), [".."])

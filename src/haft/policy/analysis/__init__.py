@@ -19,13 +19,13 @@ __all__ = ["DANGERS", "Analysis", "AnalysisContext", "Danger", "Part", "analyse"
 
 def prepare_analysis() -> None:
     """Load the parser and the tables in advance, while the program may be waiting for something else."""
-    from haft.policy.analysis import analysing, programs
+    from haft.policy.analysis import analyser, programs
 
-    _ = analysing, programs
+    _ = analyser, programs
 
 
 def analyse(command: str, context: AnalysisContext, programs: Mapping[str, Program] | None = None) -> Analysis:
     """Every part of a line, and whether it only reads. It accepts any text and never raises."""
-    from haft.policy.analysis.analysing import analyse as analysed
+    from haft.policy.analysis.analyser import analyse_line
 
-    return analysed(command, context, programs)
+    return analyse_line(command, context, programs)

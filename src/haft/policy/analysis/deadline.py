@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
-_MOST_SECONDS: Final = 0.06
+_MAX_SECONDS: Final = 0.06
 
 
 class NotUnderstood(Exception):
@@ -17,7 +17,7 @@ class Deadline:
 
     __slots__ = ("_end",)
 
-    def __init__(self, seconds: float = _MOST_SECONDS) -> None:
+    def __init__(self, seconds: float = _MAX_SECONDS) -> None:
         self._end = time.thread_time() + seconds
 
     def check(self) -> None:

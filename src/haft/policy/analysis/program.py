@@ -26,7 +26,7 @@ Operands = Literal["paths", "words", "none", "pattern-paths"]
 """`pattern-paths`: the first operand is a pattern, unless an option of `patterns` gave one; the rest are paths."""
 
 
-class ByLinks(str):
+class LinkReason(str):
     """A reason that holds only if a link below the files that are read leads out of the workspace.
 
     Checks cannot see the disk. A caller that can may look for such a link, and treat the command as safe if there is
@@ -36,7 +36,7 @@ class ByLinks(str):
     __slots__ = ()
 
 
-class ByLinksHere(ByLinks):
+class DirectoryLinkReason(LinkReason):
     """The same for a program that may also open files that are not among its arguments."""
 
     __slots__ = ()
@@ -54,15 +54,15 @@ class Argument:
     the command, or absolute."""
     may_be_option: bool = False
     """Whether an unknown part of it could begin with a dash."""
-    splits: bool = False
+    may_split: bool = False
     """Whether it could become several words, or none."""
-    is_unclear: bool = False
+    may_have_effects: bool = False
     """Whether it contains an expansion that may itself do something."""
-    is_listed: bool = False
+    is_program_output: bool = False
     """Whether its paths are names that a program printed: the shell does not expand them."""
     is_number: bool = False
     """Whether it is an unknown whole number."""
-    is_text: bool = False
+    is_pattern_free: bool = False
     """Whether its value is unknown but contains no pattern of file names."""
 
 
@@ -93,14 +93,14 @@ class Program:
     operands: Operands = "paths"
     patterns: tuple[str, ...] = ()
     """Options that give the pattern, for `pattern-paths`."""
-    tame: bool = False
+    all_options_harmless: bool = False
     """Whether no option can make it write, run or reach anything, so that names that look like options do no harm."""
     starts_others: bool = False
     """Whether its configuration may make it run other programs (git, npm, pip): it is safe only in the sandbox."""
-    tells_of_host: bool = False
+    shows_host_data: bool = False
     """Whether it shows processes, sessions or filesystems of everyone: it is safe only in a sandbox, which has its
     own."""
-    refused: Mapping[str, str] = field(default_factory=dict)
+    harmful: Mapping[str, str] = field(default_factory=dict)
     """Options that are known to do harm, and what they do: only for the reason."""
     check: Callable[[Invocation], str | None] | None = None
     """Checks what the table cannot express; returns why not, or None if the command only reads."""

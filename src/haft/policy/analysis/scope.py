@@ -13,11 +13,15 @@ from typing import Final
 from haft.lazy import regex
 from haft.values import dataclass, field, replace
 
-_MOST_DIRECTORIES: Final = 8
-_SIMPLE: Final = regex(r"[a-z][a-z0-9]{0,20}(?:_[a-z0-9]{1,20}){0,5}")
-_UPPER: Final = frozenset(("COUNT", "DIR", "FILE", "FILES", "LINE", "LINES_FOUND", "PATTERN", "RESULT", "TOTAL"))
-_MATTERS: Final = regex(r"(?:npm|pip|git|node|bash|uv|yarn)_.*|.*_proxy|histchars|auto_resume")
-_BEFORE: Final = frozenset(("LC_ALL", "LANG", "TZ", "NO_COLOR", "COLUMNS", "LC_CTYPE", "LC_COLLATE", "FORCE_COLOR"))
+_MAX_DIRECTORIES: Final = 8
+_HARMLESS_LOWERCASE: Final = regex(r"[a-z][a-z0-9]{0,20}(?:_[a-z0-9]{1,20}){0,5}")
+_HARMLESS_UPPERCASE: Final = frozenset(
+    ("COUNT", "DIR", "FILE", "FILES", "LINE", "LINES_FOUND", "PATTERN", "RESULT", "TOTAL")
+)
+_AFFECTS_PROGRAMS: Final = regex(r"(?:npm|pip|git|node|bash|uv|yarn)_.*|.*_proxy|histchars|auto_resume")
+_SETTABLE_FOR_ONE_COMMAND: Final = frozenset(
+    ("LC_ALL", "LANG", "TZ", "NO_COLOR", "COLUMNS", "LC_CTYPE", "LC_COLLATE", "FORCE_COLOR")
+)
 _INTEGER: Final = regex(r"-?(?:0|[1-9][0-9]{0,17})", re.ASCII)
 _VALUE: Final = regex(r"[A-Za-z0-9_.@+-]*")
 
@@ -32,7 +36,7 @@ class Values:
     may_be_option: bool = False
     is_number: bool = False
     """Whether it is an unknown whole number; there are no items then."""
-    is_text: bool = False
+    is_pattern_free: bool = False
     """Whether it is unknown text without a pattern of file names; there are no items then."""
 
 
@@ -40,49 +44,49 @@ class Values:
 class Scope:
     """One level of the shell."""
 
-    here: frozenset[str] | None
+    directories: frozenset[str] | None
     """The possible directories."""
-    failed: frozenset[str] = frozenset()
+    directories_if_failed: frozenset[str] = frozenset()
     """The directories in which it may have stayed when a change of directory failed."""
-    known: dict[str, Values] = field(default_factory=dict)
-    is_plain: bool = True
+    variables: dict[str, Values] = field(default_factory=dict)
+    followed_no_link: bool = True
     """Whether no change of directory followed a link: `cd ..` goes back by name, not by location."""
-    is_fed_names: bool = False
+    reads_names: bool = False
     """Whether it reads names from its input one by one: another reader of the input would leave parts of names."""
 
-    is_fed: bool = False
+    has_input: bool = False
     """Whether a pipe or a file may be the input of commands here, because it is the input of the enclosing
     statement."""
-    is_fed_loop: bool = False
+    is_loop_with_input: bool = False
     """Whether it is in a loop with such an input, which usually reads one line at a time."""
 
-    patterns: frozenset[str] = frozenset()
+    pattern_variables: frozenset[str] = frozenset()
     """Unknown variables that may contain a pattern of file names."""
 
     def copy(self) -> Scope:
         """A copy for a level below, whose changes do not affect this one."""
-        return replace(self, known=dict(self.known))
+        return replace(self, variables=dict(self.variables))
 
     def widen(self, others: frozenset[str] | None = frozenset()) -> None:
         """Continue as if the commands before may have failed, or as if the directory may be one of `others`."""
-        if self.here is None or others is None:
-            self.here = None
+        if self.directories is None or others is None:
+            self.directories = None
         else:
-            self.here = self.here | self.failed | others
-            if len(self.here) > _MOST_DIRECTORIES:
-                self.here = None
-        self.failed = frozenset()
+            self.directories = self.directories | self.directories_if_failed | others
+            if len(self.directories) > _MAX_DIRECTORIES:
+                self.directories = None
+        self.directories_if_failed = frozenset()
 
-    def move(self, places: frozenset[str], *, is_certain: bool) -> None:
+    def move(self, directories: frozenset[str], *, is_certain: bool) -> None:
         """Note a change of directory, which may fail unless `is_certain`."""
         if not is_certain:
-            self.failed = self.failed | (self.here or frozenset())
-        self.here = places
+            self.directories_if_failed = self.directories_if_failed | (self.directories or frozenset())
+        self.directories = directories
 
     def forget(self, names: Iterable[str] | None = None) -> None:
         """Forget the values of some variables, or of all."""
-        for name in list(self.known) if names is None else names:
-            self.known.pop(name, None)
+        for name in list(self.variables) if names is None else names:
+            self.variables.pop(name, None)
 
 
 def is_numeric(values: Values) -> bool:
@@ -92,9 +96,11 @@ def is_numeric(values: Values) -> bool:
 
 def is_harmless_name(name: str) -> bool:
     """Whether a variable of this name affects no program that is safe."""
-    return name in _UPPER or (_SIMPLE.fullmatch(name) is not None and _MATTERS.fullmatch(name) is None)
+    return name in _HARMLESS_UPPERCASE or (
+        _HARMLESS_LOWERCASE.fullmatch(name) is not None and _AFFECTS_PROGRAMS.fullmatch(name) is None
+    )
 
 
 def is_harmless_before(name: str, value: str | None) -> bool:
     """Whether a variable may be set for one command only."""
-    return name in _BEFORE and value is not None and _VALUE.fullmatch(value) is not None
+    return name in _SETTABLE_FOR_ONE_COMMAND and value is not None and _VALUE.fullmatch(value) is not None

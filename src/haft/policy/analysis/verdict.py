@@ -66,7 +66,7 @@ class Part:
     not understood. A rule that rejects one of these dangers rejects the part."""
 
 
-def unread(text: str, reason: str) -> Part:
+def not_understood_part(text: str, reason: str) -> Part:
     """The part for a line about which nothing is known."""
     return Part("syntax", text, (), False, reason, ("not-understood",), literal=False, possible=tuple(DANGERS))
 

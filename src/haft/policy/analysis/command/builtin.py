@@ -12,9 +12,9 @@ from typing import Final
 from haft.lazy import regex
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.scope import Scope, is_harmless_name
-from haft.policy.analysis.tree.places import Places
+from haft.policy.analysis.tree.path_resolver import PathResolver
 
-Builtin = Callable[[list[Argument], Scope, Places], str | None]
+Builtin = Callable[[list[Argument], Scope, PathResolver], str | None]
 """Returns why not, or None if it is harmless; may change the known facts."""
 
 _FILE_TESTS: Final = frozenset(f"-{letter}" for letter in "abcdefghkprstuwxGLNOS")
@@ -27,7 +27,7 @@ _STRICT: Final = regex(r"[-+](?:[eu]+|[eu]*(o))")
 _UNSURE: Final = "haft cannot tell the directory of the rest of the line"
 
 
-def why_not_inside(argument: Argument, scope: Scope, places: Places) -> str | None:
+def why_not_inside(argument: Argument, scope: Scope, resolver: PathResolver) -> str | None:
     """Why an argument may name files outside of the workspace; None if it does not."""
     if argument.literal and argument.text == "-":
         return None
@@ -35,50 +35,52 @@ def why_not_inside(argument: Argument, scope: Scope, places: Places) -> str | No
     if texts is None:
         return f"haft cannot tell which file `{argument.text}` names before it runs"
     for text in texts:
-        if scope.here is None and not text.startswith("/"):
+        if scope.directories is None and not text.startswith("/"):
             return f"haft cannot tell where `{text}` lies, because the line changes its directory"
-        if not all(places.leads_inside(directory, text) for directory in scope.here or ("/",)):
+        if not all(resolver.leads_inside(directory, text) for directory in scope.directories or ("/",)):
             return f"`{text}` lies outside of the workspace"
     return None
 
 
-def why_not_read(argument: Argument, scope: Scope, places: Places) -> str | None:
+def why_not_read(argument: Argument, scope: Scope, resolver: PathResolver) -> str | None:
     """Why a program that opens an argument would not only read files inside the workspace; None if it would."""
-    why = why_not_inside(argument, scope, places)
+    why = why_not_inside(argument, scope, resolver)
     if why is not None or (argument.literal and argument.text == "-"):
         return why
     for text in (argument.text,) if argument.literal else argument.paths or ():
-        kinds = (places.special(directory, text) for directory in scope.here or ("/",))
+        kinds = (resolver.special_kind(directory, text) for directory in scope.directories or ("/",))
         kind = next(filter(None, kinds), None)
         if kind is not None:
             return f"`{text}` is {kind}: reading it waits for another program and returns its output"
     return None
 
 
-def change_directory(arguments: list[Argument], scope: Scope, places: Places) -> str | None:
+def change_directory(arguments: list[Argument], scope: Scope, resolver: PathResolver) -> str | None:
     """`cd DIRECTORY`, inside the workspace."""
     if arguments and arguments[0].literal and arguments[0].text == "--":
         arguments = arguments[1:]
     why = _why_not_go(arguments, scope)
     if why is not None:
-        scope.here = None
+        scope.directories = None
         return why
     path = arguments[0].text
     targets = set()
-    for directory in scope.here or ():
-        place = places.resolved(directory, path)
+    for directory in scope.directories or ():
+        place = resolver.resolve(directory, path)
         if place is None:
-            scope.here = None
+            scope.directories = None
             return _UNSURE
         by_name = path if path.startswith("/") else f"{directory}/{path}"
         if _normal(by_name) != place:
-            scope.is_plain = False
+            scope.followed_no_link = False
             if ".." in path.split("/"):
-                scope.here = None
+                scope.directories = None
                 return _UNSURE
         targets.add(place)
-    why = why_not_inside(arguments[0], scope, places)
-    prefixes = [os.path.join(directory, each) for directory in scope.here or () for each in _before_steps_up(path)]
+    why = why_not_inside(arguments[0], scope, resolver)
+    prefixes = [
+        os.path.join(directory, each) for directory in scope.directories or () for each in _before_steps_up(path)
+    ]
     scope.move(frozenset(targets), is_certain=all(map(_can_enter, (*targets, *prefixes))))
     return why
 
@@ -87,7 +89,7 @@ def _why_not_go(arguments: list[Argument], scope: Scope) -> str | None:
     if len(arguments) != 1 or not arguments[0].literal or arguments[0].text[:1] in ("", "-"):
         return f"haft does not know where `cd` goes, and so {_UNSURE}"
     path = arguments[0].text
-    if scope.here is None or (".." in path.split("/") and not scope.is_plain):
+    if scope.directories is None or (".." in path.split("/") and not scope.followed_no_link):
         return _UNSURE
     return None
 
@@ -112,7 +114,7 @@ def _normal(path: str) -> str:
     return "/" + "/".join(parts)
 
 
-def read_line(arguments: list[Argument], scope: Scope, _places: Places) -> str | None:
+def read_line(arguments: list[Argument], scope: Scope, _resolver: PathResolver) -> str | None:
     """`read -r NAME …`."""
     names = list(arguments)
     while names and names[0].literal and names[0].text in ("-r", "-s"):
@@ -123,39 +125,41 @@ def read_line(arguments: list[Argument], scope: Scope, _places: Places) -> str |
     return None
 
 
-def nothing(_arguments: list[Argument], _scope: Scope, _places: Places) -> str | None:
+def nothing(_arguments: list[Argument], _scope: Scope, _resolver: PathResolver) -> str | None:
     """`true`, `false`, `:`."""
-    return "its arguments may do something" if any(each.is_unclear for each in _arguments) else None
+    return "its arguments may do something" if any(each.may_have_effects for each in _arguments) else None
 
 
-def leave(arguments: list[Argument], _scope: Scope, _places: Places) -> str | None:
+def leave(arguments: list[Argument], _scope: Scope, _resolver: PathResolver) -> str | None:
     """`exit`, `break`, `continue`, with a number or without."""
     is_fine = all((each.literal and each.text.isdigit()) or each.text in ("$?", '"$?"') for each in arguments)
     return None if is_fine and len(arguments) < 2 else "its argument is not a number"
 
 
-def bracket(arguments: list[Argument], scope: Scope, places: Places) -> str | None:
+def bracket(arguments: list[Argument], scope: Scope, resolver: PathResolver) -> str | None:
     """`[ … ]`."""
     if not arguments or not arguments[-1].literal or arguments[-1].text != "]":
         return "a bracket is missing"
-    return test(arguments[:-1], scope, places)
+    return test(arguments[:-1], scope, resolver)
 
 
-def test(arguments: list[Argument], scope: Scope, places: Places) -> str | None:
+def test(arguments: list[Argument], scope: Scope, resolver: PathResolver) -> str | None:
     """`test`, which evaluates the names of variables after `-v`, and commands in them."""
-    if any(each.splits or each.is_unclear for each in arguments):
+    if any(each.may_split or each.may_have_effects for each in arguments):
         return "the words of this test may change when it runs"
     while len(arguments) > 1 and arguments[0].literal and arguments[0].text == "!":
         arguments = arguments[1:]
     if len(arguments) <= 1:
         return None
-    return simple_test(arguments, scope, places, are_numbers_evaluated=False)
+    return simple_test(arguments, scope, resolver, are_numbers_evaluated=False)
 
 
-def simple_test(arguments: list[Argument], scope: Scope, places: Places, *, are_numbers_evaluated: bool) -> str | None:
+def simple_test(
+    arguments: list[Argument], scope: Scope, resolver: PathResolver, *, are_numbers_evaluated: bool
+) -> str | None:
     """One operator and its operands."""
     if len(arguments) == 2:
-        return _unary(arguments[0], arguments[1], scope, places)
+        return _unary(arguments[0], arguments[1], scope, resolver)
     if len(arguments) != 3 or not arguments[1].literal:
         return "haft does not analyse tests of this form"
     left, operator, right = arguments
@@ -167,11 +171,11 @@ def simple_test(arguments: list[Argument], scope: Scope, places: Places, *, are_
         )
         return None if is_fine else f"`{operator.text}` evaluates the values that it compares"
     if operator.text in _FILE_COMPARISONS:
-        return why_not_inside(left, scope, places) or why_not_inside(right, scope, places)
+        return why_not_inside(left, scope, resolver) or why_not_inside(right, scope, resolver)
     return f"`{operator.text}` is a test that haft does not know to be harmless"
 
 
-def _unary(operator: Argument, operand: Argument, scope: Scope, places: Places) -> str | None:
+def _unary(operator: Argument, operand: Argument, scope: Scope, resolver: PathResolver) -> str | None:
     if not operator.literal:
         return "haft does not know the operator of this test"
     if operator.text in _TEXT_TESTS:
@@ -179,17 +183,17 @@ def _unary(operator: Argument, operand: Argument, scope: Scope, places: Places) 
     if operator.text == "-t" and operand.literal and operand.text.isdigit():
         return None
     if operator.text in _FILE_TESTS:
-        return why_not_inside(operand, scope, places)
+        return why_not_inside(operand, scope, resolver)
     return f"`{operator.text}` is a test that haft does not know to be harmless"
 
 
-def look_up(arguments: list[Argument], _scope: Scope, _places: Places) -> str | None:
+def look_up(arguments: list[Argument], _scope: Scope, _resolver: PathResolver) -> str | None:
     """`command -v NAME …`."""
     is_fine = all(each.literal and (at == 0 or not each.text.startswith("-")) for at, each in enumerate(arguments))
     return None if is_fine else "haft does not know the arguments of `command`"
 
 
-def set_strict(arguments: list[Argument], _scope: Scope, _places: Places) -> str | None:
+def set_strict(arguments: list[Argument], _scope: Scope, _resolver: PathResolver) -> str | None:
     """`set -euo pipefail` and parts of it: later commands run unchanged, or not at all."""
     words = [each.text if each.literal else "" for each in arguments]
     at = 0
@@ -201,13 +205,13 @@ def set_strict(arguments: list[Argument], _scope: Scope, _places: Places) -> str
     return None if words and at == len(words) else "`set` changes an option that haft does not know to be harmless"
 
 
-def only_pwd(arguments: list[Argument], _scope: Scope, _places: Places) -> str | None:
+def only_pwd(arguments: list[Argument], _scope: Scope, _resolver: PathResolver) -> str | None:
     """`builtin pwd`."""
     is_fine = [each.text for each in arguments if each.literal] in (["pwd"], ["pwd", "-P"], ["pwd", "-L"])
     return None if is_fine and all(each.literal for each in arguments) else "haft does not analyse what `builtin` runs"
 
 
-def throw_away(arguments: list[Argument], _scope: Scope, _places: Places) -> str | None:
+def throw_away(arguments: list[Argument], _scope: Scope, _resolver: PathResolver) -> str | None:
     """`tee` to /dev/null."""
     is_fine = all(each.literal and each.text in ("-a", "/dev/null", "/dev/stderr", "/dev/stdout") for each in arguments)
     return None if is_fine else "`tee` writes its files"

@@ -1,7 +1,7 @@
 """Finds the dangers of a command, independent of the table of programs.
 
 They are for the reason that a person reads, and for rules that would allow the command. A missed danger only costs an
-explanation, never the prompt, because no command named here is safe anyway. So in doubt a danger is named.
+explanation, never the prompt, because no command found here is safe anyway. So in doubt a danger is found.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from haft.lazy import regex
-from haft.policy.analysis.command.wrapping import INTERPRETERS, SHELLS, behind, is_interpreter
+from haft.policy.analysis.command.wrappers import INTERPRETERS, SHELLS, is_interpreter, unwrap_any
 from haft.policy.analysis.program import Argument
-from haft.policy.analysis.tree.places import Places
+from haft.policy.analysis.tree.path_resolver import PathResolver
 from haft.policy.analysis.verdict import DANGERS, Danger
 from haft.values import dataclass
 
-_MOST_WRAPPERS: Final = 6
+_MAX_WRAPPERS: Final = 6
 _FORMATS: Final = regex(
     r"mkfs(?:\..+)?|mke2fs|mkswap|fdisk|sfdisk|cfdisk|gdisk|sgdisk|parted|wipefs|format|newfs|blkdiscard|shred-device"
     r"|cryptsetup|pvcreate|vgremove|lvremove|zpool|mdadm"
@@ -57,7 +57,7 @@ DELETES_IN_CODE: Final = regex(
 class Dangers:
     """The dangers of a command, or of a line."""
 
-    named: tuple[Danger, ...] = ()
+    visible: tuple[Danger, ...] = ()
     possible: tuple[Danger, ...] = ()
     """The dangers that it may have in addition: see `Part.possible`."""
 
@@ -66,78 +66,78 @@ class Dangers:
 class DangerFinder:
     """Finds the dangers of commands in one context."""
 
-    places: Places
-    inner: Callable[[str, int, bool], Dangers]
+    resolver: PathResolver
+    line_dangers: Callable[[str, int, bool], Dangers]
     """Returns the dangers of a line that a shell gets as text, at a depth; with whether the shell has an input."""
     depth: int
 
-    def found(
-        self, arguments: list[Argument], directory: str | None, *, is_fed: bool, is_within: bool = False
+    def find(
+        self, arguments: list[Argument], directory: str | None, *, has_input: bool, has_outer_input: bool = False
     ) -> Dangers:
         """The dangers of a command: its program, then what it is given.
 
-        `is_fed` where a pipe leads into it; `is_within` where one leads into what stands around it.
+        `has_input` where a pipe leads into it; `has_outer_input` where one leads into what stands around it.
         """
-        named: list[Danger] = []
-        for _ in range(_MOST_WRAPPERS):
+        found: list[Danger] = []
+        for _ in range(_MAX_WRAPPERS):
             name = arguments[0].text.rpartition("/")[2]
             rest = arguments[1:]
-            named += self._of(name, rest, directory, is_fed=is_fed, is_within=is_within)
-            following = behind(name, rest)
+            found += self._find_one(name, rest, directory, has_input=has_input, has_outer_input=has_outer_input)
+            following = unwrap_any(name, rest)
             if not following:
                 break
             if name in ("xargs", "parallel") and is_interpreter(following[0].text.rpartition("/")[2]):
-                named.append("fetch-and-run")
+                found.append("fetch-and-run")
             arguments = following
-        return Dangers(ordered(named))
+        return Dangers(in_class_order(found))
 
-    def outside(self, arguments: list[Argument], directory: str | None) -> tuple[Danger, ...]:
+    def operand_dangers(self, arguments: list[Argument], directory: str | None) -> tuple[Danger, ...]:
         """The danger of an operand that leaves the workspace, whatever the program does with it."""
         for argument in arguments[1:]:
             for text in self._texts(argument):
                 path = _path_in(text)
                 is_told = directory is not None or path.startswith(("/", "..", "~"))
-                if path and is_told and self.places.written(directory, path):
+                if path and is_told and self.resolver.write_dangers(directory, path):
                     return ("outside-workspace",)
         return ()
 
-    def _of(
-        self, name: str, rest: list[Argument], directory: str | None, *, is_fed: bool, is_within: bool = False
+    def _find_one(
+        self, name: str, rest: list[Argument], directory: str | None, *, has_input: bool, has_outer_input: bool = False
     ) -> list[Danger]:
         texts = [each.text for each in rest]
-        named = self.of_program(name, rest, directory)
+        found = self.find_by_program(name, rest, directory)
         if name == "eval" or (name in ("source", ".") and any(not each.literal for each in rest)):
-            named.append("fetch-and-run")
+            found.append("fetch-and-run")
         if is_interpreter(name):
-            named += self._interpreted(name, rest, is_fed=is_fed, is_within=is_within)
+            found += self._interpreter_dangers(name, rest, has_input=has_input, has_outer_input=has_outer_input)
         if name == "eval" and all(each.literal for each in rest):
-            named += self.inner(" ".join(texts), self.depth + 1, is_fed or is_within).named
+            found += self.line_dangers(" ".join(texts), self.depth + 1, has_input or has_outer_input).visible
         if name == "find":
-            named += self._started_by_find(rest, directory)
-        return named
+            found += self._find_exec_dangers(rest, directory)
+        return found
 
-    def of_program(self, name: str, rest: list[Argument], directory: str | None) -> list[Danger]:
+    def find_by_program(self, name: str, rest: list[Argument], directory: str | None) -> list[Danger]:
         """The dangers of a program because of its own options and operands."""
         texts = [text for each in rest for text in ((each.text,) if each.literal else (each.text, *(each.paths or ())))]
-        named = list(_by_name(name, texts))
+        found = list(_program_dangers(name, texts))
         if deletes_trees(name, texts):
-            named.append("recursive-delete")
+            found.append("recursive-delete")
         if any(_DEVICE.search(text) for text in texts):
-            named.append("raw-device")
-        return named + self._written(name, rest, directory)
+            found.append("raw-device")
+        return found + self._write_dangers(name, rest, directory)
 
-    def _started_by_find(self, rest: list[Argument], directory: str | None) -> list[Danger]:
-        named: list[Danger] = []
+    def _find_exec_dangers(self, rest: list[Argument], directory: str | None) -> list[Danger]:
+        found: list[Danger] = []
         for at, each in enumerate(rest[:-1]):
             if each.text in ("-exec", "-execdir", "-ok", "-okdir"):
                 started = rest[at + 1].text.rpartition("/")[2]
                 if started not in ("find", "xargs"):
-                    named += self._of(started, rest[at + 2 :], directory, is_fed=False)
+                    found += self._find_one(started, rest[at + 2 :], directory, has_input=False)
                 if started in DELETING:
-                    named.append("recursive-delete")
-        return named
+                    found.append("recursive-delete")
+        return found
 
-    def _written(self, name: str, rest: list[Argument], directory: str | None) -> list[Danger]:
+    def _write_dangers(self, name: str, rest: list[Argument], directory: str | None) -> list[Danger]:
         operands = [each for each in rest if not each.text.startswith("-")]
         if name == "dd":
             operands = [Argument(each.text[3:]) for each in rest if each.text.startswith("of=")]
@@ -148,32 +148,34 @@ class DangerFinder:
         elif name not in _ALL_OPERANDS or (name == "sed" and not any(_in_place(each.text) for each in rest)):
             operands = [Argument(rest[at + 1].text) for at, each in enumerate(rest[:-1]) if each.text in ("-o", "-O")]
             operands += [Argument(each.text.partition("=")[2]) for each in rest if each.text.startswith("--output=")]
-        named: list[Danger] = []
+        found: list[Danger] = []
         for operand in operands:
             for text in self._texts(operand):
-                named += self.places.written(directory, text)
-        return named
+                found += self.resolver.write_dangers(directory, text)
+        return found
 
-    def _interpreted(self, name: str, rest: list[Argument], *, is_fed: bool, is_within: bool) -> list[Danger]:
-        named: list[Danger] = []
+    def _interpreter_dangers(
+        self, name: str, rest: list[Argument], *, has_input: bool, has_outer_input: bool
+    ) -> list[Danger]:
+        found: list[Danger] = []
         code = next((at for at, each in enumerate(rest) if _CODE.fullmatch(each.text)), None)
         if any("<(" in each.text and not each.literal for each in rest):
-            named.append("fetch-and-run")
+            found.append("fetch-and-run")
         if code is not None and code + 1 < len(rest):
             given = rest[code + 1]
             if not given.literal:
-                named.append("fetch-and-run")
+                found.append("fetch-and-run")
             elif name in SHELLS:
-                named += self.inner(given.text, self.depth + 1, is_fed or is_within).named
+                found += self.line_dangers(given.text, self.depth + 1, has_input or has_outer_input).visible
             if _FORKING.search(given.text) and INTERPRETERS.fullmatch(name):
-                named.append("fork-bomb")
+                found.append("fork-bomb")
             if DELETES_IN_CODE.search(given.text):
-                named.append("recursive-delete")
-        elif (is_fed or is_within) and "-m" not in [each.text for each in rest]:
+                found.append("recursive-delete")
+        elif (has_input or has_outer_input) and "-m" not in [each.text for each in rest]:
             operands = [each for each in rest if not each.text.startswith("-")]
-            if not operands or "-s" in [each.text for each in rest] or (is_fed and name in SHELLS):
-                named.append("fetch-and-run")
-        return named
+            if not operands or "-s" in [each.text for each in rest] or (has_input and name in SHELLS):
+                found.append("fetch-and-run")
+        return found
 
     def _texts(self, argument: Argument) -> tuple[str, ...]:
         if argument.literal:
@@ -181,20 +183,20 @@ class DangerFinder:
         if argument.paths is not None:
             return argument.paths
         text = argument.text.strip("\"'").replace('"', "").replace("'", "")
-        return (_HOME.sub(lambda _: self.places.context.home, text, count=1),)
+        return (_HOME.sub(lambda _: self.resolver.context.home, text, count=1),)
 
     def texts(self, argument: Argument) -> tuple[str, ...]:
         """The possible values of an argument, with the home directory inserted."""
         return self._texts(argument)
 
 
-def ordered(named: Iterable[Danger]) -> tuple[Danger, ...]:
+def in_class_order(dangers: Iterable[Danger]) -> tuple[Danger, ...]:
     """Each danger once, in the order of the classes."""
-    found = set(named)
-    return tuple(danger for danger in DANGERS if danger in found)
+    unique = set(dangers)
+    return tuple(danger for danger in DANGERS if danger in unique)
 
 
-def _by_name(name: str, texts: list[str]) -> Iterable[Danger]:
+def _program_dangers(name: str, texts: list[str]) -> Iterable[Danger]:
     if _FORMATS.fullmatch(name):
         yield "format"
     if name in _PRIVILEGE:

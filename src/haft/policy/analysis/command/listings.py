@@ -14,13 +14,13 @@ from typing import Final, Literal
 
 from haft.lazy import regex
 from haft.policy.analysis.command import find_expression
-from haft.policy.analysis.command.options import Unlisted, taken_apart
+from haft.policy.analysis.command.options import Unlisted, split_command
 from haft.policy.analysis.program import Argument, Invocation, Program
-from haft.policy.analysis.tree.matching import Test
+from haft.policy.analysis.tree.matching import NameTest
 from haft.policy.analysis.tree.survey import Surveyor, is_one_line, is_one_word
 from haft.values import dataclass
 
-_MOST_NAMES: Final = 4_000
+_MAX_NAMES: Final = 4_000
 
 End = Literal["line", "nul"]
 
@@ -37,7 +37,7 @@ class Listing:
         words = [word for name in self.names for word in name.split(" ") if word]
         return tuple(words) if self.end == "line" and all(map(is_one_word, words)) else None
 
-    def as_items(self) -> tuple[str, ...] | None:
+    def as_trimmed_lines(self) -> tuple[str, ...] | None:
         """Where the ends of lines part them, white space around them is dropped, and quotes are obeyed."""
         lines = self.as_lines()
         if lines is None or any(sign in name for name in lines for sign in "'\"\\"):
@@ -50,7 +50,7 @@ class Listing:
         """Where the ends of lines part them."""
         return self.names if self.end == "line" and all(map(is_one_line, self.names)) else None
 
-    def as_strings(self) -> tuple[str, ...] | None:
+    def as_nul_ended(self) -> tuple[str, ...] | None:
         """Where a NUL parts them."""
         is_fine = self.end == "nul" and not any(name.startswith("-") for name in self.names)
         return self.names if is_fine else None
@@ -63,60 +63,62 @@ class Lister:
     programs: Mapping[str, Program]
     surveyor: Surveyor
 
-    def listed(self, stages: list[list[Argument]], directory: str) -> Listing | None:
+    def names_of_pipe(self, stages: list[list[Argument]], directory: str) -> Listing | None:
         """The names that a pipe prints, seen from a directory; None where it may print something else."""
         try:
-            listing = self._first(stages[0], directory)
-        except (Unlisted, find_expression.Unread):
+            listing = self._names_of_first(stages[0], directory)
+        except (Unlisted, find_expression.NotSimple):
             return None
         for stage in stages[1:]:
             if listing is None:
                 return None
-            listing = _filtered(stage, listing)
-        return None if listing is None or len(listing.names) > _MOST_NAMES else listing
+            listing = _filter_listing(stage, listing)
+        return None if listing is None or len(listing.names) > _MAX_NAMES else listing
 
-    def _first(self, arguments: list[Argument], directory: str) -> Listing | None:
+    def _names_of_first(self, arguments: list[Argument], directory: str) -> Listing | None:
         program = arguments[0]
         produce = _PRODUCERS.get(program.text) if program.literal else None
         return None if produce is None else produce(self, arguments[1:], directory)
 
-    def names_of_find(self, roots: list[str], depth: int | None, test: Test, directory: str) -> Listing | None:
-        """What lies below some places and passes a test of its last name."""
+    def names_of_find(self, roots: list[str], depth: int | None, test: NameTest, directory: str) -> Listing | None:
+        """What lies below some roots and passes a test of its last name."""
         names: list[str] = []
         for root in roots:
             below = (
-                self.surveyor.below(directory, root) if depth is None else self.surveyor.below(directory, root, depth)
+                self.surveyor.paths_below(directory, root)
+                if depth is None
+                else self.surveyor.paths_below(directory, root, depth)
             )
             if below is None:
                 return None
-            # What the name of the place itself is tested against depends on how it is written.
+            # What the name of the root itself is tested against depends on how it is written.
             start = root if root.endswith("/") else root + "/"
             names.append(root)
             for path in below:
-                self.surveyor.places.deadline.check()
+                self.surveyor.resolver.deadline.check()
                 if test(path.rpartition("/")[2]):
                     names.append(start + path)
         return Listing(tuple(names))
 
     def _find(self, arguments: list[Argument], directory: str) -> Listing | None:
-        texts = find_expression.literal(arguments)
+        texts = find_expression.literal_texts(arguments)
         if texts is None:
             return None
-        roots, expression = find_expression.split(texts)
-        depth, tests = find_expression.depth(expression), find_expression.printed(expression)
+        roots, expression = find_expression.split_roots(texts)
+        depth, tests = find_expression.max_depth(expression), find_expression.printed_names_test(expression)
         listing = self.names_of_find(roots, depth, tests, directory)
         if listing is None or ("-print" in expression and "-print0" in expression):
             return None
         return Listing(listing.names, "nul" if "-print0" in expression else "line")
 
     def _ls(self, arguments: list[Argument], directory: str) -> Listing | None:
-        found = self._taken_apart("ls", arguments, "-1 -a -A -t -r -S -v -X -U -d --all --almost-all --directory")
+        found = self._split_by_options("ls", arguments, "-1 -a -A -t -r -S -v -X -U -d --all --almost-all --directory")
         given = _texts(found)
         if given is None:
             return None
         names: list[str] = list(given)
         for path in given or ["."]:
-            inside = self.surveyor.below(directory, path, 1)
+            inside = self.surveyor.paths_below(directory, path, 1)
             if inside is None:
                 return None
             names += inside
@@ -128,64 +130,66 @@ class Lister:
     def _grep(self, arguments: list[Argument], directory: str) -> Listing | None:
         listed = """-l --files-with-matches -L --files-without-match -r --recursive -i -w -E -F -P -v -s -e=word -x -I
             --include=word --exclude=word --exclude-dir=word -q -Z --null"""
-        found = self._taken_apart("grep", arguments, listed)
+        found = self._split_by_options("grep", arguments, listed)
         if not found.has("-l", "--files-with-matches", "-L", "--files-without-match"):
             return None
         is_recursive = found.has("-r", "--recursive")
-        places = _texts(found, 0 if found.has("-e") else 1)
-        if places is None or not (places or is_recursive):
+        roots = _texts(found, 0 if found.has("-e") else 1)
+        if roots is None or not (roots or is_recursive):
             return None
-        return self._below(places, directory, is_recursive, found.has("-Z", "--null"))
+        return self._below(roots, directory, is_recursive, found.has("-Z", "--null"))
 
     def _rg(self, arguments: list[Argument], directory: str) -> Listing | None:
         listed = """-l --files-with-matches --files-without-match --files -i -w -F -S -s -v -e=word -t=word --type=word
             -T=word --type-not=word -g=word --glob=word --hidden --no-ignore -u -uu -0 --null -U"""
-        found = self._taken_apart("rg", arguments, listed)
+        found = self._split_by_options("rg", arguments, listed)
         if not found.has("-l", "--files-with-matches", "--files-without-match", "--files"):
             return None
-        places = _texts(found, 0 if found.has("-e", "--files") else 1)
-        return None if places is None else self._below(places, directory, True, found.has("-0", "--null"))
+        roots = _texts(found, 0 if found.has("-e", "--files") else 1)
+        return None if roots is None else self._below(roots, directory, True, found.has("-0", "--null"))
 
     def _fd(self, arguments: list[Argument], directory: str) -> Listing | None:
         listed = """-H --hidden -I --no-ignore -u -s -i -g --glob -F -p --full-path -0 --print0 -d=number
             --max-depth=number -E=word --exclude=word -t=word --type=word -e=word --extension=word"""
-        found = self._taken_apart("fd", arguments, listed)
-        places = _texts(found, 1)
-        return None if places is None else self._below(places, directory, True, found.has("-0", "--print0"))
+        found = self._split_by_options("fd", arguments, listed)
+        roots = _texts(found, 1)
+        return None if roots is None else self._below(roots, directory, True, found.has("-0", "--print0"))
 
-    def _below(self, places: list[str], directory: str, is_recursive: bool, ends_in_nul: bool) -> Listing | None:
-        names: list[str] = list(places)
+    def _below(self, roots: list[str], directory: str, is_recursive: bool, ends_in_nul: bool) -> Listing | None:
+        names: list[str] = list(roots)
         if is_recursive:
-            for place in places or [""]:
-                below = self.surveyor.below(directory, place or ".")
-                if below is None or "//" in place:
+            for root in roots or [""]:
+                below = self.surveyor.paths_below(directory, root or ".")
+                if below is None or "//" in root:
                     return None
-                start = place if not place or place.endswith("/") else place + "/"
+                start = root if not root or root.endswith("/") else root + "/"
                 names += [start + path for path in below]
         return Listing(tuple(names), "nul" if ends_in_nul else "line")
 
     def _git(self, arguments: list[Argument], directory: str) -> Listing | None:
-        texts = find_expression.literal(arguments)
+        texts = find_expression.literal_texts(arguments)
         if texts is None:
             return None
         if texts[:1] == ["--no-pager"]:
             texts = texts[1:]
-        reads = {"ls-files": _ls_files, "diff": _difference, "grep": _git_grep}.get(texts[0] if texts else "")
+        reads = {"ls-files": _is_plain_ls_files, "diff": _is_plain_diff, "grep": _is_plain_git_grep}.get(
+            texts[0] if texts else ""
+        )
         if reads is None or not reads(texts[1:]):
             return None
-        names = self.surveyor.tracked(directory)
+        names = self.surveyor.tracked_names(directory)
         # Between lines, git writes other names than these in quotes.
         if names is None or ("-z" not in texts and not all(map(_UNQUOTED.fullmatch, names))):
             return None
-        asked = texts[1:] if texts[0] == "ls-files" else texts[texts.index("--") :] if "--" in texts else []
-        chosen = [each for each in asked if not each.startswith("-")]
-        return Listing(tuple(name for name in names if _may_match(name, chosen)), "nul" if "-z" in texts else "line")
+        requested = texts[1:] if texts[0] == "ls-files" else texts[texts.index("--") :] if "--" in texts else []
+        pathspecs = [each for each in requested if not each.startswith("-")]
+        return Listing(tuple(name for name in names if _may_match(name, pathspecs)), "nul" if "-z" in texts else "line")
 
-    def _taken_apart(self, name: str, arguments: list[Argument], options: str) -> Invocation:
+    def _split_by_options(self, name: str, arguments: list[Argument], options: str) -> Invocation:
         """By an entry that knows less than the table: only what leaves names as they are."""
         kind = self.programs[name].operands if name in self.programs else "paths"
-        entry = Program(options, operands=kind, patterns=("-e", "--files"), tame=True)
-        return taken_apart(name, arguments, entry).invocation
+        entry = Program(options, operands=kind, patterns=("-e", "--files"), all_options_harmless=True)
+        return split_command(name, arguments, entry).invocation
 
 
 Producer = Callable[[Lister, list[Argument], str], "Listing | None"]
@@ -206,7 +210,7 @@ def _texts(invocation: Invocation, skip: int = 0) -> list[str] | None:
     """What the operands stand for, behind the first few, which must be one word each."""
     words: list[str] = []
     for at, each in enumerate(invocation.operands):
-        if at < skip and each.splits:
+        if at < skip and each.may_split:
             return None
         if at >= skip:
             if not each.literal and each.paths is None:
@@ -219,24 +223,24 @@ def _is_pathspec(text: str) -> bool:
     return _PATHSPEC.fullmatch(text) is not None and ".." not in text.split("/")
 
 
-def _may_match(name: str, chosen: list[str]) -> bool:
-    """Whether a name may be among those that are asked for; a pattern is only told by what it ends in."""
-    return not chosen or any(map(functools.partial(_may_be, name), chosen))
+def _may_match(name: str, pathspecs: list[str]) -> bool:
+    """Whether a name may be among those that are requested for; a pattern is only told by what it ends in."""
+    return not pathspecs or any(map(functools.partial(_may_be_requested, name), pathspecs))
 
 
-def _may_be(name: str, asked: str) -> bool:
-    asked = asked.removeprefix("./").rstrip("/")
-    if asked in ("", ".") or "//" in asked or "/./" in asked or f"/{asked}/" in f"/{name}/":
+def _may_be_requested(name: str, requested: str) -> bool:
+    requested = requested.removeprefix("./").rstrip("/")
+    if requested in ("", ".") or "//" in requested or "/./" in requested or f"/{requested}/" in f"/{name}/":
         return True
-    return "*" in asked and name.endswith(asked.rpartition("*")[2])
+    return "*" in requested and name.endswith(requested.rpartition("*")[2])
 
 
-def _ls_files(texts: list[str]) -> bool:
+def _is_plain_ls_files(texts: list[str]) -> bool:
     allowed = ("-z", "-c", "--cached", "-m", "--modified", "-d", "--deleted", "--", "--full-name")
     return all(each in allowed or _is_pathspec(each) for each in texts)
 
 
-def _difference(texts: list[str]) -> bool:
+def _is_plain_diff(texts: list[str]) -> bool:
     """Only what lies in the index is compared: a word before `--` may be a commit."""
     at = texts.index("--") if "--" in texts else len(texts)
     is_plain = all(
@@ -245,7 +249,7 @@ def _difference(texts: list[str]) -> bool:
     return is_plain and "--name-only" in texts[:at] and all(map(_is_pathspec, texts[at + 1 :]))
 
 
-def _git_grep(texts: list[str]) -> bool:
+def _is_plain_git_grep(texts: list[str]) -> bool:
     at = texts.index("--") if "--" in texts else len(texts)
     options = [each for each in texts[:at] if each.startswith("-")]
     is_plain = all(re.fullmatch(r"-[liwEFPIvz]+|--files-with-matches|--name-only", each) for each in options)
@@ -266,20 +270,20 @@ _FILTERS: Final = {
 _NUL: Final = (["\\n", "\\0"], ["\\n", "\\000"])
 
 
-def _filtered(arguments: list[Argument], listing: Listing) -> Listing | None:
+def _filter_listing(arguments: list[Argument], listing: Listing) -> Listing | None:
     """What a program leaves of a listing that it is fed, where it only drops or turns round whole names."""
     name = arguments[0].text
-    if name == "tr" and find_expression.literal(arguments[1:]) in _NUL:
+    if name == "tr" and find_expression.literal_texts(arguments[1:]) in _NUL:
         return Listing(listing.names, "nul") if listing.as_lines() else None
     entry = _FILTERS.get(name)
     if entry is None or not arguments[0].literal:
         return None
     try:
-        found = taken_apart(name, arguments[1:], entry).invocation
+        found = split_command(name, arguments[1:], entry).invocation
     except Unlisted:
         return None
     most = 1 if name == "grep" and not found.has("-e") else 0
-    if len(found.operands) > most or any(each.splits for each in found.operands):
+    if len(found.operands) > most or any(each.may_split for each in found.operands):
         return None
     # Of text that is not plain it says so instead of printing it.
     if name == "grep" and not all(map(str.isascii, listing.names)):

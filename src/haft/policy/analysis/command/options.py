@@ -34,7 +34,7 @@ class Option:
 
 
 @dataclass(slots=True)
-class TakenApart:
+class SplitCommand:
     """A command, split by its entry."""
 
     invocation: Invocation
@@ -45,7 +45,7 @@ class TakenApart:
 
 
 @functools.lru_cache(maxsize=1024)
-def table(text: str) -> dict[str, Option]:
+def option_table(text: str) -> dict[str, Option]:
     """The options of an entry by name."""
     found: dict[str, Option] = {}
     for each in text.split():
@@ -57,7 +57,7 @@ def table(text: str) -> dict[str, Option]:
     return found
 
 
-def taken_apart(name: str, arguments: list[Argument], entry: Program) -> TakenApart:
+def split_command(name: str, arguments: list[Argument], entry: Program) -> SplitCommand:
     """A command, split by its entry; `Unlisted` if the entry does not cover it."""
     options: list[tuple[str, str | None]] = []
     paths: list[Argument] = []
@@ -71,38 +71,38 @@ def taken_apart(name: str, arguments: list[Argument], entry: Program) -> TakenAp
             break
         name, entry = f"{name} {reader.subcommand}", entry.subcommands[reader.subcommand]
         starts_others = starts_others or entry.starts_others
-        arguments = list(reversed(reader.waiting))
-    return TakenApart(Invocation(name, tuple(options), tuple(reader.operands)), entry, paths, starts_others)
+        arguments = list(reversed(reader.remaining))
+    return SplitCommand(Invocation(name, tuple(options), tuple(reader.operands)), entry, paths, starts_others)
 
 
 @dataclass(slots=True)
 class _Reader:
     name: str
     entry: Program
-    waiting: list[Argument]
+    remaining: list[Argument]
     """The remaining arguments, the last one first."""
     options: list[tuple[str, str | None]] = field(default_factory=list)
     operands: list[Argument] = field(default_factory=list)
     paths: list[Argument] = field(default_factory=list)
     subcommand: str | None = None
-    _is_over: bool = False
+    _options_ended: bool = False
     _has_pattern: bool = False
 
     def read(self) -> None:
-        listed = table(self.entry.options)
-        while self.waiting:
-            argument = self.waiting.pop()
+        listed = option_table(self.entry.options)
+        while self.remaining:
+            argument = self.remaining.pop()
             text = argument.text
-            if argument.is_unclear:
+            if argument.may_have_effects:
                 raise Unlisted(f"haft cannot tell what `{text}` does before it runs")
-            if self._is_over or not self._may_be_option(argument):
+            if self._options_ended or not self._may_be_option(argument):
                 self._operand(argument)
                 if self.subcommand is not None:
                     return
             elif not argument.literal:
-                self._open(argument, listed)
+                self._unknown_argument(argument, listed)
             elif text == "--" and not self.entry.single_dash:
-                self._is_over = True
+                self._options_ended = True
             elif self.entry.single_dash:
                 self._single(argument, listed)
             elif text.startswith("--"):
@@ -110,23 +110,23 @@ class _Reader:
             else:
                 self._short(argument, listed)
         if self.entry.operands == "pattern-paths":
-            self._settle_pattern()
+            self._separate_pattern()
 
     def _may_be_option(self, argument: Argument) -> bool:
         if not argument.literal:
             return argument.may_be_option
         return argument.text.startswith("-") and argument.text != "-"
 
-    def _open(self, argument: Argument, listed: dict[str, Option]) -> None:
+    def _unknown_argument(self, argument: Argument, listed: dict[str, Option]) -> None:
         """Handle an argument that may become an option."""
         attached = _ATTACHED.match(argument.text)
         option = listed.get(attached[1]) if attached else None
         if attached and option and option.value == "word" and _is_one_word(argument):
-            self._given(option, Argument(argument.text[attached.end() :], literal=argument.paths is not None))
+            self._add_option(option, Argument(argument.text[attached.end() :], literal=argument.paths is not None))
             return
         found = argument.paths
         are_names = found is not None and not any(path.startswith("-") for path in found)
-        if not self.entry.tame or not (are_names or self.entry.operands == "words"):
+        if not self.entry.all_options_harmless or not (are_names or self.entry.operands == "words"):
             # Even if no option is harmful, one may name another file to read, or follow links.
             raise Unlisted(f"`{argument.text}` may become an option of `{self.name}`")
         self._operand(argument)
@@ -141,19 +141,19 @@ class _Reader:
         if entry.operands == "none":
             raise Unlisted(f"haft does not know `{self.name}` to be read-only with `{argument.text}`")
         self.operands.append(argument)
-        self._is_over = self._is_over or (entry.options_first and not argument.splits)
+        self._options_ended = self._options_ended or (entry.options_first and not argument.may_split)
         if entry.operands == "paths":
             self.paths.append(argument)
 
-    def _settle_pattern(self) -> None:
+    def _separate_pattern(self) -> None:
         rest = self.operands
         if not any(option in self.entry.patterns for option, _ in self.options) and rest:
             first, rest = rest[0], rest[1:]
-            if first.is_listed:
+            if first.is_program_output:
                 raise Unlisted(f"the name of a file decides what `{self.name}` does")
-            if first.splits and not (first.paths is not None and not first.literal):
+            if first.may_split and not (first.paths is not None and not first.literal):
                 raise Unlisted(f"`{first.text}` may become several words")
-            if first.splits:
+            if first.may_split:
                 self.paths.append(first)
         self.paths += rest
 
@@ -166,7 +166,7 @@ class _Reader:
         if option.value is not None:
             value = self._next(option)
             self.operands.append(value)
-            self._value(option, value)
+            self._check_value(option, value)
         self.options.append((option.name, None if value is None else value.text))
 
     def _long(self, argument: Argument, listed: dict[str, Option]) -> None:
@@ -178,9 +178,9 @@ class _Reader:
                 return
             raise self._unknown(name)
         if equals:
-            self._given(option, Argument(attached))
+            self._add_option(option, Argument(attached))
         elif option.value is not None and not option.is_optional:
-            self._given(option, self._next(option))
+            self._add_option(option, self._next(option))
         else:
             self.options.append((option.name, None))
 
@@ -201,12 +201,12 @@ class _Reader:
             if option.value is None:
                 self.options.append((option.name, None))
             elif at < len(text):
-                self._given(option, Argument(text[at:]))
+                self._add_option(option, Argument(text[at:]))
                 return
             elif option.is_optional:
                 self.options.append((option.name, None))
             else:
-                self._given(option, self._next(option))
+                self._add_option(option, self._next(option))
 
     def _is_cluster(self, text: str, listed: dict[str, Option]) -> bool:
         return self._first_unknown(text, listed) == ""
@@ -221,21 +221,26 @@ class _Reader:
         return ""
 
     def _is_word(self) -> bool:
-        return self.entry.tame and self.entry.operands == "words" and not self.entry.subcommands
+        return self.entry.all_options_harmless and self.entry.operands == "words" and not self.entry.subcommands
 
     def _next(self, option: Option) -> Argument:
-        if not self.waiting:
+        if not self.remaining:
             raise Unlisted(f"`{option.name}` of `{self.name}` has no value")
-        return self.waiting.pop()
+        return self.remaining.pop()
 
-    def _given(self, option: Option, value: Argument) -> None:
-        self._value(option, value)
+    def _add_option(self, option: Option, value: Argument) -> None:
+        self._check_value(option, value)
         self.options.append((option.name, value.text))
 
-    def _value(self, option: Option, value: Argument) -> None:
-        if value.splits or value.is_unclear:
+    def _check_value(self, option: Option, value: Argument) -> None:
+        if value.may_split or value.may_have_effects:
             raise Unlisted(f"haft cannot tell the value of `{option.name}`: `{value.text}`")
-        if option.value == "word" and not value.literal and self.entry.check is not None and not self.entry.tame:
+        if (
+            option.value == "word"
+            and not value.literal
+            and self.entry.check is not None
+            and not self.entry.all_options_harmless
+        ):
             raise Unlisted(f"haft cannot tell the value of `{option.name}`: `{value.text}`")
         if option.value == "path":
             self.paths.append(value)
@@ -243,7 +248,7 @@ class _Reader:
             raise Unlisted(f"the value of `{option.name}` is not a number: `{value.text}`")
 
     def _unknown(self, name: str) -> Unlisted:
-        known = self.entry.refused.get(name)
+        known = self.entry.harmful.get(name)
         if known is not None:
             return Unlisted(f"`{name}` of `{self.name}`: {known}")
         return Unlisted(f"haft does not know `{name}` of `{self.name}` to be harmless")
@@ -251,4 +256,4 @@ class _Reader:
 
 def _is_one_word(argument: Argument) -> bool:
     """Whether it stays one word in the present state: a pattern without a match, or a quoted expansion."""
-    return len(argument.paths) == 1 if argument.paths is not None else not argument.splits
+    return len(argument.paths) == 1 if argument.paths is not None else not argument.may_split

@@ -11,16 +11,16 @@ from haft.lazy import regex
 from haft.policy.analysis.command import find_expression
 from haft.policy.analysis.command.listings import Listing
 from haft.policy.analysis.program import Argument
-from haft.policy.analysis.tree.matching import Test
+from haft.policy.analysis.tree.matching import NameTest
 from haft.values import dataclass, replace
 
 _NUMBER: Final = regex(r"[1-9][0-9]{0,4}")
 _ATTACHED: Final = regex(r"-([nPL])([1-9][0-9]{0,4})")
 _FLAGS: Final = regex(r"-[0rtx]+|--null|--no-run-if-empty|--verbose|--exit")
-_SIGN: Final = regex(r"\{\}|[%@]|F|FILE")
+_PLACEHOLDER: Final = regex(r"\{\}|[%@]|F|FILE")
 _LINES: Final = ("\\n", "\n")
-_MOST_EXECS: Final = 4
-_MOST_SIGNS: Final = 2
+_MAX_EXECS: Final = 4
+_MAX_PLACEHOLDERS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,40 +33,42 @@ class Xargs:
     by_line: bool = False
     is_grouped: bool = False
     """Whether it says how many are handed on at once."""
-    replaced: str | None = None
+    placeholder: str | None = None
     """What stands for the name, where it is not put at the end."""
     file: Argument | None = None
     """Where the names are read from, where not from a pipe."""
 
     def commands(self, listing: Listing | None) -> list[list[Argument]]:
         """What it may start, with names from a listing, or with any words at all."""
-        names = None if listing is None or self.file is not None else self._parted(listing)
-        if self.replaced is not None:
-            return [[_with(each, self.replaced, names) for each in self.started]]
+        names = None if listing is None or self.file is not None else self._split_names(listing)
+        if self.placeholder is not None:
+            return [[_fill(each, self.placeholder, names) for each in self.started]]
         is_known = names is not None
-        handed = Argument("what xargs reads", False, names, not is_known, splits=True, is_listed=is_known)
+        handed = Argument("what xargs reads", False, names, not is_known, may_split=True, is_program_output=is_known)
         return [[*self.started, handed], self.started]
 
-    def _parted(self, listing: Listing) -> tuple[str, ...] | None:
+    def _split_names(self, listing: Listing) -> tuple[str, ...] | None:
         if self.ends_in_nul:
-            return listing.as_strings()
-        if self.replaced is not None:
-            return listing.as_items()
+            return listing.as_nul_ended()
+        if self.placeholder is not None:
+            return listing.as_trimmed_lines()
         return listing.as_lines() if self.by_line else listing.as_words()
 
 
-def _with(argument: Argument, sign: str, names: tuple[str, ...] | None) -> Argument:
+def _fill(argument: Argument, sign: str, names: tuple[str, ...] | None) -> Argument:
     if sign not in argument.text:
         return argument
     is_whole = argument.text == sign
     if names is None or not argument.literal:
         may_be_option = argument.text.startswith(sign) or argument.text.startswith("-")
-        return Argument(argument.text, literal=False, may_be_option=may_be_option, is_unclear=argument.is_unclear)
+        return Argument(
+            argument.text, literal=False, may_be_option=may_be_option, may_have_effects=argument.may_have_effects
+        )
     filled = names if is_whole else tuple(argument.text.replace(sign, name) for name in names)
     return Argument(argument.text, literal=False, paths=filled, may_be_option=argument.text.startswith("-"))
 
 
-def xargs(arguments: list[Argument]) -> Xargs | None:
+def parse_xargs(arguments: list[Argument]) -> Xargs | None:
     """The words behind `xargs` taken apart; None where there is more to them."""
     found = Xargs([])
     at = 0
@@ -79,11 +81,11 @@ def xargs(arguments: list[Argument]) -> Xargs | None:
             is_nul = text == "--null" or ("0" in text and not text.startswith("--"))
             found = replace(found, ends_in_nul=found.ends_in_nul or is_nul)
         elif text == "-I{}":
-            found = replace(found, replaced="{}")
+            found = replace(found, placeholder="{}")
         elif _ATTACHED.fullmatch(text):
             found = replace(found, is_grouped=found.is_grouped or text[1] != "P")
         else:
-            valued = None if at == len(arguments) else _valued(found, text, arguments[at])
+            valued = None if at == len(arguments) else _with_value(found, text, arguments[at])
             if valued is None:
                 return None
             found = valued
@@ -92,13 +94,13 @@ def xargs(arguments: list[Argument]) -> Xargs | None:
     return found if _is_clear(found) else None
 
 
-def _valued(found: Xargs, option: str, value: Argument) -> Xargs | None:
+def _with_value(found: Xargs, option: str, value: Argument) -> Xargs | None:
     if option in ("-a", "--arg-file"):
         return replace(found, file=value)
     if not value.literal:
         return None
-    if option == "-I" and _SIGN.fullmatch(value.text):
-        return replace(found, replaced=value.text)
+    if option == "-I" and _PLACEHOLDER.fullmatch(value.text):
+        return replace(found, placeholder=value.text)
     if option == "-d" and value.text in _LINES:
         return replace(found, by_line=True)
     if option not in ("-n", "-P", "-L") or not _NUMBER.fullmatch(value.text):
@@ -107,34 +109,34 @@ def _valued(found: Xargs, option: str, value: Argument) -> Xargs | None:
 
 
 def _is_clear(found: Xargs) -> bool:
-    if found.replaced is None:
+    if found.placeholder is None:
         return not (found.by_line and found.ends_in_nul)
     # Of these options the last undoes those before.
-    if found.is_grouped or found.by_line or found.replaced in found.started[0].text:
+    if found.is_grouped or found.by_line or found.placeholder in found.started[0].text:
         return False
-    signs = sum(each.text.count(found.replaced) for each in found.started)
-    return signs <= _MOST_SIGNS and all(each.paths is None for each in found.started)
+    signs = sum(each.text.count(found.placeholder) for each in found.started)
+    return signs <= _MAX_PLACEHOLDERS and all(each.paths is None for each in found.started)
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class FindExec:
     """A `find` that starts programs, taken apart."""
 
     rest: list[Argument]
     """Without them."""
     roots: list[str]
     depth: int | None
-    started: list[tuple[Test, list[Argument]]]
+    started: list[tuple[NameTest, list[Argument]]]
     """Each with a bound on the names that it is started on; `{}` still stands for the name."""
 
 
-def executing(arguments: list[Argument]) -> Finding | None:
+def parse_find_exec(arguments: list[Argument]) -> FindExec | None:
     """A `find` with its `-exec` apart; None where it has none, or is not so simple."""
-    texts = find_expression.literal(arguments)
-    if texts is None or "-exec" not in texts or texts.count("-exec") > _MOST_EXECS:
+    texts = find_expression.literal_texts(arguments)
+    if texts is None or "-exec" not in texts or texts.count("-exec") > _MAX_EXECS:
         return None
     rest: list[Argument] = []
-    started: list[tuple[Test, list[Argument]]] = []
+    started: list[tuple[NameTest, list[Argument]]] = []
     at = 0
     try:
         while at < len(texts):
@@ -153,15 +155,15 @@ def executing(arguments: list[Argument]) -> Finding | None:
             inner = arguments[at + 1 : end]
             if len(inner) < 2 or not _is_plain(inner):
                 return None
-            _, expression = find_expression.split([each.text for each in rest])
-            started.append((find_expression.bound(expression), inner))
+            _, expression = find_expression.split_roots([each.text for each in rest])
+            started.append((find_expression.passed_names_test(expression), inner))
             at = end + 1
             rest.append(Argument("-true"))
-        roots, expression = find_expression.split([each.text for each in rest])
-        find_expression.printed(expression)
-    except find_expression.Unread:
+        roots, expression = find_expression.split_roots([each.text for each in rest])
+        find_expression.printed_names_test(expression)
+    except find_expression.NotSimple:
         return None
-    return Finding(rest, roots, find_expression.depth(expression), started)
+    return FindExec(rest, roots, find_expression.max_depth(expression), started)
 
 
 def _is_plain(inner: list[Argument]) -> bool:
@@ -170,7 +172,7 @@ def _is_plain(inner: list[Argument]) -> bool:
     return is_alone and sum(each.text == "{}" for each in inner) == 1 and inner[0].text != "{}"
 
 
-def handed(inner: list[Argument], names: tuple[str, ...]) -> list[Argument]:
+def fill_placeholder(inner: list[Argument], names: tuple[str, ...]) -> list[Argument]:
     """A command with names where `{}` stands."""
-    several = Argument("{}", literal=False, paths=names, splits=True, is_listed=True)
+    several = Argument("{}", literal=False, paths=names, may_split=True, is_program_output=True)
     return [several if each.text == "{}" else each for each in inner]

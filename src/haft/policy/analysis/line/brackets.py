@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from haft.lazy import regex
 from haft.policy.analysis.command.builtin import simple_test
 from haft.policy.analysis.command.classifier import Classification
-from haft.policy.analysis.line.commands import Commands, tests_unknown_name
+from haft.policy.analysis.line.part_builder import PartBuilder, tests_composed_name
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.scope import Scope
 from haft.policy.analysis.text.source import Source
@@ -21,24 +21,24 @@ _JOIN: Final = regex(r"&&|\|\|")
 _UNCLEAR: Final = "haft does not analyse tests of this form"
 
 
-def double_bracket(source: Source, node: Node, scope: Scope, commands: Commands) -> Iterable[Node]:
+def double_bracket(source: Source, node: Node, scope: Scope, builder: PartBuilder) -> Iterable[Node]:
     """One part for all of it; answers with the substitutions in it."""
     groups = _groups(source, node)
     if groups is None:
-        commands.syntax(source.shown(node), _UNCLEAR, is_hidden=True)
+        builder.syntax(source.decoded(node), _UNCLEAR, is_hidden=True)
         found = outermost(node, EXPANSIONS).values()
         return [each for each in found if each.type in ("command_substitution", "process_substitution")]
     why = None
     for group in groups:
-        why = why or _why_not(group, scope, commands)
+        why = why or _why_not(group, scope, builder)
     words = [word for group in groups for word in group]
     if why is None:
-        commands.tested(node, words, Classification(True, "`[[` only compares"), scope)
+        builder.tested(node, words, Classification(True, "`[[` only compares"), scope)
     else:
-        commands.syntax(
-            source.shown(node), why, is_hidden="evaluates" in why or why == _UNCLEAR or tests_unknown_name(words)
+        builder.syntax(
+            source.decoded(node), why, is_hidden="evaluates" in why or why == _UNCLEAR or tests_composed_name(words)
         )
-    return [each for word in words for each in word.inner]
+    return [each for word in words for each in word.substitutions]
 
 
 def _groups(source: Source, node: Node) -> list[list[Word]] | None:
@@ -62,21 +62,21 @@ def _groups(source: Source, node: Node) -> list[list[Word]] | None:
     return groups if all(groups) else None
 
 
-def _why_not(words: list[Word], scope: Scope, commands: Commands) -> str | None:
+def _why_not(words: list[Word], scope: Scope, builder: PartBuilder) -> str | None:
     while len(words) > 1 and words[0].raw == "!":
         words = words[1:]
     arguments: list[Argument] = []
     for at, written in enumerate(words):
-        word = commands.expander(scope).settled(written)
-        if word.trouble is not None:
+        word = builder.expander(scope).resolve_arithmetic(written)
+        if word.unclear_part is not None:
             return _UNCLEAR
         is_compared = len(words) == 3 and at == 2 and words[1].raw in ("==", "=", "!=", "=~")
         # Nothing is split or looked up here: an unquoted word stays one word.
         quoted = Word(f'"{word.raw}"', word.pieces) if word.literal is None else word
-        found = commands.expander(Scope(None, known=scope.known)).arguments(quoted)
+        found = builder.expander(Scope(None, variables=scope.variables)).arguments(quoted)
         if is_compared or len(words) == 1:
             arguments.append(Argument(word.raw, literal=False))
-        elif len(found) != 1 or (found[0].splits and found[0].literal):
+        elif len(found) != 1 or (found[0].may_split and found[0].literal):
             return _UNCLEAR
         else:
             arguments.append(found[0])
@@ -84,4 +84,4 @@ def _why_not(words: list[Word], scope: Scope, commands: Commands) -> str | None:
         return None
     if len(words) == 3 and words[1].raw == "=~":
         return None
-    return simple_test(arguments, scope, commands.judge.places, are_numbers_evaluated=True)
+    return simple_test(arguments, scope, builder.classifier.resolver, are_numbers_evaluated=True)

@@ -13,7 +13,7 @@ from haft.policy.analysis.programs.archives import ARCHIVES
 from haft.policy.analysis.programs.bytes import BYTES
 from haft.policy.analysis.programs.comparing import COMPARING
 from haft.policy.analysis.programs.filters import FILTERS
-from haft.policy.analysis.programs.finding import FINDING
+from haft.policy.analysis.programs.find import FIND
 from haft.policy.analysis.programs.git import GIT
 from haft.policy.analysis.programs.listing import LISTING
 from haft.policy.analysis.programs.packages import PACKAGES
@@ -32,7 +32,7 @@ PROGRAMS: Final[dict[str, Program]] = {
     **TEXT,
     **COMPARING,
     **SEARCHING,
-    **FINDING,
+    **FIND,
     **FILTERS,
     **BYTES,
     **ARCHIVES,

@@ -6,8 +6,8 @@ import re
 from typing import Final
 
 from haft.lazy import regex
-from haft.policy.analysis.program import ByLinksHere, Invocation, Program
-from haft.policy.analysis.programs.shared_checks import UNKNOWN, every, leads_out, needs, texts
+from haft.policy.analysis.program import DirectoryLinkReason, Invocation, Program
+from haft.policy.analysis.programs.shared_checks import UNKNOWN, all_of, known_words, leads_out, needs_option
 
 _OLD_STYLE: Final = regex(r"[tvzjJaf]+")
 _NO_LETTERS: Final = regex(r"[^-]*[./_].*", re.DOTALL)
@@ -28,7 +28,7 @@ def _tar(invocation: Invocation) -> str | None:
 
     That next word is the archive even where it begins with a dash. Which of the words came first is not known here.
     """
-    words = texts(invocation.operands)
+    words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN
     if invocation.has("-t", "--list"):
@@ -47,7 +47,7 @@ def _tar(invocation: Invocation) -> str | None:
 def _gzip(invocation: Invocation) -> str | None:
     """A file that is not there is looked for with an ending, unless the name has one."""
     packs = invocation.name == "gzip" and not invocation.has("-d", "--decompress", "-l", "--list", "-t", "--test")
-    words = texts(invocation.operands)
+    words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN
     others = () if packs else (word for word in words if not _GZIPPED.fullmatch(word))
@@ -56,14 +56,16 @@ def _gzip(invocation: Invocation) -> str | None:
 
 def _zip(invocation: Invocation) -> str | None:
     """Options end at the archive. It is looked for with further endings too, links to elsewhere among them."""
-    words = texts(invocation.operands)
+    words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN
     if any(word.startswith("-") or leads_out(word) for word in words):
         return f"`{invocation.name}` has an option after the archive, or a path elsewhere"
     if words and not _ZIPPED.fullmatch(words[0]):
         return f"`{invocation.name}` itself expands `{words[0]}`"
-    return ByLinksHere(f"`{invocation.name}` may add a suffix to a name and open another file") if words else None
+    return (
+        DirectoryLinkReason(f"`{invocation.name}` may add a suffix to a name and open another file") if words else None
+    )
 
 
 _TO_OUTPUT: Final = (
@@ -75,7 +77,7 @@ ARCHIVES: Final[dict[str, Program]] = {
     "tar": Program(
         options=_TAR,
         starts_others=True,
-        refused={
+        harmful={
             **dict.fromkeys(("-x", "--extract", "--get"), _UNPACKS),
             **dict.fromkeys(
                 ("-c", "--create", "-r", "--append", "-u", "--update", "-A", "--delete"), "writes an archive"
@@ -100,24 +102,26 @@ ARCHIVES: Final[dict[str, Program]] = {
     ),
     "unzip": Program(
         options="-l -t -v -Z -z -p -c -q -C",
-        refused={"-d": _UNPACKS, "-o": _UNPACKS, "-n": _UNPACKS, "-j": _UNPACKS},
+        harmful={"-d": _UNPACKS, "-o": _UNPACKS, "-n": _UNPACKS, "-j": _UNPACKS},
         operands="paths",
         options_first=True,
-        check=every(needs(("-l", "-t", "-v", "-Z", "-z", "-p", "-c"), "`unzip` unpacks files"), _zip),
+        check=all_of(needs_option(("-l", "-t", "-v", "-Z", "-z", "-p", "-c"), "`unzip` unpacks files"), _zip),
     ),
     "zipinfo": Program(options="-1 -2 -s -m -l -v -h -t -z -C -T", operands="paths", options_first=True, check=_zip),
     "gzip": Program(
         options=f"-l --list -t --test {_TO_OUTPUT}",
         starts_others=True,
-        check=every(
-            needs(("-l", "--list", "-t", "--test", "-c", "--stdout", "--to-stdout"), "`gzip` writes a file"), _gzip
+        check=all_of(
+            needs_option(("-l", "--list", "-t", "--test", "-c", "--stdout", "--to-stdout"), "`gzip` writes a file"),
+            _gzip,
         ),
     ),
     "gunzip": Program(
         options=f"-l --list -t --test {_TO_OUTPUT}",
         starts_others=True,
-        check=every(
-            needs(("-l", "--list", "-t", "--test", "-c", "--stdout", "--to-stdout"), "`gunzip` writes a file"), _gzip
+        check=all_of(
+            needs_option(("-l", "--list", "-t", "--test", "-c", "--stdout", "--to-stdout"), "`gunzip` writes a file"),
+            _gzip,
         ),
     ),
     "zcat": Program(options=_TO_OUTPUT, starts_others=True, check=_gzip),

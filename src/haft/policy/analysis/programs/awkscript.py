@@ -12,7 +12,7 @@ from typing import Final
 
 from haft.lazy import regex
 from haft.policy.analysis.programs.delimited import end_of_regex
-from haft.policy.analysis.programs.shared_checks import named
+from haft.policy.analysis.programs.shared_checks import word_set
 from haft.values import dataclass, field
 
 _TOKEN: Final = regex(
@@ -32,19 +32,19 @@ _FORBIDDEN: Final = {
 }
 _ANYWHERE: Final = regex(r"\b(?:system|getline)\b")
 _ENDLESS: Final = regex(r"\bwhile\s*\(\s*(?:[1-9][0-9.]*|\"[^\"]*\"|!0)\s*\)|\bfor\s*\(\s*;\s*;")
-_WORDS_BEFORE_REGEX: Final = named("print printf return in else do case BEGIN END if while for switch delete exit")
+_WORDS_BEFORE_REGEX: Final = word_set("print printf return in else do case BEGIN END if while for switch delete exit")
 _CONTROL: Final = frozenset(("if", "while", "for", "switch"))
 _GOES_ON: Final = frozenset((",", "{", "&&", "||", "do", "else", "?", ":"))
 _NOT_UNDERSTOOD: Final = "haft cannot parse the `awk` program"
 
 
 @dataclass(slots=True)
-class _Reading:
+class _State:
     """How far the program is read."""
 
     before: str = "\n"
     """The last word; `0` for numbers and strings, `x` for names, so that only their kind counts."""
-    opened: list[str] = field(default_factory=list)
+    open_brackets: list[str] = field(default_factory=list)
     """What stood before each round bracket that is open."""
     braces: int = 0
     in_print: bool = False
@@ -58,83 +58,83 @@ def why_not(program: str) -> str | None:
         return "the `awk` program can run a program or read another file"
     if _ENDLESS.search(program):
         return "the `awk` program may run endlessly"
-    reading = _Reading()
+    state = _State()
     at = 0
     while at < len(program):
         if program[at] == "/":
-            behind = _slash(program, at, reading)
-            if behind is None:
+            after = _slash(program, at, state)
+            if after is None:
                 return _NOT_UNDERSTOOD
-            at = behind
+            at = after
             continue
         found = _TOKEN.match(program, at)
         if found is None:
             return _NOT_UNDERSTOOD
-        why = _word(str(found.lastgroup), found.group(), reading)
+        why = _word(str(found.lastgroup), found.group(), state)
         if why is not None:
             return why
         at = found.end()
-    return _NOT_UNDERSTOOD if reading.braces or reading.opened else None
+    return _NOT_UNDERSTOOD if state.braces or state.open_brackets else None
 
 
-def _slash(program: str, at: int, reading: _Reading) -> int | None:
+def _slash(program: str, at: int, state: _State) -> int | None:
     """Behind the division or the expression that begins here; None where it could be either."""
-    before = reading.before
-    if before in ("x", "0", "]", ")") and not reading.was_control:
-        reading.before = "/"
+    before = state.before
+    if before in ("x", "0", "]", ")") and not state.was_control:
+        state.before = "/"
         return at + 2 if program[at + 1 : at + 2] == "=" else at + 1
-    if reading.was_control or before in ("++", "--", "$", "length"):
+    if state.was_control or before in ("++", "--", "$", "length"):
         return None
-    reading.before = "0"
+    state.before = "0"
     return end_of_regex(program, at + 1, "/")
 
 
-def _word(kind: str, text: str, reading: _Reading) -> str | None:
+def _word(kind: str, text: str, state: _State) -> str | None:
     if kind in ("blank", "comment"):
         return _NOT_UNDERSTOOD if kind == "comment" and "\\" in text else None
     if kind == "name":
-        return _name(text, reading)
-    reading.was_control = False
+        return _name(text, state)
+    state.was_control = False
     if kind in ("string", "number"):
-        reading.before = "0"
+        state.before = "0"
         return None
     if kind == "newline":
-        if reading.before not in _GOES_ON and not reading.opened:
-            reading.in_print = False
-            reading.before = text
+        if state.before not in _GOES_ON and not state.open_brackets:
+            state.in_print = False
+            state.before = text
         return None
-    return _sign(text, reading)
+    return _sign(text, state)
 
 
-def _name(text: str, reading: _Reading) -> str | None:
+def _name(text: str, state: _State) -> str | None:
     if text in _FORBIDDEN:
         return f"`{text}` in an `awk` program {_FORBIDDEN[text]}"
     if text in ("print", "printf"):
-        reading.in_print = True
-    reading.was_control = False
-    reading.before = text if text in _WORDS_BEFORE_REGEX or text == "length" else "x"
+        state.in_print = True
+    state.was_control = False
+    state.before = text if text in _WORDS_BEFORE_REGEX or text == "length" else "x"
     return None
 
 
-def _sign(text: str, reading: _Reading) -> str | None:
+def _sign(text: str, state: _State) -> str | None:
     if text in ("|", "|&", "@", "&"):
         return "`|` in an `awk` program runs a program" if text.startswith("|") else _NOT_UNDERSTOOD
-    if text == ">" and reading.before in ("\n", ";", "{", "}"):
+    if text == ">" and state.before in ("\n", ";", "{", "}"):
         return _NOT_UNDERSTOOD
-    if text == ">>" or (text == ">" and reading.in_print and not reading.opened):
+    if text == ">>" or (text == ">" and state.in_print and not state.open_brackets):
         return "`>` after `print` in an `awk` program writes a file"
     if text == "(":
-        reading.opened.append(reading.before)
+        state.open_brackets.append(state.before)
     elif text == ")":
-        if not reading.opened:
+        if not state.open_brackets:
             return _NOT_UNDERSTOOD
-        reading.was_control = reading.opened.pop() in _CONTROL
+        state.was_control = state.open_brackets.pop() in _CONTROL
     elif text in ("{", "}"):
-        reading.braces += 1 if text == "{" else -1
-        if reading.braces < 0 or reading.opened:
+        state.braces += 1 if text == "{" else -1
+        if state.braces < 0 or state.open_brackets:
             return _NOT_UNDERSTOOD
-        reading.in_print = False
-    elif text == ";" and not reading.opened:
-        reading.in_print = False
-    reading.before = text
+        state.in_print = False
+    elif text == ";" and not state.open_brackets:
+        state.in_print = False
+    state.before = text
     return None

@@ -6,7 +6,7 @@ from typing import Final
 
 from haft.lazy import regex
 from haft.policy.analysis.program import Invocation, Program
-from haft.policy.analysis.programs.shared_checks import UNKNOWN, named, no_response_files, texts
+from haft.policy.analysis.programs.shared_checks import UNKNOWN, known_words, no_response_files, word_set
 
 _NAMES: Final = "reads the files that a list names"
 _SOURCES: Final = "reads the files that the binary names"
@@ -14,18 +14,20 @@ _LOADS: Final = "loads a library"
 
 _DIGEST: Final = Program(
     options="-b --binary --tag -t --text -z --zero --help --version",
-    tame=True,
-    refused={"-c": _NAMES, "--check": _NAMES},
+    all_options_harmless=True,
+    harmful={"-c": _NAMES, "--check": _NAMES},
 )
-_CODE: Final = Program(options="-d --decode -i --ignore-garbage -w=word --wrap=word --help --version", tame=True)
+_CODE: Final = Program(
+    options="-d --decode -i --ignore-garbage -w=word --wrap=word --help --version", all_options_harmless=True
+)
 _HEXDUMP: Final = Program(
     options="""-b --one-byte-octal -X --one-byte-hex -c --one-byte-char -C --canonical -d --two-bytes-decimal
         -o --two-bytes-octal -x --two-bytes-hex -L[=word] --color[=word] -e=word --format=word -f=path
         --format-file=path -n=word --length=word -s=word --skip=word -v --no-squeezing -h --help -V --version""",
-    tame=True,
+    all_options_harmless=True,
 )
 
-_XXD_BARE: Final = named("""
+_XXD_BARE: Final = word_set("""
     -a -autoskip -b -bits -C -capitalize -d -E -EBCDIC -e -h -help -i -include -p -ps -postscript -plain -u -v
     -version
 """)
@@ -36,7 +38,7 @@ _XXD_ATTACHED: Final = regex(r"-[cglos]\+?(0[xX])?[0-9a-fA-F]+")
 
 def _xxd(invocation: Invocation) -> str | None:
     """Options end at the first operand; whatever follows that is a file to be written, a dash before it or not."""
-    words = texts(invocation.operands)
+    words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN
     at = 0
@@ -56,32 +58,32 @@ BYTES: Final[dict[str, Program]] = {
     **dict.fromkeys(("md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum"), _DIGEST),
     "b2sum": Program(
         options="-b --binary -l=word --length=word --tag -t --text -z --zero --help --version",
-        tame=True,
-        refused=_DIGEST.refused,
+        all_options_harmless=True,
+        harmful=_DIGEST.harmful,
     ),
     "shasum": Program(
         options="-a=word --algorithm=word -b --binary -t --text -U --UNIVERSAL -0 --01 --tag -h --help -v --version",
-        refused=_DIGEST.refused,
+        harmful=_DIGEST.harmful,
     ),
     "cksum": Program(
         options="""-a=word --algorithm=word --base64 --raw -l=word --length=word --tag --untagged -z --zero --debug
             --help --version""",
-        tame=True,
-        refused=_DIGEST.refused,
+        all_options_harmless=True,
+        harmful=_DIGEST.harmful,
     ),
-    "sum": Program(options="-r -s --sysv --help --version", tame=True),
+    "sum": Program(options="-r -s --sysv --help --version", all_options_harmless=True),
     "base64": _CODE,
     "base32": _CODE,
     "basenc": Program(
         options="""--base64 --base64url --base32 --base32hex --base16 --base2msbf --base2lsbf --z85 -d --decode
             -i --ignore-garbage -w=word --wrap=word --help --version""",
-        tame=True,
+        all_options_harmless=True,
     ),
     "od": Program(
         options="""-A=word --address-radix=word --endian=word -j=word --skip-bytes=word -N=word --read-bytes=word
             -S[=word] --strings[=word] -t=word --format=word -v --output-duplicates -w[=word] --width[=word]
             --traditional -a -b -c -d -f -i -l -o -s -x --help --version""",
-        tame=True,
+        all_options_harmless=True,
     ),
     "hexdump": _HEXDUMP,
     "hd": _HEXDUMP,
@@ -93,7 +95,7 @@ BYTES: Final[dict[str, Program]] = {
                 "-c8 -c16 -c32 -g1 -g2 -g4 -l16 -l32 -l64 -l128",
             )
         ),
-        refused={"-r": "writes bytes back", "-revert": "writes bytes back"},
+        harmful={"-r": "writes bytes back", "-revert": "writes bytes back"},
         check=_xxd,
         clusters=False,
         single_dash=True,
@@ -113,7 +115,7 @@ BYTES: Final[dict[str, Program]] = {
             --size-sort --special-syms --synthetic -t=word --radix=word -u --undefined-only -V --version -W
             --no-weak
         """,
-        refused={"--plugin": _LOADS, "-l": _SOURCES, "--line-numbers": _SOURCES},
+        harmful={"--plugin": _LOADS, "-l": _SOURCES, "--line-numbers": _SOURCES},
         check=no_response_files,
     ),
     "objdump": Program(
@@ -125,7 +127,7 @@ BYTES: Final[dict[str, Program]] = {
             --endian=word -F --file-offsets -C --demangle[=word] -w --wide -z
             --disassemble-zeroes --start-address=word --stop-address=word --no-addresses --no-show-raw-insn
             --show-raw-insn --insn-width=word --visualize-jumps[=word] --special-syms --adjust-vma=word""",
-        refused={
+        harmful={
             "--plugin": _LOADS,
             **dict.fromkeys(("-S", "--source", "-l", "--line-numbers", "--inlines", "-g", "--debugging"), _SOURCES),
             **dict.fromkeys(("-e", "--debugging-tags", "-t", "--syms", "-x", "--all-headers"), _SOURCES),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from haft.lazy import regex
-from haft.policy.analysis.program import ByLinks, Invocation, Program
-from haft.policy.analysis.programs.shared_checks import texts
+from haft.policy.analysis.program import Invocation, LinkReason, Program
+from haft.policy.analysis.programs.shared_checks import known_words
 
-_BY_LINKS: Final = ByLinks("`diff` follows links inside of directories; with `--no-dereference` it does not")
+_FOLLOWS_LINKS: Final = LinkReason("`diff` follows links inside of directories; with `--no-dereference` it does not")
 _NO_DIRECTORY: Final = regex(r"-|/dev/(?:null|stdin|fd/[0-9]+)")
 
 _DIFF: Final = """
@@ -31,25 +31,25 @@ def _stays(invocation: Invocation) -> str | None:
     """What is named may be a directory, whose files are compared; a file and a directory are, too, by its name."""
     if invocation.has("--no-dereference"):
         return None
-    words = texts(invocation.operands)
+    words = known_words(invocation.operands)
     if words is None or invocation.has("--from-file", "--to-file"):
-        return _BY_LINKS
+        return _FOLLOWS_LINKS
     are_files = all(map(_NO_DIRECTORY.fullmatch, words)) or (len(words) == 2 and "-" in words)
-    return None if are_files else _BY_LINKS
+    return None if are_files else _FOLLOWS_LINKS
 
 
 COMPARING: Final[dict[str, Program]] = {
-    "diff": Program(options=_DIFF, refused=_PAGINATES, check=_stays, number_option=True),
-    "colordiff": Program(options=_DIFF, refused=_PAGINATES, check=_stays, number_option=True, starts_others=True),
+    "diff": Program(options=_DIFF, harmful=_PAGINATES, check=_stays, number_option=True),
+    "colordiff": Program(options=_DIFF, harmful=_PAGINATES, check=_stays, number_option=True, starts_others=True),
     "cmp": Program(
         options="""-b --print-bytes -i=word --ignore-initial=word -l --verbose -n=word --bytes=word -s --quiet --silent
             -v --version --help""",
-        tame=True,
+        all_options_harmless=True,
     ),
     "diff3": Program(
         options="""-A --show-all -e --ed -E --show-overlap -3 --easy-only -x --overlap-only -X -i -m --merge -a --text
             --strip-trailing-cr -T --initial-tab -L=word --label=word --help -v --version""",
-        refused={"--diff-program": "runs a program"},
+        harmful={"--diff-program": "runs a program"},
         starts_others=True,
     ),
     "sdiff": Program(
@@ -57,7 +57,7 @@ COMPARING: Final[dict[str, Program]] = {
             -W --ignore-all-space -B --ignore-blank-lines -I=word --ignore-matching-lines=word --strip-trailing-cr
             -a --text -w=word --width=word -l --left-column -s --suppress-common-lines -t --expand-tabs
             --tabsize=word -d --minimal -H --speed-large-files --help -v --version""",
-        refused={"-o": "writes a file", "--output": "writes a file", "--diff-program": "runs a program"},
+        harmful={"-o": "writes a file", "--output": "writes a file", "--diff-program": "runs a program"},
         starts_others=True,
         check=_stays,
     ),

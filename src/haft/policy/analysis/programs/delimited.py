@@ -13,7 +13,7 @@ _KINDS: Final = (":", ".", "=")
 
 
 def end_of_regex(text: str, at: int, sign: str) -> int | None:
-    """The position behind the closing sign of an expression that begins at `at`, or None."""
+    """The position after the closing sign of an expression that begins at `at`, or None."""
     blind = end_of_replacement(text, at, sign)
     literal = _end(text, at, sign, is_escaped=False)
     if blind is None or literal is None or literal != _end(text, at, sign, is_escaped=True):
@@ -30,10 +30,10 @@ def _end(text: str, at: int, sign: str, *, is_escaped: bool) -> int | None:
         if letter == "\n" or text[at : at + 2] in ("\\", "\\\n"):
             return None
         if letter == "[":
-            behind = _end_of_bracket(text, at + 1, is_escaped=is_escaped)
-            if behind is None:
+            after = _end_of_bracket(text, at + 1, is_escaped=is_escaped)
+            if after is None:
                 return None
-            at = behind
+            at = after
         else:
             at += 2 if letter == "\\" else 1
     return None
@@ -50,11 +50,11 @@ def _end_of_bracket(text: str, at: int, *, is_escaped: bool) -> int | None:
         if letter == "\n" or (is_escaped and text[at : at + 2] in ("\\", "\\\n")):
             return None
         if letter == "[" and text[at + 1 : at + 2] in _KINDS:
-            behind = text.find(text[at + 1] + "]", at + 2)
-            inside = text[at + 2 : behind]
-            if behind <= at + 2 or "]" in inside or "\n" in inside or "\\" in inside:
+            after = text.find(text[at + 1] + "]", at + 2)
+            inside = text[at + 2 : after]
+            if after <= at + 2 or "]" in inside or "\n" in inside or "\\" in inside:
                 return None
-            at = behind + 2
+            at = after + 2
         else:
             at += 2 if is_escaped and letter == "\\" else 1
     return None

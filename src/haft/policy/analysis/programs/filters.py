@@ -8,14 +8,14 @@ from typing import Final
 from haft.lazy import regex
 from haft.policy.analysis.program import Invocation, Program
 from haft.policy.analysis.programs import awkscript, sedscript
-from haft.policy.analysis.programs.shared_checks import UNKNOWN, leads_out, texts
+from haft.policy.analysis.programs.shared_checks import UNKNOWN, known_words, leads_out
 
 _IMPORTS: Final = regex(r"(?:^|;)[ \t\r]*(?:import|include|module)\b|\bmodulemeta\b", re.MULTILINE)
 _ENVIRONMENT: Final = regex(r"(?<![.\w\"])(?:env|ENV)\b")
 """Between the `$` and its name there may be blanks and comments."""
 _ASSIGNMENT: Final = regex(r"[A-Za-z_][A-Za-z0-9_]*=", re.ASCII)
 _FILLED_IN: Final = regex(r"\$[A-Za-z_{(0-9@*#?-]|`")
-_ASKED: Final = ("--help", "--version", "-V", "-h")
+_HELP_OPTIONS: Final = ("--help", "--version", "-V", "-h")
 _TWO_VALUED: Final = ("--arg", "--argjson")
 _SCRIPT_IN_FILE: Final = "runs a script from a file"
 
@@ -24,7 +24,7 @@ def _sed(invocation: Invocation) -> str | None:
     scripts = [value or "" for name, value in invocation.options if name in ("-e", "--expression")]
     if not scripts:
         if not invocation.operands:
-            return None if invocation.has(*_ASKED) else "`sed` has no script"
+            return None if invocation.has(*_HELP_OPTIONS) else "`sed` has no script"
         if not invocation.operands[0].literal:
             return UNKNOWN
         scripts = [invocation.operands[0].text]
@@ -41,7 +41,7 @@ def _awk(invocation: Invocation) -> str | None:
         if name in ("-F", "--field-separator") and value and len(value) > 2 and leads_out(value):
             return f"`{value}` could be a file outside the workspace"
     if not invocation.operands:
-        return None if invocation.has(*_ASKED) else "`awk` has no program"
+        return None if invocation.has(*_HELP_OPTIONS) else "`awk` has no program"
     if not invocation.operands[0].literal:
         return UNKNOWN
     return awkscript.why_not(invocation.operands[0].text)
@@ -50,11 +50,11 @@ def _awk(invocation: Invocation) -> str | None:
 def _jq(invocation: Invocation) -> str | None:
     """`--arg` takes two words, whatever they look like: next to it, any word may turn out the filter, or a file."""
     if not invocation.operands:
-        return None if invocation.has(*_ASKED, "--build-configuration") else "`jq` has no filter"
+        return None if invocation.has(*_HELP_OPTIONS, "--build-configuration") else "`jq` has no filter"
     first = invocation.operands[0]
     filters = [first.text] if first.literal and first.paths is None else None
     if invocation.has(*_TWO_VALUED):
-        filters = texts(invocation.operands)
+        filters = known_words(invocation.operands)
         values = [value for name, value in invocation.options if name in _TWO_VALUED and value is not None]
         if filters is None or invocation.has("--indent") or any(each.startswith("-") for each in filters + values):
             return "which word is the value of `jq --arg` is not certain"
@@ -71,8 +71,8 @@ def _jq(invocation: Invocation) -> str | None:
 _AWK: Final = Program(
     options="-F=word --field-separator=word -v=word --assign=word --csv -k --help --version -V -h",
     operands="pattern-paths",
-    patterns=_ASKED,
-    refused={
+    patterns=_HELP_OPTIONS,
+    harmful={
         **dict.fromkeys(("-f", "--file", "-E", "--exec"), _SCRIPT_IN_FILE),
         **dict.fromkeys(("-i", "--include", "-l", "--load"), "loads a library"),
         **dict.fromkeys(("-o", "--pretty-print", "-p", "--profile", "-d", "--dump-variables"), "writes a file"),
@@ -87,7 +87,7 @@ FILTERS: Final[dict[str, Program]] = {
             -z --null-data -l=word --line-length=word --debug --sandbox --help --version""",
         operands="pattern-paths",
         patterns=("-e", "--expression", "--help", "--version"),
-        refused={
+        harmful={
             **dict.fromkeys(("-i", "--in-place"), "writes the files that it reads"),
             **dict.fromkeys(("-f", "--file"), _SCRIPT_IN_FILE),
         },
@@ -103,8 +103,8 @@ FILTERS: Final[dict[str, Program]] = {
             --tab --indent=number --unbuffered --stream --stream-errors --seq --arg=path --argjson=path --args
             --jsonargs -h --help -V --version --build-configuration""",
         operands="pattern-paths",
-        patterns=_ASKED + _TWO_VALUED,
-        refused={
+        patterns=_HELP_OPTIONS + _TWO_VALUED,
+        harmful={
             **dict.fromkeys(("-f", "--from-file"), _SCRIPT_IN_FILE),
             **dict.fromkeys(("-L", "--library-path"), "loads a library"),
             **dict.fromkeys(("--slurpfile", "--rawfile", "--argfile"), "reads another file"),

@@ -11,19 +11,19 @@ from typing import Final
 
 from haft.policy.analysis.program import Operands, Program
 from haft.policy.analysis.programs.gitchecks import (
+    always_refuse,
+    finds_files_from_here,
     known_files,
-    leads_inside,
     only_lists,
     reads_settings,
-    refuses,
-    searches,
+    searches_inside,
     shows_reflog,
     shows_remote,
     shows_symbolic,
-    stays_put,
+    words_stay_inside,
 )
-from haft.policy.analysis.programs.gitoptions import CHOOSING, HARMFUL, HISTORY, SHOWING
-from haft.policy.analysis.programs.shared_checks import Check, every, named, only_among
+from haft.policy.analysis.programs.gitoptions import COMMIT_OPTIONS, DIFF_OPTIONS, HARMFUL_OPTIONS, LOG_OPTIONS
+from haft.policy.analysis.programs.shared_checks import Check, all_of, only_among, word_set
 
 _RUNS_SETTINGS: Final = "may run programs that its options name"
 
@@ -31,19 +31,19 @@ _RUNS_SETTINGS: Final = "may run programs that its options name"
 def _words(
     options: str,
     *,
-    check: Check = leads_inside,
+    check: Check = words_stay_inside,
     number_option: bool = False,
     options_first: bool = False,
-    refused: Mapping[str, str] | None = None,
+    harmful: Mapping[str, str] | None = None,
     operands: Operands = "words",
 ) -> Program:
     listed = [each.partition("=")[0].removesuffix("[") for each in options.split()]
-    harmful = {name: why for name, why in {**HARMFUL, **(refused or {})}.items() if name not in listed}
+    others = {name: why for name, why in {**HARMFUL_OPTIONS, **(harmful or {})}.items() if name not in listed}
     return Program(
         options=options,
         operands=operands,
-        refused=harmful,
-        check=every(stays_put, check),
+        harmful=others,
+        check=all_of(finds_files_from_here, check),
         number_option=number_option,
         options_first=options_first,
     )
@@ -54,9 +54,9 @@ _LISTING: Final = """
     --format=word --color[=word] --no-color --column[=word] --no-column -i --ignore-case
 """
 _LISTS: Final = ("-l", "--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at")
-_HISTORY: Final = _words(HISTORY, number_option=True)
+_HISTORY: Final = _words(LOG_OPTIONS, number_option=True)
 _TREES: Final = _words(
-    SHOWING + "-r -t --root -c --cc -m --cached --no-commit-id --stdin -q --pretty[=word] --format[=word]"
+    DIFF_OPTIONS + "-r -t --root -c --cc -m --cached --no-commit-id --stdin -q --pretty[=word] --format[=word]"
 )
 
 _SUBCOMMANDS: Final[dict[str, Program]] = {
@@ -68,9 +68,9 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
     "log": _HISTORY,
     "show": _HISTORY,
     "whatchanged": _HISTORY,
-    "reflog": _words(HISTORY, number_option=True, check=every(shows_reflog, leads_inside)),
+    "reflog": _words(LOG_OPTIONS, number_option=True, check=all_of(shows_reflog, words_stay_inside)),
     "diff": _words(
-        SHOWING + "--cached --staged --merge-base -0 -1 -2 -3 --base --ours --theirs -c --cc -q",
+        DIFF_OPTIONS + "--cached --staged --merge-base -0 -1 -2 -3 --base --ours --theirs -c --cc -q",
         check=known_files(1),
         operands="paths",
     ),
@@ -78,10 +78,10 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
     "diff-index": _TREES,
     "diff-files": _TREES,
     "range-diff": _words(
-        SHOWING + "--creation-factor=word --no-dual-color --left-only --right-only --no-notes --notes[=word]"
+        DIFF_OPTIONS + "--creation-factor=word --no-dual-color --left-only --right-only --no-notes --notes[=word]"
     ),
     "rev-list": _words(
-        CHOOSING
+        COMMIT_OPTIONS
         + """--count --objects --objects-edge --disk-usage[=word] --left-right --use-bitmap-index --header --timestamp
         --quiet --parents --children --pretty[=word] --format[=word] --oneline --abbrev[=word] --no-abbrev
         --abbrev-commit --no-commit-header --commit-header --graph --date[=word] --bisect --bisect-vars --bisect-all
@@ -89,7 +89,7 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
         number_option=True,
     ),
     "shortlog": _words(
-        CHOOSING.replace("-n=word", "")
+        COMMIT_OPTIONS.replace("-n=word", "")
         + "-n --numbered -s --summary -e --email -w[=word] -c --group=word --format[=word] --date[=word]",
     ),
     "cherry": _words("-v --verbose --abbrev[=word]"),
@@ -106,40 +106,45 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
     ),
     "branch": _words(
         _LISTING + "-v --verbose -q --quiet -r --remotes -a --all -l --list --show-current --abbrev[=word] --no-abbrev",
-        check=every(only_lists("branch", *_LISTS), leads_inside),
+        check=all_of(only_lists("branch", *_LISTS), words_stay_inside),
     ),
     "tag": _words(
         _LISTING + "-l --list -n[=word] --omit-empty",
-        check=every(only_lists("tag", *_LISTS), leads_inside),
+        check=all_of(only_lists("tag", *_LISTS), words_stay_inside),
     ),
     "remote": Program(
         options="-v --verbose",
         single_dash=True,
         subcommands={
             "get-url": _words("--push --all"),
-            "show": _words("-n", check=every(shows_remote, leads_inside)),
+            "show": _words("-n", check=all_of(shows_remote, words_stay_inside)),
         },
-        check=stays_put,
+        check=finds_files_from_here,
     ),
     "stash": Program(
         single_dash=True,
         subcommands={
             "list": _HISTORY,
-            "show": _words(SHOWING + "--include-untracked --only-untracked --no-include-untracked"),
+            "show": _words(DIFF_OPTIONS + "--include-untracked --only-untracked --no-include-untracked"),
         },
-        check=refuses("`git stash` removes changes from the workspace"),
+        check=always_refuse("`git stash` removes changes from the workspace"),
     ),
     "worktree": Program(
         single_dash=True,
         subcommands={"list": _words("--porcelain -z -v --verbose --expire=word")},
-        check=refuses("haft knows only `git worktree list` to be read-only"),
+        check=always_refuse("haft knows only `git worktree list` to be read-only"),
     ),
-    "notes": Program(single_dash=True, subcommands={"list": _words(""), "show": _words("")}, check=stays_put),
+    "notes": Program(
+        single_dash=True, subcommands={"list": _words(""), "show": _words("")}, check=finds_files_from_here
+    ),
     "submodule": Program(
-        options="-q --quiet", single_dash=True, subcommands={"status": _words("--cached --recursive")}, check=stays_put
+        options="-q --quiet",
+        single_dash=True,
+        subcommands={"status": _words("--cached --recursive")},
+        check=finds_files_from_here,
     ),
     "bisect": Program(
-        single_dash=True, subcommands={"log": _words("")}, check=refuses("`git bisect` checks out commits")
+        single_dash=True, subcommands={"log": _words("")}, check=always_refuse("`git bisect` checks out commits")
     ),
     "rev-parse": _words(
         """--short[=word] --abbrev-ref[=word] --verify -q --quiet --symbolic --symbolic-full-name --show-toplevel
@@ -163,12 +168,12 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
     "cat-file": _words(
         """-p -t -s -e --batch[=word] --batch-check[=word] --batch-all-objects --buffer --unordered --follow-symlinks
         --allow-unknown-type -z""",
-        refused={"--filters": "runs the programs that the repository names"},
+        harmful={"--filters": "runs the programs that the repository names"},
     ),
     "describe": _words(
         """--tags --all --long --always --abbrev[=word] --match[=word] --exclude[=word]
         --candidates[=word] --exact-match --first-parent --contains --debug""",
-        refused=dict.fromkeys(("--dirty", "--broken"), "rewrites the index"),
+        harmful=dict.fromkeys(("--dirty", "--broken"), "rewrites the index"),
     ),
     "name-rev": _words("--tags --name-only --refs[=word] --exclude[=word] --all --undefined --no-undefined --always"),
     "merge-base": _words("-a --all --octopus --independent --is-ancestor --fork-point"),
@@ -183,7 +188,7 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
         """-a --all -r --remotes --current --topo-order --date-order --sparse --more[=word] --list --merge-base
         --no-name --sha1-name"""
     ),
-    "symbolic-ref": _words("-q --quiet --short --no-recurse", check=every(shows_symbolic, leads_inside)),
+    "symbolic-ref": _words("-q --quiet --short --no-recurse", check=all_of(shows_symbolic, words_stay_inside)),
     "grep": _words(
         """--cached --untracked --exclude-standard --no-exclude-standard --recurse-submodules -v --invert-match
         -i --ignore-case -w --word-regexp -a --text -I --no-textconv -r --recursive --no-recursive --max-depth=word
@@ -192,9 +197,9 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
         -c --count --color[=word] --no-color --break --heading -C=word --context=word -B=word --before-context=word
         -A=word --after-context=word --threads=word -p --show-function -W --function-context -f=path -e=word --and --or
         --not -q --quiet --all-match -m=word --max-count=word""",
-        check=searches,
+        check=searches_inside,
         number_option=True,
-        refused={
+        harmful={
             "-O": "runs a pager",
             "--open-files-in-pager": "runs a pager",
             "--ext-grep": "runs another program",
@@ -207,7 +212,7 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
         --value=word --fixed-value""",
         check=reads_settings,
         options_first=True,
-        refused={
+        harmful={
             "-e": "opens an editor",
             "--edit": "opens an editor",
             "--includes": "reads the files that the settings name",
@@ -220,16 +225,18 @@ _SUBCOMMANDS: Final[dict[str, Program]] = {
     "count-objects": _words("-v --verbose -H --human-readable"),
     "check-ignore": _words("-q --quiet -v --verbose --stdin -z -n --non-matching --no-index"),
     "check-attr": _words("-a --all --cached --stdin -z"),
-    "hash-object": Program(options="-t=word --stdin --no-filters", refused={"-w": "writes an object"}, check=stays_put),
+    "hash-object": Program(
+        options="-t=word --stdin --no-filters", harmful={"-w": "writes an object"}, check=finds_files_from_here
+    ),
     "var": _words(
         "",
-        check=only_among(named("GIT_EDITOR GIT_PAGER GIT_DEFAULT_BRANCH"), "may ask the network who you are"),
-        refused={"-l": "may ask the network who you are"},
+        check=only_among(word_set("GIT_EDITOR GIT_PAGER GIT_DEFAULT_BRANCH"), "may ask the network who you are"),
+        harmful={"-l": "may ask the network who you are"},
     ),
     "fsck": _words(
         """--full --strict --no-dangling --dangling --unreachable --root --tags --cache --no-reflogs -v --verbose
         --connectivity-only --progress --no-progress --name-objects""",
-        refused={"--lost-found": "writes files"},
+        harmful={"--lost-found": "writes files"},
     ),
     "version": _words("--build-options"),
 }
@@ -239,7 +246,7 @@ GIT: Final[dict[str, Program]] = {
         options="--no-pager -P --no-optional-locks --literal-pathspecs --no-replace-objects -C=path -v --version",
         operands="words",
         starts_others=True,
-        refused={
+        harmful={
             **dict.fromkeys(("-c", "--config-env", "--exec-path"), _RUNS_SETTINGS),
             **dict.fromkeys(("--git-dir", "--work-tree"), "may obey the settings of another repository"),
             **dict.fromkeys(("-p", "--paginate"), "runs a pager"),

@@ -9,17 +9,17 @@ from __future__ import annotations
 from typing import Final
 
 from haft.lazy import regex
-from haft.policy.analysis.program import ByLinks, Invocation
-from haft.policy.analysis.programs.shared_checks import UNKNOWN, Check, leads_out, named, texts
+from haft.policy.analysis.program import Invocation, LinkReason
+from haft.policy.analysis.programs.shared_checks import UNKNOWN, Check, known_words, leads_out, word_set
 
 _FORMATS: Final = ("--format", "--pretty", "--sort", "--batch", "--batch-check")
 _SIGNED: Final = regex(r"%[-+ ]*G|signature")
-_MERGES: Final = named("off none first-parent 1 separate combined c dense-combined cc")
+_MERGES: Final = word_set("off none first-parent 1 separate combined c dense-combined cc")
 """Of the ways to show a merge, those that merge nothing anew; `on` and `m` are what the repository says."""
-_FROM_FILE: Final = named("-f --file -X --exclude-from --ignore-revs-file")
+_FROM_FILE: Final = word_set("-f --file -X --exclude-from --ignore-revs-file")
 
 
-def leads_inside(invocation: Invocation, skip: int = 0) -> str | None:
+def words_stay_inside(invocation: Invocation, skip: int = 0) -> str | None:
     """Revisions and paths are words alike: none of them may look like an option, or lead out of the workspace."""
     for name, value in invocation.options:
         if name in _FORMATS and value and _SIGNED.search(value):
@@ -35,7 +35,7 @@ def leads_inside(invocation: Invocation, skip: int = 0) -> str | None:
     return None
 
 
-def stays_put(invocation: Invocation) -> str | None:
+def finds_files_from_here(invocation: Invocation) -> str | None:
     """Files are found from the directory that `-C` names; whether they lie inside is only judged from here."""
     moves = sum(1 for name, value in invocation.options if name == "-C" and value is not None)
     if moves > 1:
@@ -49,27 +49,27 @@ def known_files(most: int) -> Check:
     """Files are read as they are, whatever links lead there: every one must be known, and found from here."""
 
     def check(invocation: Invocation) -> str | None:
-        words = texts(invocation.operands)
+        words = known_words(invocation.operands)
         if words is None:
             return UNKNOWN
         moves = any(name == "-C" and value is not None for name, value in invocation.options)
         if moves and len(words) > most:
             return "`git -C` looks for files from another directory"
-        return leads_inside(invocation)
+        return words_stay_inside(invocation)
 
     return check
 
 
-def searches(invocation: Invocation) -> str | None:
+def searches_inside(invocation: Invocation) -> str | None:
     """Files that are tracked are read even where a directory on the way has become a link."""
     paths = invocation.operands[0 if invocation.has("-e", "-f") else 1 :]
-    why = leads_inside(invocation, len(invocation.operands) - len(paths))
+    why = words_stay_inside(invocation, len(invocation.operands) - len(paths))
     if why is not None or invocation.has("--cached"):
         return why
-    for word in texts(paths) or ():
+    for word in known_words(paths) or ():
         if word.startswith(":") and not word.startswith((":!", ":^")):
             return f"`{word}` may lie outside of the directory"
-    return ByLinks("`git grep` follows links to directories, even out of the workspace")
+    return LinkReason("`git grep` follows links to directories, even out of the workspace")
 
 
 def only_lists(what: str, *options: str) -> Check:
@@ -87,11 +87,11 @@ def only_lists(what: str, *options: str) -> Check:
 
 def reads_settings(invocation: Invocation) -> str | None:
     """Only what asks for settings; a second word is a value that is set."""
-    words = texts(invocation.operands)
+    words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN
     asks = invocation.has("--get", "--get-all", "--get-regexp", "--get-urlmatch", "-l", "--list")
-    why = leads_inside(invocation, len(words))
+    why = words_stay_inside(invocation, len(words))
     if why is not None:
         return why
     is_read = asks or len(words) == 1 or words[:1] in (["get"], ["list"])
@@ -100,7 +100,7 @@ def reads_settings(invocation: Invocation) -> str | None:
 
 def shows_reflog(invocation: Invocation) -> str | None:
     """Of its commands, those that show; they may be left out before a reference."""
-    words = texts(invocation.operands)
+    words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN
     is_shown = not words or words[0] in ("show", "exists", "list", "HEAD") or "@{" in words[0] or "/" in words[0]
@@ -109,7 +109,11 @@ def shows_reflog(invocation: Invocation) -> str | None:
 
 def shows_symbolic(invocation: Invocation) -> str | None:
     """With one word it is shown, with two it is set."""
-    return None if len(texts(invocation.operands) or ()) == 1 else "`git symbolic-ref` with a value changes a reference"
+    return (
+        None
+        if len(known_words(invocation.operands) or ()) == 1
+        else "`git symbolic-ref` with a value changes a reference"
+    )
 
 
 def shows_remote(invocation: Invocation) -> str | None:
@@ -118,6 +122,6 @@ def shows_remote(invocation: Invocation) -> str | None:
     return None if is_local else "`git remote show` uses the network"
 
 
-def refuses(why: str) -> Check:
+def always_refuse(why: str) -> Check:
     """Of commands that only read with a command of their own."""
     return lambda _invocation: why

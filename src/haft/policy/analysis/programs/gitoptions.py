@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-SHOWING: Final = """
+DIFF_OPTIONS: Final = """
     -p -u --patch -s --no-patch -U[=word] --unified[=word] --raw --patch-with-raw --indent-heuristic
     --no-indent-heuristic --minimal --patience --histogram --anchored[=word] --diff-algorithm[=word] --stat[=word]
     --stat-width[=word] --stat-name-width[=word] --stat-count[=word] --stat-graph-width[=word] --compact-summary
@@ -27,7 +27,7 @@ SHOWING: Final = """
     --output-indicator-old[=word] --output-indicator-context[=word]
 """
 
-CHOOSING: Final = """
+COMMIT_OPTIONS: Final = """
     -n=word --max-count[=word] --skip[=word] --since=word --after=word --until=word --before=word
     --since-as-filter[=word] --author=word --committer=word --grep=word --grep-reflog[=word] --all-match --invert-grep
     -i --regexp-ignore-case --basic-regexp -E --extended-regexp -F --fixed-strings -P --perl-regexp
@@ -39,9 +39,9 @@ CHOOSING: Final = """
     --ancestry-path[=word] --date-order --author-date-order --topo-order --reverse --no-walk[=word] --do-walk
 """
 
-HISTORY: Final = (
-    SHOWING
-    + CHOOSING
+LOG_OPTIONS: Final = (
+    DIFF_OPTIONS
+    + COMMIT_OPTIONS
     + """
     --follow --no-follow --decorate[=word] --no-decorate --decorate-refs[=word] --decorate-refs-exclude[=word]
     --clear-decorations --source --mailmap --no-mailmap --use-mailmap --no-use-mailmap --full-diff --log-size -L=word
@@ -53,7 +53,7 @@ HISTORY: Final = (
 """
 )
 
-HARMFUL: Final = {
+HARMFUL_OPTIONS: Final = {
     "--output": "writes a file",
     "--ext-diff": "runs the programs that the repository names",
     "--textconv": "runs the programs that the repository names",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from haft.policy.analysis.program import ByLinks, Invocation, Program
-from haft.policy.analysis.programs.shared_checks import by_links, every, plain_values
+from haft.policy.analysis.program import Invocation, LinkReason, Program
+from haft.policy.analysis.programs.shared_checks import all_of, follows_links, no_dashed_values
 
 _NAMES: Final = "reads the files that a list names"
 
 
 def _ls(invocation: Invocation) -> str | None:
     follows = invocation.has("-L", "--dereference") and invocation.has("-R", "--recursive")
-    return ByLinks("`ls -LR` follows links, out of the workspace too") if follows else None
+    return LinkReason("`ls -LR` follows links, out of the workspace too") if follows else None
 
 
 def _tree(invocation: Invocation) -> str | None:
@@ -31,7 +31,7 @@ _LS: Final = Program(
         -q --hide-control-chars --show-control-chars -Q --quote-name --quoting-style=word -r --reverse -R --recursive
         -s --size -S --sort=word --time=word --time-style=word -t -T=word --tabsize=word -u -U -v -w=word
         --width=word -x -X -Z --context --zero -1 --help --version""",
-    tame=True,
+    all_options_harmless=True,
     check=_ls,
 )
 
@@ -39,25 +39,27 @@ LISTING: Final[dict[str, Program]] = {
     "ls": _LS,
     "dir": _LS,
     "vdir": _LS,
-    "pwd": Program(options="-L --logical -P --physical --help --version", operands="none", tame=True),
+    "pwd": Program(options="-L --logical -P --physical --help --version", operands="none", all_options_harmless=True),
     "basename": Program(
-        options="-a --multiple -s=word --suffix=word -z --zero --help --version", operands="words", tame=True
+        options="-a --multiple -s=word --suffix=word -z --zero --help --version",
+        operands="words",
+        all_options_harmless=True,
     ),
-    "dirname": Program(options="-z --zero --help --version", operands="words", tame=True),
+    "dirname": Program(options="-z --zero --help --version", operands="words", all_options_harmless=True),
     "realpath": Program(
         options="""-e --canonicalize-existing -m --canonicalize-missing -L --logical -P --physical -q --quiet
             --relative-to=path --relative-base=path -s --strip --no-symlinks -z --zero --help --version""",
-        tame=True,
+        all_options_harmless=True,
     ),
     "readlink": Program(
         options="""-f --canonicalize -e --canonicalize-existing -m --canonicalize-missing -n --no-newline -q --quiet
             -s --silent -v --verbose -z --zero --help --version""",
-        tame=True,
+        all_options_harmless=True,
     ),
     "stat": Program(
         options="""-L --dereference -f --file-system --cached=word -c=word --format=word --printf=word -t --terse --help
             --version""",
-        tame=True,
+        all_options_harmless=True,
     ),
     "du": Program(
         options="""-0 --null -a --all --apparent-size -B=word --block-size=word -b --bytes -c --total
@@ -65,16 +67,16 @@ LISTING: Final[dict[str, Program]] = {
             -L --dereference -l --count-links -m -P --no-dereference -S --separate-dirs --si -s -t=word --threshold=word
             --time[=word] --time-style=word -X=path --exclude-from=path --exclude=word -x --one-file-system --help
             --version""",
-        tame=True,
-        refused={"--files0-from": _NAMES},
-        check=by_links("-L", "--dereference"),
+        all_options_harmless=True,
+        harmful={"--files0-from": _NAMES},
+        check=follows_links("-L", "--dereference"),
     ),
     "df": Program(
         options="""-a --all -B=word --block-size=word -h --human-readable -H --si -i --inodes -k -l --local --no-sync
             --output[=word] -P --portability --total -t=word --type=word -T --print-type -x=word --exclude-type=word
             -v --help --version""",
-        tells_of_host=True,
-        refused={"--sync": "makes the system flush its buffers to disk"},
+        shows_host_data=True,
+        harmful={"--sync": "makes the system flush its buffers to disk"},
     ),
     "tree": Program(
         options="""
@@ -83,20 +85,20 @@ LISTING: Final[dict[str, Program]] = {
             --du -D --timefmt=word -F --inodes --device -v -t -c -U -r --dirsfirst --filesfirst --sort=word -i -A -S
             -n -C -X -J -H=word -T=word --nolinks --hintro=path --houtro=path --help --version
         """,
-        refused={
+        harmful={
             "-o": "writes a file",
             "-R": "writes an HTML page into every directory",
             "--fromfile": _NAMES,
             "--fromtabfile": _NAMES,
         },
-        check=every(plain_values, _tree, by_links("-l", "--info", "--gitignore")),
+        check=all_of(no_dashed_values, _tree, follows_links("-l", "--info", "--gitignore")),
     ),
     "file": Program(
         options="""-b --brief -c --checking-printout -e=word --exclude=word --exclude-quiet=word -F=word
             --separator=word -i --mime --apple --extension --mime-type --mime-encoding -k --keep-going -l --list
             -L --dereference -h --no-dereference -n --no-buffer -N --no-pad -0 --print0 -P=word --parameter=word -r
             --raw --help -v --version""",
-        refused={
+        harmful={
             "-C": "writes a magic file",
             "--compile": "writes a magic file",
             "-m": "obeys rules from its arguments",

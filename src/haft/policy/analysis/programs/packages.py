@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from haft.policy.analysis.program import Invocation, Program
-from haft.policy.analysis.programs.shared_checks import Check, plain_values
+from haft.policy.analysis.programs.shared_checks import Check, no_dashed_values
 
 _NETWORK: Final = "uses the network"
 _ELSEWHERE: Final = "writes to a path from its arguments"
@@ -31,14 +31,14 @@ _NPM_LIST: Final = Program(
     + """-a --all --depth=word --omit=word --include=word --prod --production --dev --only=word --link
     --package-lock-only --no-package-lock --install-links""",
     operands="words",
-    check=plain_values,
+    check=no_dashed_values,
 )
-_NPM_PLACE: Final = Program(options=_NPM_COMMON, operands="none", check=plain_values)
+_NPM_PLACE: Final = Program(options=_NPM_COMMON, operands="none", check=no_dashed_values)
 _NPM: Final = Program(
     options="-v --version --silent -s --no-color --no-update-notifier --loglevel=word --prefix=path -g --global",
     operands="words",
     starts_others=True,
-    refused={
+    harmful={
         **dict.fromkeys(("--cache", "--logs-dir"), _ELSEWHERE),
         **dict.fromkeys(
             ("--script-shell", "--node-options", "--userconfig", "--globalconfig"), "obeys the file that it names"
@@ -47,7 +47,7 @@ _NPM: Final = Program(
     subcommands={
         **dict.fromkeys(("list", "ls", "ll", "la", "explain", "why"), _NPM_LIST),
         **dict.fromkeys(("root", "prefix"), _NPM_PLACE),
-        "pkg": Program(subcommands={"get": Program(options=_NPM_COMMON, operands="words", check=plain_values)}),
+        "pkg": Program(subcommands={"get": Program(options=_NPM_COMMON, operands="words", check=no_dashed_values)}),
     },
     check=_only_after("only prints its usage"),
 )
@@ -56,13 +56,13 @@ _PNPM_LIST: Final = Program(
     options="""--depth=word --json --long --parseable -g --global -P --prod -D --dev --no-optional --only-projects
         -r --recursive --filter=word -F=word --lockfile-only --exclude-peers --color --no-color -C=path --dir=path""",
     operands="words",
-    check=plain_values,
+    check=no_dashed_values,
 )
 _YARN_LIST: Final = Program(
     options="""--depth=word --pattern=word --prod --production[=word] --json --silent -s --no-progress --flat --verbose
         --offline --non-interactive --emoji[=word] --no-color --color""",
     operands="words",
-    check=plain_values,
+    check=no_dashed_values,
 )
 
 _PIP_COMMON: Final = """
@@ -80,14 +80,14 @@ _PIP_CHOICE: Final = "-l --local --user --path=path --exclude=word"
 
 def _pip(options: str, *, takes_words: bool = False) -> Program:
     refused = {name: why for name, why in _PIP_HARMFUL.items() if name not in options.split()}
-    return Program(options=_PIP_COMMON + options, operands="words" if takes_words else "none", refused=refused)
+    return Program(options=_PIP_COMMON + options, operands="words" if takes_words else "none", harmful=refused)
 
 
 _PIP: Final = Program(
     options=_PIP_COMMON,
     operands="words",
     starts_others=True,
-    refused=_PIP_HARMFUL,
+    harmful=_PIP_HARMFUL,
     subcommands={
         "list": _pip(
             f"""{_PIP_CHOICE} -e --editable --pre --format=word --not-required --exclude-editable --include-editable""",

@@ -10,23 +10,23 @@ from typing import Final
 
 from haft.lazy import regex
 from haft.policy.analysis.program import Invocation, Program
-from haft.policy.analysis.programs.shared_checks import UNKNOWN, named, texts
+from haft.policy.analysis.programs.shared_checks import UNKNOWN, known_words, word_set
 
 _BSD: Final = regex(r"[aflrTxjsuvXZHmcnSwhAd]+|[0-9][0-9,]*")
 _NUMBERS: Final = regex(r"[0-9]{1,7}(?:,[0-9]{1,7})*")
-_FIELDS: Final = named("""
+_FIELDS: Final = word_set("""
     pid ppid pgid sid tid lwp nlwp user uid ruser euser group gid comm ucmd args cmd command etime etimes time cputime
     start lstart start_time stat state s pcpu %cpu pmem %mem rss rsz vsz vsize sz tty tt tname ni nice pri wchan psr
     c cp f flags thcount
 """)
 _NAMES: Final = regex(r"[A-Za-z0-9_][A-Za-z0-9_.+,-]*")
-_NUMBERED: Final = named("-p --pid --ppid -q --quick-pid -s --sid --cols --columns --width --rows --lines")
-_LAYOUTS: Final = named("-f -F -j -l -M -O -o --format -y --context -c -P")
+_NUMBERED: Final = word_set("-p --pid --ppid -q --quick-pid -s --sid --cols --columns --width --rows --lines")
+_LAYOUTS: Final = word_set("-f -F -j -l -M -O -o --format -y --context -c -P")
 _SENSIBLE: Final = (frozenset[str](), frozenset(("-f",)), frozenset(("-F",)), frozenset(("-l",)), frozenset(("-o",)))
 
 
 def _check(invocation: Invocation) -> str | None:
-    words = texts(invocation.operands)
+    words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN
     values = [value for _, value in invocation.options if value is not None]
@@ -67,7 +67,7 @@ PROCESSES: Final[dict[str, Program]] = {
             --no-headers --no-heading --cols=word --columns=word --width=word --rows=word --lines=word -L -m -T -c
             --sort=word --cumulative --info -V --version -w --help[=word]""",
         operands="words",
-        tells_of_host=True,
+        shows_host_data=True,
         check=_check,
     ),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from haft.policy.analysis.program import Invocation, Program
-from haft.policy.analysis.programs.shared_checks import by_links, every, leads_out, plain_values
+from haft.policy.analysis.programs.shared_checks import all_of, follows_links, leads_out, no_dashed_values
 
 _FOLLOWS: Final = "follows links, even out of the workspace"
 _RUNS: Final = "runs a program"
@@ -35,8 +35,8 @@ _GREP_ENTRY: Final = Program(
     options=_GREP,
     operands="pattern-paths",
     patterns=("-e", "--regexp", "-f", "--file", "-V", "--version", "--help"),
-    tame=True,
-    check=every(_devices, by_links("-R", "--dereference-recursive")),
+    all_options_harmless=True,
+    check=all_of(_devices, follows_links("-R", "--dereference-recursive")),
     number_option=True,
 )
 
@@ -88,7 +88,7 @@ def _dates(invocation: Invocation) -> str | None:
 
 
 def _base(invocation: Invocation) -> str | None:
-    """Places are found from the directory that `fd -C` names; whether they lie inside is only judged from here."""
+    """With `-C`, `fd` resolves paths from another directory, but haft resolves them from this one: refuse both together."""
     moves = invocation.has("-C", "--base-directory")
     has_places = len(invocation.operands) > 1 or invocation.has("--search-path", "--ignore-file")
     return "`fd -C` looks for places from another directory" if moves and has_places else None
@@ -97,24 +97,24 @@ def _base(invocation: Invocation) -> str | None:
 _FD_ENTRY: Final = Program(
     options=_FD,
     operands="pattern-paths",
-    refused={
+    harmful={
         **dict.fromkeys(("-x", "--exec", "-X", "--exec-batch"), _RUNS),
         **dict.fromkeys(("-l", "--list-details"), "runs `ls`"),
     },
-    check=every(plain_values, _base, _dates, by_links("-L", "--follow")),
+    check=all_of(no_dashed_values, _base, _dates, follows_links("-L", "--follow")),
 )
 _RG_ENTRY: Final = Program(
     options=_RG,
     operands="pattern-paths",
     patterns=("-e", "--regexp", "-f", "--file", "--files", "--type-list", "-V", "--version", "-h", "--help"),
-    refused={
+    harmful={
         **dict.fromkeys(("--ignore-messages", "--no-config"), "prints lines of a file that `.ignore` may link to"),
         "--pre": _RUNS,
         "--pre-glob": _RUNS,
         "--hostname-bin": _RUNS,
         **dict.fromkeys(("-z", "--search-zip"), "runs programs that decompress"),
     },
-    check=by_links("-L", "--follow"),
+    check=follows_links("-L", "--follow"),
 )
 
 SEARCHING: Final[dict[str, Program]] = {
@@ -137,11 +137,11 @@ SEARCHING: Final[dict[str, Program]] = {
         """,
         operands="pattern-paths",
         patterns=("-g", "--help", "--version", "-V"),
-        refused={
+        harmful={
             "--pager": _RUNS,
             **dict.fromkeys(("-f", "--follow"), _FOLLOWS),
             **dict.fromkeys(("-z", "--search-zip"), "unpacks the files that it finds"),
         },
-        check=plain_values,
+        check=no_dashed_values,
     ),
 }

@@ -23,7 +23,7 @@ _LABEL: Final = regex(r"[ \t]*([A-Za-z0-9_]*)")
 _NEW_LABEL: Final = regex(r":[ \t]*[A-Za-z0-9_]+")
 _TEXT: Final = regex(r"[ \t]*[^\s\\;{}][^\n\\;{}]*|[ \t]*")
 _COMMENT: Final = regex(r"#[^\n\\;{}]*")
-_DEEPEST: Final = 50
+_MAX_DEPTH: Final = 50
 
 _HARM: Final = {
     "w": "writes a file",
@@ -48,7 +48,7 @@ def why_not(script: str) -> str | None:
 
 
 def _commands(script: str) -> None:
-    at = _past(_BETWEEN, script, 0)
+    at = _skip(_BETWEEN, script, 0)
     depth = 0
     while at < len(script):
         at = _address(script, at)
@@ -59,14 +59,14 @@ def _commands(script: str) -> None:
         else:
             depth -= letter == "}"
             at = _end(script, _command(script, at))
-        if not 0 <= depth <= _DEEPEST:
+        if not 0 <= depth <= _MAX_DEPTH:
             raise _Refused("the braces of the `sed` script do not match")
-        at = _past(_BETWEEN, script, at)
+        at = _skip(_BETWEEN, script, at)
     if depth:
         raise _Refused("the braces of the `sed` script do not match")
 
 
-def _past(form: re.Pattern[str], script: str, at: int) -> int:
+def _skip(form: re.Pattern[str], script: str, at: int) -> int:
     found = form.match(script, at)
     return found.end() if found else at
 
@@ -74,15 +74,15 @@ def _past(form: re.Pattern[str], script: str, at: int) -> int:
 def _address(script: str, at: int) -> int:
     first = _one_address(script, at, _NUMBER)
     if first > at:
-        at = _past(_BLANKS, script, first)
+        at = _skip(_BLANKS, script, first)
         if script[at : at + 1] == ",":
-            begin = _past(_BLANKS, script, at + 1)
+            begin = _skip(_BLANKS, script, at + 1)
             at = _one_address(script, begin, _SECOND)
             if at == begin:
                 raise _Refused("haft cannot parse an address of the `sed` script")
-    at = _past(_BLANKS, script, at)
+    at = _skip(_BLANKS, script, at)
     while script[at : at + 1] == "!":
-        at = _past(_BLANKS, script, at + 1)
+        at = _skip(_BLANKS, script, at + 1)
     return at
 
 
@@ -93,13 +93,13 @@ def _one_address(script: str, at: int, number: re.Pattern[str]) -> int:
     elif letter == "\\" and script[at + 1 : at + 2] and script[at + 1] in _SIGNS:
         begin, sign = at + 2, script[at + 1]
     else:
-        return _past(number, script, at)
-    behind = end_of_regex(script, begin, sign)
-    if behind is None:
+        return _skip(number, script, at)
+    after = end_of_regex(script, begin, sign)
+    if after is None:
         raise _Refused("haft cannot parse an address of the `sed` script")
-    while script[behind : behind + 1] in ("I", "M"):
-        behind += 1
-    return behind
+    while script[after : after + 1] in ("I", "M"):
+        after += 1
+    return after
 
 
 def _command(script: str, at: int) -> int:
@@ -108,9 +108,9 @@ def _command(script: str, at: int) -> int:
     if letter and letter in _BARE + "}":
         return at + 1
     if letter and letter in "qQl":
-        return _past(_DIGITS, script, _past(_BLANKS, script, at + 1))
+        return _skip(_DIGITS, script, _skip(_BLANKS, script, at + 1))
     if letter and letter in "btT":
-        return _past(_LABEL, script, at + 1)
+        return _skip(_LABEL, script, at + 1)
     if letter in ("s", "y"):
         return _substitution(script, at)
     forms = {":": _NEW_LABEL, "#": _COMMENT}
@@ -128,28 +128,28 @@ def _substitution(script: str, at: int) -> int:
     if not sign or sign not in _SIGNS:
         raise _Refused("haft cannot parse the `sed` script")
     middle = (end_of_regex if script[at] == "s" else end_of_replacement)(script, at + 2, sign)
-    behind = None if middle is None else end_of_replacement(script, middle, sign)
-    if behind is None or _is_read_otherwise(script, at + 2, sign, behind):
+    after = None if middle is None else end_of_replacement(script, middle, sign)
+    if after is None or _may_end_elsewhere(script, at + 2, sign, after):
         raise _Refused("haft cannot parse the `sed` script")
     if script[at] == "y":
-        return behind
-    behind = _past(_FLAGS, script, behind)
-    if script[behind : behind + 1] in ("e", "w"):
-        raise _Refused(f"the flag `{script[behind]}` of a `sed` script {_HARM[script[behind]]}")
-    return behind
+        return after
+    after = _skip(_FLAGS, script, after)
+    if script[after : after + 1] in ("e", "w"):
+        raise _Refused(f"the flag `{script[after]}` of a `sed` script {_HARM[script[after]]}")
+    return after
 
 
-def _is_read_otherwise(script: str, at: int, sign: str, behind: int) -> bool:
+def _may_end_elsewhere(script: str, at: int, sign: str, after: int) -> bool:
     """Whether a `sed` that knows no brackets would end elsewhere, and not call it an error."""
     middle = end_of_replacement(script, at, sign)
     end = None if middle is None else end_of_replacement(script, middle, sign)
-    if end is None or end == behind:
+    if end is None or end == after:
         return False
     return script[end : end + 1] == "" or script[end] in "gpiImM0123456789weE;}# \t\n"
 
 
 def _end(script: str, at: int) -> int:
-    at = _past(_BLANKS, script, at)
+    at = _skip(_BLANKS, script, at)
     if at < len(script) and script[at] not in ";\n}#":
         raise _Refused("haft cannot parse the `sed` script")
     return at

@@ -9,29 +9,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from haft.policy.analysis.program import Argument, ByLinks, Invocation
+from haft.policy.analysis.program import Argument, Invocation, LinkReason
 
 Check = Callable[[Invocation], str | None]
 
 UNKNOWN: Final = "its arguments are known only when it runs"
 
 
-def by_links(*options: str) -> Check:
+def follows_links(*options: str) -> Check:
     """These options follow links that are found on the way, not only those that are named."""
 
     def check(invocation: Invocation) -> str | None:
         given = next((name for name, _ in invocation.options if name in options), None)
-        return ByLinks(f"`{invocation.name} {given}` follows links, even out of the workspace") if given else None
+        return LinkReason(f"`{invocation.name} {given}` follows links, even out of the workspace") if given else None
 
     return check
 
 
-def named(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
     """The words of a text."""
     return frozenset(text.split())
 
 
-def texts(operands: Iterable[Argument]) -> list[str] | None:
+def known_words(operands: Iterable[Argument]) -> list[str] | None:
     """Every word that the operands stand for, or None where one is not known."""
     words: list[str] = []
     for each in operands:
@@ -48,9 +48,9 @@ def at_most(most: int, why: str) -> Check:
     """At most so many operands, all of them known."""
 
     def check(invocation: Invocation) -> str | None:
-        if texts(invocation.operands) is None:
+        if known_words(invocation.operands) is None:
             return UNKNOWN
-        count = sum(len(each.paths) if each.paths is not None and each.splits else 1 for each in invocation.operands)
+        count = sum(len(each.paths) if each.paths is not None and each.may_split else 1 for each in invocation.operands)
         return why if count > most else None
 
     return check
@@ -61,7 +61,7 @@ def only_among(allowed: Iterable[str], why: str) -> Check:
     known = frozenset(allowed)
 
     def check(invocation: Invocation) -> str | None:
-        words = texts(invocation.operands)
+        words = known_words(invocation.operands)
         if words is None:
             return UNKNOWN
         return next((f"`{invocation.name} {word}` {why}" for word in words if word not in known), None)
@@ -69,7 +69,7 @@ def only_among(allowed: Iterable[str], why: str) -> Check:
     return check
 
 
-def needs(options: tuple[str, ...], why: str) -> Check:
+def needs_option(options: tuple[str, ...], why: str) -> Check:
     """One of these options must be given."""
 
     def check(invocation: Invocation) -> str | None:
@@ -78,7 +78,7 @@ def needs(options: tuple[str, ...], why: str) -> Check:
     return check
 
 
-def every(*checks: Check) -> Check:
+def all_of(*checks: Check) -> Check:
     """The first answer of several checks."""
 
     def check(invocation: Invocation) -> str | None:
@@ -87,7 +87,7 @@ def every(*checks: Check) -> Check:
     return check
 
 
-def plain_values(invocation: Invocation) -> str | None:
+def no_dashed_values(invocation: Invocation) -> str | None:
     """Programs that read their options in a way of their own may not take a word with a dash for a value."""
     values = (value for _, value in invocation.options if value is not None)
     return next((f"`{value}` may be read as an option" for value in values if value.startswith("-")), None)
@@ -105,7 +105,7 @@ def names_zone(date: str) -> bool:
 
 def no_response_files(invocation: Invocation) -> str | None:
     """Programs of binutils read further options from a file that is named with `@`."""
-    words = texts(invocation.operands)
+    words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN
     return next((f"`{word}` names a file of further options" for word in words if word.startswith("@")), None)

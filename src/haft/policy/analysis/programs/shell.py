@@ -6,9 +6,9 @@ from typing import Final
 
 from haft.lazy import regex
 from haft.policy.analysis.program import Invocation, Program
-from haft.policy.analysis.programs.shared_checks import UNKNOWN, texts
+from haft.policy.analysis.programs.shared_checks import UNKNOWN, known_words
 
-_LONGEST_SLEEP: Final = 60.0
+_MAX_SLEEP_SECONDS: Final = 60.0
 _SLEEP: Final = regex(r"([0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})([sm]?)")
 _DIRECTIVE: Final = regex(r"%(?:%|[-+ #'0-9.*$]*[hjlLqtz]*([A-Za-z]?))")
 _FACTORED: Final = regex(r"[0-9]{1,18}")
@@ -24,7 +24,7 @@ def _printf(invocation: Invocation) -> str | None:
         return f"`{first.text}` may become an option of `printf`"
     if first.literal and first.text.startswith("-v"):
         return "`printf -v` assigns to a variable"
-    if len(invocation.operands) == 1 and not first.splits:
+    if len(invocation.operands) == 1 and not first.may_split:
         return None
     if not first.literal or first.paths is not None:
         return "the format of `printf` is known only when it runs, and `%n` assigns to a variable"
@@ -33,7 +33,7 @@ def _printf(invocation: Invocation) -> str | None:
 
 
 def _sleep(invocation: Invocation) -> str | None:
-    words = texts(invocation.operands)
+    words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN
     whole = 0.0
@@ -42,11 +42,11 @@ def _sleep(invocation: Invocation) -> str | None:
         if found is None:
             return f"`sleep {word}` may wait endlessly"
         whole += float(found[1]) * (60 if found[2] == "m" else 1)
-    return f"it sleeps for more than {_LONGEST_SLEEP:.0f} seconds" if whole > _LONGEST_SLEEP else None
+    return f"it sleeps for more than {_MAX_SLEEP_SECONDS:.0f} seconds" if whole > _MAX_SLEEP_SECONDS else None
 
 
 def _seq(invocation: Invocation) -> str | None:
-    words = texts(invocation.operands)
+    words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN
     words += [value or "" for name, value in invocation.options if name == "-number"]
@@ -54,19 +54,19 @@ def _seq(invocation: Invocation) -> str | None:
 
 
 def _factor(invocation: Invocation) -> str | None:
-    words = texts(invocation.operands)
+    words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN
     return next((f"`factor {word}` may compute endlessly" for word in words if not _FACTORED.fullmatch(word)), None)
 
 
-_QUIET: Final = Program(operands="words", tame=True)
+_QUIET: Final = Program(operands="words", all_options_harmless=True)
 
 SHELL: Final[dict[str, Program]] = {
     "echo": _QUIET,
-    "printf": Program(operands="words", tame=True, check=_printf),
+    "printf": Program(operands="words", all_options_harmless=True, check=_printf),
     "expr": _QUIET,
-    "type": Program(options="-a -f -p -P -t", operands="words", tame=True),
+    "type": Program(options="-a -f -p -P -t", operands="words", all_options_harmless=True),
     "which": Program(options="-a -s --all --help --version -v", operands="words"),
     "sleep": Program(options="--help --version", operands="words", check=_sleep),
     "seq": Program(
@@ -81,6 +81,6 @@ SHELL: Final[dict[str, Program]] = {
             --header[=word] --invalid=word --padding=word --round=word --suffix=word --to=word --to-unit=word
             -z --zero-terminated --help --version""",
         operands="words",
-        tame=True,
+        all_options_harmless=True,
     ),
 }

@@ -6,7 +6,7 @@ from typing import Final
 
 from haft.policy.analysis.program import Invocation, Program
 from haft.policy.analysis.programs.processes import PROCESSES
-from haft.policy.analysis.programs.shared_checks import named, names_zone, only_among
+from haft.policy.analysis.programs.shared_checks import names_zone, only_among, word_set
 
 _ENDLESS: Final = "runs endlessly"
 
@@ -30,7 +30,7 @@ SYSTEM: Final[dict[str, Program]] = {
         options="""-d=word --date=word --debug -I[=word] --iso-8601[=word] -R --rfc-email --rfc-822 --rfc-2822
             --rfc-3339=word -r=path --reference=path --resolution -u --utc --universal --help --version""",
         operands="words",
-        refused={
+        harmful={
             **dict.fromkeys(("-s", "--set"), "sets the clock"),
             **dict.fromkeys(("-f", "--file"), "reads the dates of another file"),
         },
@@ -41,46 +41,48 @@ SYSTEM: Final[dict[str, Program]] = {
             --reform=word --iso -y --year -Y --twelve -w --week[=word] -v --vertical --color[=word] -h --help -V
             --version""",
         operands="words",
-        tame=True,
+        all_options_harmless=True,
     ),
     "uname": Program(
         options="""-a --all -s --kernel-name -n --nodename -r --kernel-release -v --kernel-version -m --machine
             -p --processor -i --hardware-platform -o --operating-system --help --version""",
         operands="none",
-        tame=True,
+        all_options_harmless=True,
     ),
-    "arch": Program(options="--help --version", operands="none", tame=True),
+    "arch": Program(options="--help --version", operands="none", all_options_harmless=True),
     "hostname": Program(
         options="-I --all-ip-addresses -s --short -h --help -V --version",
         operands="none",
-        refused={
+        harmful={
             **dict.fromkeys(("-F", "--file", "-b", "--boot"), "sets the name of the machine"),
             **dict.fromkeys(("-A", "--all-fqdns", "-f", "--fqdn", "--long", "-i", "--ip-address"), "uses the network"),
             **dict.fromkeys(("-a", "--alias", "-d", "--domain", "-y", "--yp", "--nis"), "uses the network"),
         },
     ),
-    "whoami": Program(options="--help --version", operands="none", tame=True),
-    "logname": Program(options="--help --version", operands="none", tame=True),
+    "whoami": Program(options="--help --version", operands="none", all_options_harmless=True),
+    "logname": Program(options="--help --version", operands="none", all_options_harmless=True),
     "id": Program(
         options="-a -Z --context -g --group -G --groups -n --name -r --real -u --user -z --zero --help --version",
         operands="words",
-        tame=True,
+        all_options_harmless=True,
     ),
-    "groups": Program(options="--help --version", operands="words", tame=True),
+    "groups": Program(options="--help --version", operands="words", all_options_harmless=True),
     "who": Program(
         options="""-a --all -b --boot -d --dead -H --heading -l --login -m -p --process -q --count -r --runlevel
             -s --short -t --time -T -w --mesg -u --users --message --writable --help --version""",
         operands="none",
-        tells_of_host=True,
+        shows_host_data=True,
     ),
     "w": Program(
         options="-h --no-header -u --no-current -s --short -f --from -o --old-style -i --ip-addr --help -V --version",
         operands="none",
-        tells_of_host=True,
+        shows_host_data=True,
     ),
-    "users": Program(options="--help --version", operands="none", tells_of_host=True),
-    "nproc": Program(options="--all --ignore=word --help --version", operands="none", tame=True),
-    "uptime": Program(options="-p --pretty -s --since -h --help -V --version", operands="none", tame=True),
+    "users": Program(options="--help --version", operands="none", shows_host_data=True),
+    "nproc": Program(options="--all --ignore=word --help --version", operands="none", all_options_harmless=True),
+    "uptime": Program(
+        options="-p --pretty -s --since -h --help -V --version", operands="none", all_options_harmless=True
+    ),
     "free": Program(
         options="""
             -b --bytes --kilo --mega --giga --tera --peta -k --kibi -m --mebi -g --gibi --tebi --pebi -h --human
@@ -100,9 +102,9 @@ SYSTEM: Final[dict[str, Program]] = {
             --help -V --version
         """,
         operands="words",
-        tells_of_host=True,
+        shows_host_data=True,
     ),
-    "tty": Program(options="-s --silent --quiet --help --version", operands="none", tame=True),
+    "tty": Program(options="-s --silent --quiet --help --version", operands="none", all_options_harmless=True),
     "locale": Program(
         options="""-a --all-locales -m --charmaps -c --category-name -k --keyword-name -v --verbose -? --help -V
             --version""",
@@ -112,7 +114,7 @@ SYSTEM: Final[dict[str, Program]] = {
         options="-a --help --version",
         operands="words",
         check=only_among(
-            named("""
+            word_set("""
             ARG_MAX PATH_MAX NAME_MAX PAGESIZE PAGE_SIZE _NPROCESSORS_ONLN _NPROCESSORS_CONF LONG_BIT WORD_BIT CHAR_BIT
         OPEN_MAX CHILD_MAX HOST_NAME_MAX LINE_MAX _PHYS_PAGES _AVPHYS_PAGES GNU_LIBC_VERSION GNU_LIBPTHREAD_VERSION
         INT_MAX UINT_MAX LONG_MAX ULONG_MAX CLK_TCK PATH
@@ -133,7 +135,7 @@ SYSTEM: Final[dict[str, Program]] = {
     "tput": Program(
         operands="words",
         check=only_among(
-            named("cols lines colors bold dim rev sgr0 smul rmul smso rmso longname setaf setab 0 1 2 3 4 5 6 7 8"),
+            word_set("cols lines colors bold dim rev sgr0 smul rmul smso rmso longname setaf setab 0 1 2 3 4 5 6 7 8"),
             "is not known to only print",
         ),
     ),

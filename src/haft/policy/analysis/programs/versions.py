@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Final
 
 from haft.policy.analysis.program import Invocation, Program
-from haft.policy.analysis.programs.shared_checks import named
+from haft.policy.analysis.programs.shared_checks import word_set
 
 _RUNS: Final = "does more than print its version"
 
-_LONG: Final = named("""
+_LONG: Final = word_set("""
     bash zsh fish make cmake ninja meson gcc g++ cc c++ clang clang++ ld ar node npx deno bun tsc ruby gem rake perl
     php python python2 python3 mypy ruff black uv uvx docker podman svn vim nvim emacs nano code tmux screen strace
     gpg openssl psql mysql sqlite3 redis-cli mongosh javac ghc elixir julia lua luajit R Rscript pandoc ffmpeg dot
@@ -22,12 +22,12 @@ _LONG: Final = named("""
     bc dc parallel nvm pyenv rbenv just task
 """)
 _SHORT: Final = {
-    "-V": named("python python2 python3 uv ruff mypy tmux mysql psql"),
-    "-v": named("node npx ruby perl php lua tsc gcc g++ clang gem bun"),
+    "-V": word_set("python python2 python3 uv ruff mypy tmux mysql psql"),
+    "-v": word_set("node npx ruby perl php lua tsc gcc g++ clang gem bun"),
 }
 
 
-def _asked(*names: str) -> Program:
+def _with_options(*names: str) -> Program:
     def check(invocation: Invocation) -> str | None:
         return None if invocation.has(*names) else f"`{invocation.name}` {_RUNS}"
 
@@ -35,10 +35,10 @@ def _asked(*names: str) -> Program:
 
 
 def _by_name(name: str) -> Program:
-    return _asked("--version", *(short for short, names in sorted(_SHORT.items()) if name in names))
+    return _with_options("--version", *(short for short, names in sorted(_SHORT.items()) if name in names))
 
 
-def _dashed(*names: str) -> Program:
+def _with_single_dash(*names: str) -> Program:
     """Of those that write words after one dash: `java -version`."""
 
     def check(invocation: Invocation) -> str | None:
@@ -49,7 +49,7 @@ def _dashed(*names: str) -> Program:
     return Program(options=" ".join(names), starts_others=True, clusters=False, single_dash=True, check=check)
 
 
-def _worded(options: str = "--version") -> Program:
+def _with_version_word(options: str = "--version") -> Program:
     """Of those that take the word `version`."""
 
     def check(invocation: Invocation) -> str | None:
@@ -66,8 +66,8 @@ def _worded(options: str = "--version") -> Program:
 
 VERSIONS: Final[dict[str, Program]] = {
     **{name: _by_name(name) for name in sorted(_LONG)},
-    "java": _dashed("-version", "--version"),
-    "javac": _dashed("-version", "--version"),
-    "zig": _worded("--version"),
-    "openssl": _worded("--version"),
+    "java": _with_single_dash("-version", "--version"),
+    "javac": _with_single_dash("-version", "--version"),
+    "zig": _with_version_word("--version"),
+    "openssl": _with_version_word("--version"),
 }

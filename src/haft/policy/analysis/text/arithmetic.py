@@ -16,21 +16,21 @@ _CHANGES: Final = regex(r"\+\s*\+|-\s*-|(?<![$A-Za-z0-9_])[A-Za-z_][A-Za-z0-9_]*
 """What bash may read as `++` or `--`, the last where a variable holds a negative number."""
 _UNARY: Final = frozenset(("+", "-", "!"))
 _BINARY: Final = frozenset(("+", "-", "*", "/", "%", "<", ">", "<=", ">=", "==", "!=", "&&", "||"))
-_MOST_TOKENS: Final = 200
-_DEEPEST: Final = 10
+_MAX_TOKENS: Final = 200
+_MAX_DEPTH: Final = 10
 
 
-class Reckoning:
+class Arithmetic:
     """What stands in `$((…))`, taken apart."""
 
-    __slots__ = ("_at", "_tokens", "is_sound", "may_divide_by_zero", "names")
+    __slots__ = ("_at", "_tokens", "is_valid", "may_divide_by_zero", "names")
 
     def __init__(self, written: str) -> None:
         self._tokens = [] if _CHANGES.search(written) else _tokens(written)
         self._at = 0
         self.may_divide_by_zero = False
         self.names = [each.lstrip("$") for each in self._tokens if each[0] == "$" or each[0].isidentifier()]
-        self.is_sound = self._expression(0) and self._at == len(self._tokens)
+        self.is_valid = self._expression(0) and self._at == len(self._tokens)
         """Whether bash takes it, where each name holds a whole number."""
 
     def _next(self) -> str:
@@ -43,7 +43,7 @@ class Reckoning:
 
     def _expression(self, depth: int) -> bool:
         """Operands with signs between them; which of these binds more does not matter here."""
-        if depth > _DEEPEST or not self._operand(depth):
+        if depth > _MAX_DEPTH or not self._operand(depth):
             return False
         while self._next() in _BINARY:
             divides = self._takes("/", "%")
@@ -70,7 +70,7 @@ def _tokens(written: str) -> list[str]:
     at = 0
     while at < len(written):
         token = _TOKEN.match(written, at)
-        if token is None or len(found) >= _MOST_TOKENS:
+        if token is None or len(found) >= _MAX_TOKENS:
             return []
         found.append(token[1])
         at = token.end()

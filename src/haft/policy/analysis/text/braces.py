@@ -7,15 +7,15 @@ from typing import Final
 
 from haft.lazy import regex
 
-_MOST_WORDS: Final = 200
-_MOST_BRACES: Final = 8
+_MAX_WORDS: Final = 200
+_MAX_BRACES: Final = 8
 _RANGE: Final = regex(r"(0|[1-9][0-9]{0,5})\.\.(0|[1-9][0-9]{0,5})")
 
 Characters = tuple[tuple[str, bool], ...]
 """Each with whether it is quoted."""
 
 
-def without_braces(characters: Characters) -> list[Characters] | None:
+def expand_braces(characters: Characters) -> list[Characters] | None:
     """What braces stand for; None where they are not as simple as `{a,b}` or `{1..3}`."""
     done: list[Characters] = []
     waiting = [characters]
@@ -23,7 +23,7 @@ def without_braces(characters: Characters) -> list[Characters] | None:
         now = waiting.pop()
         # Quoted characters are made harmless to the search, one for one.
         plain = "".join("_" if is_quoted else character for character, is_quoted in now)
-        if plain.count("{") > _MOST_BRACES:
+        if plain.count("{") > _MAX_BRACES:
             return None
         found = _braces(plain)
         if found is None:
@@ -39,7 +39,7 @@ def without_braces(characters: Characters) -> list[Characters] | None:
         if end < 0:
             return None
         choices = _choices(now[start + 1 : end], plain[start + 1 : end])
-        if choices is None or len(done) + len(waiting) + len(choices) > _MOST_WORDS:
+        if choices is None or len(done) + len(waiting) + len(choices) > _MAX_WORDS:
             return None
         waiting += [now[:start] + each + now[end + 1 :] for each in reversed(choices)]
     return done
@@ -70,7 +70,7 @@ def _choices(marked: Characters, inside: str) -> list[Characters] | None:
     if bounds is None:
         return None
     first, last = int(bounds[1]), int(bounds[2])
-    if abs(last - first) >= _MOST_WORDS:
+    if abs(last - first) >= _MAX_WORDS:
         return None
     step = 1 if last >= first else -1
     return [tuple((digit, False) for digit in str(each)) for each in range(first, last + step, step)]

@@ -11,7 +11,7 @@ from typing import Final
 
 from haft.lazy import regex
 
-MOST_BYTES: Final = 32 * 1024
+MAX_BYTES: Final = 32 * 1024
 """Longer lines are not parsed."""
 
 _CONTROL: Final = regex(r"[\x00-\x08\x0b-\x1f\x7f]")
@@ -25,7 +25,7 @@ _NAMED: Final = {"\0": "a NUL", "\r": "a carriage return", "\x1b": "an escape ch
 
 def is_too_long(command: str) -> bool:
     """Whether a line is longer than what is parsed."""
-    return len(command) > MOST_BYTES or len(command.encode("utf-8", "surrogatepass")) > MOST_BYTES
+    return len(command) > MAX_BYTES or len(command.encode("utf-8", "surrogatepass")) > MAX_BYTES
 
 
 def strange_character(command: str) -> str | None:

@@ -28,12 +28,12 @@ class Heredoc:
     """Whether nothing is expanded in it but variables."""
 
 
-def heredoc_of(source: Source, node: Node) -> Heredoc:
+def read_heredoc(source: Source, node: Node) -> Heredoc:
     """The text of a redirection; an error where bash may end it elsewhere than the parser did."""
     text = source.text
     start = next((child for child in node.children if child.type == "heredoc_start"), None)
     end = next((child for child in node.children if child.type == "heredoc_end"), None)
-    delimiter = None if start is None else _DELIMITER.fullmatch(source.of(start))
+    delimiter = None if start is None else _DELIMITER.fullmatch(source.raw(start))
     if start is None or end is None or delimiter is None:
         raise NotUnderstood("haft cannot tell where the text of a `<<` ends")
     line_end = text.find("\n", start.end_byte)

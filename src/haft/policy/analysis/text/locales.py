@@ -41,9 +41,9 @@ def check_locales(source: Source) -> None:
             _check_assigned(_bare(source, node))
         elif node.type == "for_statement":
             variable = node.child_by_field_name("variable")
-            _check_named("" if variable is None else source.of(variable))
+            _check_named("" if variable is None else source.raw(variable))
         elif node.type == "expansion":
-            found = _DEFAULTED.match(source.of(node))
+            found = _DEFAULTED.match(source.raw(node))
             if found is not None:
                 _check_named(found[2], is_certain=not found[1])
         elif node.type == "declaration_command":
@@ -53,7 +53,7 @@ def check_locales(source: Source) -> None:
 
 
 def _bare(source: Source, node: Node) -> str:
-    return re.sub(r"[\"'\\]", "", source.of(node))
+    return re.sub(r"[\"'\\]", "", source.raw(node))
 
 
 def _check_assigned(text: str) -> None:

@@ -53,7 +53,7 @@ def stages_of(source: Source, substitution: Node) -> list[Node] | None:
 def _simple(source: Source, node: Node) -> Node | None:
     if node.type == "redirected_statement":
         rest = node.named_children[1:]
-        is_quiet = len(rest) == 1 and _QUIET.fullmatch(source.of(rest[0])) is not None
+        is_quiet = len(rest) == 1 and _QUIET.fullmatch(source.raw(rest[0])) is not None
         return _simple_command(node.named_children[0]) if is_quiet else None
     return _simple_command(node)
 
@@ -75,10 +75,10 @@ def is_input(redirect: Node) -> bool:
 
 def cannot_fail(source: Source, redirect: Node) -> bool:
     """Whether a redirection leads from or to nowhere, or joins what a shell is started with."""
-    return redirect.type == "file_redirect" and _CANNOT_FAIL.fullmatch(source.of(redirect)) is not None
+    return redirect.type == "file_redirect" and _CANNOT_FAIL.fullmatch(source.raw(redirect)) is not None
 
 
 def line_variable(source: Source, condition: Node) -> str | None:
     """The variable of a loop's `read -r NAME`, with or without `IFS=`; None where it is something else."""
-    found = re.fullmatch(r"(?:IFS= )?read(?: -r)? ([a-z][a-z0-9_]*)", source.of(condition))
+    found = re.fullmatch(r"(?:IFS= )?read(?: -r)? ([a-z][a-z0-9_]*)", source.raw(condition))
     return found[1] if found and condition.type == "command" else None

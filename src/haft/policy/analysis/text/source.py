@@ -4,8 +4,8 @@ The parser reads some lines differently from bash. So none of its results is tru
 blank, each operator must be the longest that bash would read there, reserved words must stand where bash reserves them,
 and `words` reads each word again, character by character. If the two disagree, the line is not understood.
 
-Text is stored with one character for each byte (Latin-1), so that the parser's offsets can be used; `shown` converts it
-back.
+Text is stored with one character for each byte (Latin-1), so that the parser's offsets can be used; `decode` converts
+it back.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 BLANK: Final = regex(r"(?:[ \t\n]|\\\n)*")
 BEFORE_WORD: Final = " \t\n;|&()<>`"
-_MOST_NODES: Final = 4_000
-_DEEPEST: Final = 24
-_MOST_PIPES: Final = 400
-_MOST_SECONDS: Final = 0.012
+_MAX_NODES: Final = 4_000
+_MAX_DEPTH: Final = 24
+_MAX_PIPES: Final = 400
+_MAX_SECONDS: Final = 0.012
 _CHUNK: Final = 512
 _OPERATORS: Final = (
     ";;&", "<<<", "<<-", "&>>", ";;", ";&", "&&", "||", "|&", ">>", ">&", ">|", "<<", "<&", "<>", "&>", "<(", ">(", "|",
@@ -66,16 +66,16 @@ class Source:
     root: Node
     deadline: Deadline = field(default_factory=Deadline)
 
-    def of(self, node: Node) -> str:
+    def raw(self, node: Node) -> str:
         """The text of a node, one character a byte."""
         return self.text[node.start_byte : node.end_byte]
 
-    def shown(self, node: Node) -> str:
+    def decoded(self, node: Node) -> str:
         """The text of a node as it was written."""
-        return shown(self.of(node))
+        return decode(self.raw(node))
 
 
-def shown(text: str) -> str:
+def decode(text: str) -> str:
     """Text of one character a byte, as it was written."""
     return text if text.isascii() else text.encode("latin-1").decode("utf-8", "replace")
 
@@ -90,47 +90,47 @@ def _parser() -> Parser:
     return parser
 
 
-def parsed(command: str, deadline: Deadline | None = None) -> Source:
+def parse(command: str, deadline: Deadline | None = None) -> Source:
     """The tree of a line that holds no strange character; an error where bash might read it otherwise."""
     content = command.encode("utf-8")
-    if content.count(b"|") > _MOST_PIPES:
+    if content.count(b"|") > _MAX_PIPES:
         raise NotUnderstood("it has too many commands")
     parser = _parser()
-    end = time.thread_time() + _MOST_SECONDS
-    is_late = False
+    end = time.thread_time() + _MAX_SECONDS
+    is_timed_out = False
 
     def read(offset: int, _point: object) -> bytes:
-        nonlocal is_late
+        nonlocal is_timed_out
         # Recovery from errors takes time that grows faster than the line: an early end of the text stops it.
-        is_late = is_late or time.thread_time() > end
-        return b"" if is_late else content[offset : offset + _CHUNK]
+        is_timed_out = is_timed_out or time.thread_time() > end
+        return b"" if is_timed_out else content[offset : offset + _CHUNK]
 
     tree = parser.parse(read)
-    if is_late or tree is None:
+    if is_timed_out or tree is None:
         raise NotUnderstood("it takes too long to parse")
     if tree.root_node.has_error:
         raise NotUnderstood("bash would not accept it, or it is incomplete")
     source = Source(content.decode("latin-1"), tree.root_node, deadline or Deadline())
-    _hold_against_bash(source)
+    _check_against_bash(source)
     return source
 
 
-def _hold_against_bash(source: Source) -> None:
+def _check_against_bash(source: Source) -> None:
     root, text = source.root, source.text
     if not _is_blank(text[: root.start_byte] + text[root.end_byte :]):
         raise NotUnderstood("haft cannot parse all of it")
     ends: list[int] = []
-    if root.descendant_count > _MOST_NODES:
+    if root.descendant_count > _MAX_NODES:
         raise NotUnderstood("it has too many words")
     for node in descendants(root):
         if node.type in _NESTING:
             while ends and ends[-1] <= node.start_byte:
                 ends.pop()
             ends.append(node.end_byte)
-            if len(ends) > _DEEPEST:
+            if len(ends) > _MAX_DEPTH:
                 raise NotUnderstood("it is nested too deeply")
         if not node.is_named and text[node.start_byte : node.end_byte] != node.type:
-            raise NotUnderstood(f"bash may read `{source.shown(node)[:40]}` differently")
+            raise NotUnderstood(f"bash may read `{source.decoded(node)[:40]}` differently")
         if node.type in _STRUCTURE:
             _check_children(source, node)
         elif node.type == "comment":
@@ -144,7 +144,7 @@ def _check_children(source: Source, node: Node) -> None:
     is_one_line = node.type in _ON_ONE_LINE
     for child in node.children:
         if not _is_blank(text[at : child.start_byte]):
-            raise NotUnderstood(f"`{shown(text[at : child.start_byte].strip()[:40])}` could not be parsed")
+            raise NotUnderstood(f"`{decode(text[at : child.start_byte].strip()[:40])}` could not be parsed")
         if is_one_line and "\n" in text[at : child.start_byte].replace("\\\n", ""):
             raise NotUnderstood("a command continues after the end of its line")
         if not child.is_named:
@@ -153,7 +153,7 @@ def _check_children(source: Source, node: Node) -> None:
                 raise NotUnderstood(f"`{child.type}` is outside of a `case`")
         at = child.end_byte
     if not _is_blank(text[at : node.end_byte]):
-        raise NotUnderstood(f"`{shown(text[at : node.end_byte].strip()[:40])}` could not be parsed")
+        raise NotUnderstood(f"`{decode(text[at : node.end_byte].strip()[:40])}` could not be parsed")
 
 
 def _check_sign(text: str, node: Node) -> None:
@@ -162,18 +162,18 @@ def _check_sign(text: str, node: Node) -> None:
     after = text[end : end + 1]
     if sign and sign[0] in _METACHARACTERS:
         longest = next(each for each in _OPERATORS if text.startswith(each, start))
-        is_sound = sign.removesuffix("-") == longest
+        is_valid = sign.removesuffix("-") == longest
     elif sign in ("$(", "("):
-        is_sound = after != "("
+        is_valid = after != "("
     elif sign in ("{", "!", "[", "[["):
-        is_sound = after in (" ", "\t", "\n") and starts_word(text, start)
+        is_valid = after in (" ", "\t", "\n") and starts_word(text, start)
     elif sign.isalpha() or sign == "}":
-        is_sound = starts_word(text, start) and ends_word(text, end)
+        is_valid = starts_word(text, start) and ends_word(text, end)
     else:
-        is_sound = True
-    if is_sound and sign in _CLOSING:
-        is_sound = _CLOSED.search(text, max(0, start - 200), start) is not None
-    if not is_sound:
+        is_valid = True
+    if is_valid and sign in _CLOSING:
+        is_valid = _CLOSED.search(text, max(0, start - 200), start) is not None
+    if not is_valid:
         raise NotUnderstood(f"bash may read `{sign}` differently")
 
 
@@ -188,7 +188,7 @@ def _check_comment(text: str, node: Node) -> None:
 def _check_descriptor(text: str, node: Node) -> None:
     start, end = node.start_byte, node.end_byte
     if not text[start:end].isdigit() or not starts_word(text, start) or text[end : end + 1] not in ("<", ">"):
-        raise NotUnderstood(f"bash may read `{shown(text[start:end])}` differently")
+        raise NotUnderstood(f"bash may read `{decode(text[start:end])}` differently")
 
 
 def _is_blank(text: str) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from haft.lazy import regex
 from haft.policy.analysis.deadline import NotUnderstood
-from haft.policy.analysis.text.arithmetic import Reckoning
+from haft.policy.analysis.text.arithmetic import Arithmetic
 from haft.policy.analysis.text.source import Source, descendants, ends_word, starts_word
 from haft.values import dataclass
 
@@ -57,7 +57,7 @@ class Word:
 
     raw: str
     pieces: tuple[Piece, ...]
-    inner: tuple[Node, ...] = ()
+    substitutions: tuple[Node, ...] = ()
     """Substitutions in it, whose commands are judged apart."""
 
     @property
@@ -68,7 +68,7 @@ class Word:
         return "".join(piece.text for piece in self.pieces)
 
     @property
-    def trouble(self) -> str | None:
+    def unclear_part(self) -> str | None:
         """What in it is not known to be harmless, as it was written."""
         return next((piece.text for piece in self.pieces if piece.kind in ("unclear", "arithmetic")), None)
 
@@ -78,23 +78,23 @@ def word_at(source: Source, node: Node) -> Word:
     reader = WordReader(source, node)
     word = reader.read(node.start_byte)
     if word is None or reader.at != node.end_byte or not starts_word(source.text, node.start_byte):
-        raise NotUnderstood(f"bash may read `{source.shown(node)[:60]}` differently")
+        raise NotUnderstood(f"bash may read `{source.decoded(node)[:60]}` differently")
     is_descriptor = word.raw.isdigit() or _NAMED_DESCRIPTOR.fullmatch(word.raw)
     if is_descriptor and source.text[reader.at : reader.at + 1] in ("<", ">"):
         raise NotUnderstood(f"bash may read `{word.raw}` differently")
     return word
 
 
-def value_of(source: Source, node: Node, start: int) -> Word:
+def assigned_value(source: Source, node: Node, start: int) -> Word:
     """What is assigned: the rest of the word of an assignment, which may be nothing."""
     if start == node.end_byte:
         if not ends_word(source.text, start):
-            raise NotUnderstood(f"bash may read `{source.shown(node)[:60]}` differently")
+            raise NotUnderstood(f"bash may read `{source.decoded(node)[:60]}` differently")
         return Word("", ())
     reader = WordReader(source, node, is_assigned=True)
     word = reader.read(start)
     if word is None or reader.at != node.end_byte:
-        raise NotUnderstood(f"bash may read `{source.shown(node)[:60]}` differently")
+        raise NotUnderstood(f"bash may read `{source.decoded(node)[:60]}` differently")
     return word
 
 
@@ -108,12 +108,12 @@ class WordReader:
         self._is_assigned = is_assigned
         self._expansions = outermost(node, EXPANSIONS)
         self._pieces: list[Piece] = []
-        self._inner: list[Node] = []
+        self._substitutions: list[Node] = []
         self.at = node.start_byte
 
     def read(self, start: int) -> Word | None:
         """The word that begins there, or None where bash would read none."""
-        self.at, self._pieces, self._inner = start, [], []
+        self.at, self._pieces, self._substitutions = start, [], []
         text, end = self._text, self._end
         if text.startswith("#", start) and not self._is_assigned:
             return None
@@ -121,23 +121,23 @@ class WordReader:
             self._source.deadline.check()
         if self.at == start or not ends_word(text, self.at):
             return None
-        return Word(text[start : self.at], tuple(self._pieces), tuple(self._inner))
+        return Word(text[start : self.at], tuple(self._pieces), tuple(self._substitutions))
 
     def _one(self, character: str) -> bool:
         """Read one piece; False where the word ends."""
         if character == "\\":
             return self._escape()
         if character == "'":
-            return self._to(self._text.find("'", self.at + 1), 1)
+            return self._single_quoted(self._text.find("'", self.at + 1), 1)
         if character == '"':
-            return self._double()
+            return self._double_quoted()
         if character in "$`":
             return self._expansion(is_quoted=False)
         if character == "~":
             self._tilde()
             return True
         if character in "<>":
-            return self.at in self._expansions and self._jump(is_quoted=False)
+            return self.at in self._expansions and self._parser_expansion(is_quoted=False)
         found = _PLAIN.match(self._text, self.at, self._end)
         if found is None:
             return False
@@ -160,14 +160,14 @@ class WordReader:
         self.at += 2
         return True
 
-    def _to(self, close: int, skip: int) -> bool:
+    def _single_quoted(self, close: int, skip: int) -> bool:
         if close < 0 or close >= self._end:
             raise NotUnderstood("a quote is not closed")
         self._add("quoted", self._text[self.at + skip : close])
         self.at = close + 1
         return True
 
-    def _double(self) -> bool:
+    def _double_quoted(self) -> bool:
         text = self._text
         self.at += 1
         self._add("quoted", "")
@@ -192,19 +192,19 @@ class WordReader:
 
     def _expansion(self, *, is_quoted: bool) -> bool:
         if self.at in self._expansions:
-            return self._jump(is_quoted=is_quoted)
+            return self._parser_expansion(is_quoted=is_quoted)
         following = self._text[self.at + 1 : self.at + 2]
         if self._text[self.at] == "`" or (_DOLLAR.match(following) and self.at + 1 < self._end):
             raise NotUnderstood("haft cannot parse an expansion")
         if not is_quoted and following == "'":
-            return self._ansi()
+            return self._ansi_quoted()
         if not is_quoted and following == '"':
             raise NotUnderstood('the text of `$"…"` depends on the language')
         self._add("quoted" if is_quoted else "plain", "$")
         self.at += 1
         return True
 
-    def _ansi(self) -> bool:
+    def _ansi_quoted(self) -> bool:
         found = _ANSI.match(self._text, self.at + 2, self._end)
         assert found is not None
         if self._text[found.end() : found.end() + 1] != "'" or found.end() >= self._end:
@@ -213,16 +213,16 @@ class WordReader:
         self.at = found.end() + 1
         return True
 
-    def _jump(self, *, is_quoted: bool) -> bool:
+    def _parser_expansion(self, *, is_quoted: bool) -> bool:
         node = self._expansions[self.at]
-        raw = self._source.of(node)
+        raw = self._source.raw(node)
         self._pieces.append(self._piece_of(node, raw, is_quoted=is_quoted))
         if node.type in ("command_substitution", "process_substitution"):
             if raw.startswith("`") and "\\" in raw:
                 raise NotUnderstood("bash reads backslashes inside of backticks twice")
-            self._inner.append(node)
+            self._substitutions.append(node)
         else:
-            self._inner += outermost(node, _SUBSTITUTIONS).values()
+            self._substitutions += outermost(node, _SUBSTITUTIONS).values()
         self.at = node.end_byte
         return True
 
@@ -236,16 +236,20 @@ class WordReader:
             braced = _BRACED.fullmatch(raw)
             if braced is not None:
                 return Piece("variable", braced[1], is_quoted)
-            is_harmless = _HARMLESS.fullmatch(raw) and not (_FROM_THE_END.fullmatch(raw) and self._goes_on())
+            is_harmless = _HARMLESS.fullmatch(raw) and not (_FROM_THE_END.fullmatch(raw) and self._has_more_lines())
             return Piece("substitution" if is_harmless else "unclear", raw, is_quoted)
         if node.type == "arithmetic_expansion":
-            reckoning = Reckoning(raw[3:-2]) if raw.startswith("$((") else None
-            if reckoning is None or not reckoning.is_sound or (reckoning.may_divide_by_zero and self._goes_on()):
+            arithmetic = Arithmetic(raw[3:-2]) if raw.startswith("$((") else None
+            if (
+                arithmetic is None
+                or not arithmetic.is_valid
+                or (arithmetic.may_divide_by_zero and self._has_more_lines())
+            ):
                 return Piece("unclear", raw, is_quoted)
-            return Piece("arithmetic" if reckoning.names else "substitution", raw, is_quoted)
+            return Piece("arithmetic" if arithmetic.names else "substitution", raw, is_quoted)
         return Piece("process" if node.type == "process_substitution" else "substitution", raw, is_quoted)
 
-    def _goes_on(self) -> bool:
+    def _has_more_lines(self) -> bool:
         """Whether there are several lines: an expansion that fails ends its own, and the next runs all the same."""
         return "\n" in self._text
 
@@ -269,7 +273,7 @@ def outermost(node: Node, types: frozenset[str]) -> Mapping[int, Node]:
 
 def names_in(arithmetic: str) -> list[str]:
     """The variables that plain arithmetic reckons with."""
-    return Reckoning(arithmetic[3:-2]).names
+    return Arithmetic(arithmetic[3:-2]).names
 
 
 def is_name(text: str) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from haft.files import first_line, settings
-from haft.policy.analysis.tree.places import Places
+from haft.policy.analysis.tree.path_resolver import PathResolver
 
 _READ: Final = frozenset((
     "blame.ignorerevsfile", "fsck.skiplist", "core.attributesfile", "core.excludesfile", "core.worktree",
@@ -23,30 +23,30 @@ _READ: Final = frozenset((
 """Settings that name a file or a directory that git reads."""
 _PLACES: Final = ("", "info", "objects/info", "rebase-merge", "rebase-apply", "sequencer")
 """Of a repository's directory, where files lie that git shows lines of."""
-_MOST_ENTRIES: Final = 500
-_MOST_INCLUDED: Final = 10
+_MAX_ENTRIES: Final = 500
+_MAX_INCLUDED: Final = 10
 
 
-def why_not_git(directory: str, places: Places) -> str | None:
+def why_git_reads_outside(directory: str, resolver: PathResolver) -> str | None:
     """Why git, in a directory, may read outside of the workspace; None where it does not."""
     found = _repository(directory)
     if found is None:
         return None
     top, own = found
-    if not places.is_inside(top):
+    if not resolver.is_inside(top):
         return None
-    if not places.leads_inside("/", own):
-        is_agreed = places.resolved("/", first_line(f"{own}/gitdir") or "/") == f"{top}/.git"
+    if not resolver.leads_inside("/", own):
+        names_this_tree = resolver.resolve("/", first_line(f"{own}/gitdir") or "/") == f"{top}/.git"
         return (
             None
-            if is_agreed
+            if names_this_tree
             else f"the repository of `{top}` lies outside of the workspace and does not name it as its own"
         )
-    common = places.resolved(own, first_line(f"{own}/commondir") or ".")
-    for each in dict.fromkeys(filter(None, (places.resolved("/", own), common))):
-        places.deadline.check()
-        if places.is_inside(each):
-            why = _linked(each, places) or _named(each, top, places)
+    common = resolver.resolve(own, first_line(f"{own}/commondir") or ".")
+    for each in dict.fromkeys(filter(None, (resolver.resolve("/", own), common))):
+        resolver.deadline.check()
+        if resolver.is_inside(each):
+            why = _why_links_lead_outside(each, resolver) or _why_settings_lead_outside(each, top, resolver)
             if why is not None:
                 return why
     return None
@@ -68,42 +68,42 @@ def _repository(directory: str) -> tuple[str, str] | None:
         top = top.rpartition("/")[0]
 
 
-def _linked(own: str, places: Places) -> str | None:
+def _why_links_lead_outside(own: str, resolver: PathResolver) -> str | None:
     for place in _PLACES:
         try:
             with os.scandir(os.path.join(own, place)) as entries:
-                found = [entry.name for entry, _ in zip(entries, range(_MOST_ENTRIES + 1), strict=False)]
+                found = [entry.name for entry, _ in zip(entries, range(_MAX_ENTRIES + 1), strict=False)]
         except OSError:
             continue
-        if len(found) > _MOST_ENTRIES:
+        if len(found) > _MAX_ENTRIES:
             return f"`{own}/{place}` holds too many files to look at"
         for name in found:
             path = os.path.join(own, place, name)
-            if os.path.islink(path) and not places.leads_inside(own, path):
+            if os.path.islink(path) and not resolver.leads_inside(own, path):
                 return f"git reads `{path}`, a link that leads out of the workspace"
     return None
 
 
-def _named(own: str, top: str, places: Places) -> str | None:
+def _why_settings_lead_outside(own: str, top: str, resolver: PathResolver) -> str | None:
     waiting = [f"{own}/config", f"{own}/config.worktree"]
     for count, file in enumerate(waiting):
-        if count > _MOST_INCLUDED:
+        if count > _MAX_INCLUDED:
             return "the settings of git include too many files to look at"
         for each in settings(file):
-            places.deadline.check()
+            resolver.deadline.check()
             is_included = each.section in ("include", "includeif") and each.name == "path"
             # What lies in the home directory is hidden from a call that nobody approved.
             if not (is_included or each.key in _READ) or not each.value or each.value.startswith("~/"):
                 continue
             start = os.path.dirname(file) if is_included else own if each.name == "worktree" else top
-            if each.value[0] in "~:%" or not places.leads_inside(start, each.value):
+            if each.value[0] in "~:%" or not resolver.leads_inside(start, each.value):
                 return f"git reads `{each.value}`, which `{each.key}` names, outside of the workspace"
             if is_included:
-                waiting += _included(start, each.value, places)
+                waiting += _included(start, each.value, resolver)
     return None
 
 
-def _included(start: str, value: str, places: Places) -> Iterator[str]:
-    place = places.resolved(start, value)
+def _included(start: str, value: str, resolver: PathResolver) -> Iterator[str]:
+    place = resolver.resolve(start, value)
     if place is not None:
         yield place

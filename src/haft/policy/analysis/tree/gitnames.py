@@ -10,18 +10,18 @@ import os
 import struct
 from typing import Final
 
-from haft.policy.analysis.tree.places import Places
+from haft.policy.analysis.tree.path_resolver import PathResolver
 
-_MOST_NAMES: Final = 4_000
-_MOST_BYTES: Final = 1_000_000
+_MAX_NAMES: Final = 4_000
+_MAX_BYTES: Final = 1_000_000
 _FIXED: Final = 62
 _UNUSUAL: Final = (b"worktree", b"include", b"objectformat", b"recurse", b"sparse", b"splitindex", b"bare = true")
 _SUBMODULE: Final = 0o160000
 
 
-def tracked(directory: str, places: Places) -> tuple[str, ...] | None:
+def tracked_names(directory: str, resolver: PathResolver) -> tuple[str, ...] | None:
     """Every name in the index, as seen from the top and from a directory; None where that cannot be told."""
-    found = _repository(directory, places)
+    found = _repository(directory, resolver)
     if found is None:
         return None
     top, prefix = found
@@ -34,10 +34,10 @@ def tracked(directory: str, places: Places) -> tuple[str, ...] | None:
     return (*names, *(name.removeprefix(prefix) for name in names if prefix and name.startswith(prefix)))
 
 
-def _repository(directory: str, places: Places) -> tuple[str, str] | None:
+def _repository(directory: str, resolver: PathResolver) -> tuple[str, str] | None:
     """The top of the repository that a directory is in, and the way down from there."""
     top = directory
-    while places.is_inside(top):
+    while resolver.is_inside(top):
         own = f"{top}/.git"
         if os.path.lexists(own):
             is_plain = os.path.isdir(own) and not any(
@@ -57,17 +57,17 @@ def _read(path: str) -> bytes | None:
         return None
     try:
         with open(path, "rb") as file:
-            content = file.read(_MOST_BYTES + 1)
+            content = file.read(_MAX_BYTES + 1)
     except (OSError, ValueError):
         return None
-    return content if len(content) <= _MOST_BYTES else None
+    return content if len(content) <= _MAX_BYTES else None
 
 
 def _names(index: bytes) -> list[str] | None:
     if len(index) < 32 or index[:4] != b"DIRC":
         return None
     version, count = struct.unpack(">II", index[4:12])
-    if version not in (2, 3) or count > _MOST_NAMES:
+    if version not in (2, 3) or count > _MAX_NAMES:
         return None
     at, names = 12, list[str]()
     for _ in range(count):

@@ -10,14 +10,14 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from haft.policy.analysis.tree.matching import Test, matcher
-from haft.policy.analysis.tree.places import Places
+from haft.policy.analysis.tree.matching import NameTest, matcher
+from haft.policy.analysis.tree.path_resolver import PathResolver
 
-_MOST_MATCHES: Final = 1_000
-_MOST_ENTRIES: Final = 10_000
+_MAX_MATCHES: Final = 1_000
+_MAX_ENTRIES: Final = 10_000
 
-_LONGEST: Final = 1_024
-_MOST_PATTERNS: Final = 8
+_MAX_LENGTH: Final = 1_024
+_MAX_PATTERNS: Final = 8
 
 Marked = tuple[tuple[str, bool], ...]
 """Characters, each with whether it is quoted and so stands for itself."""
@@ -33,11 +33,11 @@ def is_pattern(marked: Marked) -> bool:
     return False
 
 
-def looked_up(marked: Marked, directory: str, places: Places) -> tuple[str, ...] | None:
+def expand_pattern(marked: Marked, directory: str, resolver: PathResolver) -> tuple[str, ...] | None:
     """The names that a pattern may stand for, seen from a directory; None where there are too many to look at."""
     literal = "".join(character for character, _ in marked)
     parts = _parts(marked)
-    if len(marked) > _LONGEST or sum(map(is_pattern, parts)) > _MOST_PATTERNS:
+    if len(marked) > _MAX_LENGTH or sum(map(is_pattern, parts)) > _MAX_PATTERNS:
         return None
     found = ["/"] if literal.startswith("/") else [""]
     entries = 0
@@ -49,19 +49,19 @@ def looked_up(marked: Marked, directory: str, places: Places) -> tuple[str, ...]
         matches = _test(part)
         following: list[str] = []
         for each in found:
-            places.deadline.check()
-            if not places.leads_inside(directory, each or "."):
+            resolver.deadline.check()
+            if not resolver.leads_inside(directory, each or "."):
                 following.append(each)
                 continue
-            names = _names(os.path.join(directory, each), _MOST_ENTRIES - entries)
+            names = _names(os.path.join(directory, each), _MAX_ENTRIES - entries)
             if names is None:
                 return None
             entries += len(names)
             for name in names:
-                places.deadline.check()
+                resolver.deadline.check()
                 if matches(name):
                     following.append(f"{each}{name}/")
-            if len(following) > _MOST_MATCHES:
+            if len(following) > _MAX_MATCHES:
                 return None
         found = following
     slashes = literal[len(literal.rstrip("/")) :]
@@ -93,7 +93,7 @@ def _names(directory: str, most: int) -> list[str] | None:
     return names
 
 
-def _test(part: Marked) -> Test:
+def _test(part: Marked) -> NameTest:
     """Brackets are read in many ways: what stands from the first to the end of the last may be anything at all."""
     marks = [(character, is_quoted or character not in "*?") for character, is_quoted in part]
     begins = next((at for at, mark in enumerate(part) if mark == ("[", False)), len(part))

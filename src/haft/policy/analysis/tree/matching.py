@@ -10,23 +10,23 @@ from collections.abc import Callable, Iterable
 
 Mark = tuple[str, bool]
 """A character, and whether it stands for itself. One that does not is `*` or `?`."""
-Test = Callable[[str], bool]
+NameTest = Callable[[str], bool]
 
 
-def matcher(marks: Iterable[Mark], *, ignores_case: bool = False) -> Test:
+def matcher(marks: Iterable[Mark], *, ignores_case: bool = False) -> NameTest:
     """A test of whole names."""
     flags = re.DOTALL | (re.IGNORECASE if ignores_case else 0)
     marks = list(marks)
-    narrow = re.compile(_written(marks), flags)
+    narrow = re.compile(_regex_text(marks), flags)
     if all(stands_for_itself or character != "?" for character, stands_for_itself in marks):
         return lambda name: narrow.fullmatch(name) is not None
     # Of what is no ASCII, one character is several in some languages.
     starred = [("*", False) if mark == ("?", False) else mark for mark in marks]
-    wide = re.compile(_written(starred), flags)
+    wide = re.compile(_regex_text(starred), flags)
     return lambda name: (narrow if name.isascii() else wide).fullmatch(name) is not None
 
 
-def _written(marks: list[Mark]) -> str:
+def _regex_text(marks: list[Mark]) -> str:
     stretches = [""]
     for character, stands_for_itself in marks:
         if stands_for_itself:

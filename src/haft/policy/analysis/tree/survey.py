@@ -1,7 +1,7 @@
 """Looks at a directory tree before a program walks it: its files, within limits, and the links that lead out.
 
-It looks at the disk as it is now, as `places` does. All surveys of one line share one limit, so that many surveys cost
-no more. Links are noted, and followed only on request.
+It looks at the disk as it is now, as `PathResolver` does. All surveys of one line share one limit, so that the cost of
+a line does not grow with their number. Links are listed, and followed only on request.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import Iterable
 from typing import Final
 
 from haft.lazy import regex
-from haft.policy.analysis.tree.gitnames import tracked
-from haft.policy.analysis.tree.places import Places
+from haft.policy.analysis.tree.gitnames import tracked_names
+from haft.policy.analysis.tree.path_resolver import PathResolver
 from haft.values import dataclass, field
 
-_MOST_ENTRIES: Final = 4_000
-_MOST_ANSWERS: Final = 8_000
+_MAX_ENTRIES: Final = 4_000
+_MAX_RETURNED: Final = 8_000
 """So many names are answered with for one line, however often the same directory is asked for."""
-_MOST_ROOTS: Final = 50
-_DEEPEST: Final = 100
+_MAX_ROOTS: Final = 50
+_MAX_DEPTH: Final = 100
 
 _PLAIN: Final = regex(r"[A-Za-z0-9_.@%+,:=/#~$(){}!^&;|<>-]+")
 """Names that stay one word wherever a shell or `xargs` takes a text apart, and that no shell looks up."""
@@ -40,44 +40,44 @@ def is_one_line(name: str) -> bool:
 class Surveyor:
     """The surveys of one line."""
 
-    places: Places
-    _left: int = _MOST_ENTRIES
-    _answers: int = _MOST_ANSWERS
+    resolver: PathResolver
+    _left: int = _MAX_ENTRIES
+    _returnable: int = _MAX_RETURNED
     _found: dict[tuple[str, int], tuple[str, ...] | None] = field(default_factory=dict)
 
-    def below(self, directory: str, root: str, deepest: int = _DEEPEST) -> tuple[str, ...] | None:
+    def paths_below(self, directory: str, root: str, deepest: int = _MAX_DEPTH) -> tuple[str, ...] | None:
         """Paths below a root that lies inside the workspace, as seen from it, links not followed.
 
         None where the survey is cut short, or the root leads out, or a directory cannot be looked into.
         """
-        place = self.places.resolved(directory, root)
-        if place is None or not self.places.is_inside(place):
+        place = self.resolver.resolve(directory, root)
+        if place is None or not self.resolver.is_inside(place):
             return None
         key = (place, deepest)
         if key not in self._found:
-            self._found[key] = self._walked(place, deepest)
-        return self._answered(self._found[key])
+            self._found[key] = self._list_tree(place, deepest)
+        return self._within_limit(self._found[key])
 
-    def tracked(self, directory: str) -> tuple[str, ...] | None:
+    def tracked_names(self, directory: str) -> tuple[str, ...] | None:
         """The names that the repository of a directory tracks; None where that cannot be told."""
         key = (directory, -1)
         if key not in self._found:
-            self._found[key] = tracked(directory, self.places)
-        return self._answered(self._found[key])
+            self._found[key] = tracked_names(directory, self.resolver)
+        return self._within_limit(self._found[key])
 
-    def _answered(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        self.places.deadline.check()
-        self._answers -= 0 if names is None else len(names)
-        return names if self._answers >= 0 else None
+    def _within_limit(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        self.resolver.deadline.check()
+        self._returnable -= 0 if names is None else len(names)
+        return names if self._returnable >= 0 else None
 
-    def _walked(self, top: str, deepest: int) -> tuple[str, ...] | None:
+    def _list_tree(self, top: str, deepest: int) -> tuple[str, ...] | None:
         found: list[str] = []
         waiting = [("", 1)]
         while waiting:
             inside, depth = waiting.pop()
             if depth > deepest:
                 continue
-            if depth > _DEEPEST:
+            if depth > _MAX_DEPTH:
                 return None
             entries = self._entries(f"{top}/{inside}")
             if entries is None:
@@ -92,7 +92,7 @@ class Surveyor:
     def _entries(self, directory: str) -> list[tuple[str, bool]] | None:
         """Names in a directory, and whether each is one; None where there are too many, or they cannot be read."""
         found: list[tuple[str, bool]] = []
-        self.places.deadline.check()
+        self.resolver.deadline.check()
         try:
             with os.scandir(directory) as entries:
                 for entry in entries:
@@ -112,7 +112,7 @@ class Surveyor:
         """Whether no link that is found on the way down from some roots, or behind such links, leads out."""
         waiting = []
         for root in roots:
-            place = self.places.resolved(directory, root)
+            place = self.resolver.resolve(directory, root)
             if place is None:
                 return False
             waiting.append(place)
@@ -122,20 +122,20 @@ class Surveyor:
             if top in seen:
                 continue
             seen.add(top)
-            found = self.below("/", top)
-            if found is None or len(seen) > _MOST_ROOTS:
+            found = self.paths_below("/", top)
+            if found is None or len(seen) > _MAX_ROOTS:
                 return False
             for path in found:
-                place = self._behind(f"{top}/{path}")
+                place = self._link_target(f"{top}/{path}")
                 if place is None:
                     return False
                 if place:
                     waiting.append(place)
         return True
 
-    def _behind(self, path: str) -> str | None:
+    def _link_target(self, path: str) -> str | None:
         """Where a link leads; nothing where it is none; None where it leads out."""
         if not os.path.islink(path):
             return ""
-        place = self.places.resolved("/", path)
-        return place if place is not None and self.places.is_inside(place) else None
+        place = self.resolver.resolve("/", path)
+        return place if place is not None and self.resolver.is_inside(place) else None

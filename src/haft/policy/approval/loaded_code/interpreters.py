@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal, NamedTuple
 
-from haft.policy.analysis.command.wrapping import is_interpreter, starts_commands
+from haft.policy.analysis.command.wrappers import is_interpreter, starts_commands
 from haft.policy.approval.loaded_code import javascript, python
 from haft.policy.approval.loaded_code.reference import Language, References, Script
 

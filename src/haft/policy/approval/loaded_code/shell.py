@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from haft.policy.analysis.command.wrapping import behind, starts_commands
+from haft.policy.analysis.command.wrappers import starts_commands, unwrap_any
 from haft.policy.analysis.program import Argument
 from haft.policy.approval.loaded_code import interpreters
 from haft.policy.approval.loaded_code.reference import Language, Reference, References, Script, absolute
@@ -114,7 +114,7 @@ class _Reader(Words):
             while at < len(words) and (self._is_option(words[at]) or self._is_verb(words[at:])):
                 at += 1
             return words[at:]
-        started = behind(called, [Argument(text) for text in texts]) or ()
+        started = unwrap_any(called, [Argument(text) for text in texts]) or ()
         at = len(words) - len(started)
         for word in words[1:at]:
             if (found := _ASSIGNED.match(self._text(word).lstrip("\"'"))) is not None:

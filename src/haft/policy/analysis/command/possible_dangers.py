@@ -4,7 +4,7 @@ Two things hide a danger from a reader of the line: a command that is composed w
 `xargs` passes on), and text that another program runs as a command (`watch 'rm -r x'`). A program that is merely
 unknown, like `make` or `./x.sh`, hides none: what it does on its own is not in the line.
 
-In doubt a danger is named. This is only used for commands that are not known to be harmless.
+In doubt a danger is found. This is only used for commands that are not known to be harmless.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Final
 
 from haft.lazy import regex
 from haft.policy.analysis.command.dangers import DELETES_IN_CODE, DELETING, DangerFinder, deletes_trees
-from haft.policy.analysis.command.wrapping import SHELLS, behind, is_interpreter, starts_commands
+from haft.policy.analysis.command.wrappers import SHELLS, is_interpreter, starts_commands, unwrap_any
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.verdict import DANGERS, EVALUATED_VARIABLES, Danger
 from haft.values import dataclass
 
 EVERY: Final[frozenset[Danger]] = frozenset(DANGERS)
-_MOST_WRAPPERS: Final = 6
-_MOST_STARTED: Final = 4
+_MAX_WRAPPERS: Final = 6
+_MAX_STARTED: Final = 4
 
 _READS_LINES: Final = frozenset((
     "watch", "parallel", "su", "runuser", "script", "flock", "ssh", "tmux", "screen", "trap", "mapfile", "readarray",
@@ -57,7 +57,7 @@ _DECLARES: Final = frozenset(("declare", "typeset", "local", "export", "readonly
 _DIGITS: Final = regex(r"-?[0-9]*")
 _WORD: Final = regex(r"\w*", re.ASCII)
 _QUOTED_ARRAY: Final = regex(r"\w+\+?=\(.*[$`]", re.DOTALL)
-_OPEN_SUBSCRIPT: Final = regex(r"[\"']?\w+\[[^\]]*[$`]")
+_COMPOSED_SUBSCRIPT: Final = regex(r"[\"']?\w+\[[^\]]*[$`]")
 _SUBSCRIPT: Final = regex(r"\[[^\]]*(?:\$\(|`)")
 _TAKES_TEXT: Final = frozenset((
     "echo", "printf", "test", "[", "read", "cat", "tee", "grep", "egrep", "fgrep", "rg", "ag", "ack", "jq", "curl",
@@ -77,83 +77,83 @@ _OPTIONS: Final = tuple(map(Argument, ("-r", "-i", "-delete", "--delete", "clean
 _TARGETS: Final = ("/dev/sda", "/etc/x", "/x")
 
 
-def names_commands(words: Iterable[str]) -> bool:
+def has_substitution(words: Iterable[str]) -> bool:
     """Whether a word that stands there as it is holds a substitution, for whoever evaluates it as a name."""
     return any(map(_SUBSTITUTION.search, words))
 
 
-def evaluates(expansion: str) -> bool:
+def may_run_command(expansion: str) -> bool:
     """Whether an expansion that is not known to be harmless may run a command: a subscript, arithmetic, `${x@P}`."""
     return _RUNS_COMMANDS.search(expansion) is not None
 
 
-def has_open_subscript(variable: str) -> bool:
+def has_composed_subscript(variable: str) -> bool:
     """Whether the subscript of a variable is put together: arithmetic evaluates it."""
-    return _OPEN_SUBSCRIPT.match(variable) is not None
+    return _COMPOSED_SUBSCRIPT.match(variable) is not None
 
 
-def holds_subscript(value: str) -> bool:
+def has_command_in_subscript(value: str) -> bool:
     """Whether a text would run a command where arithmetic evaluates it, which a later word may bring about."""
     return _SUBSCRIPT.search(value) is not None
 
 
 @dataclass(frozen=True, slots=True)
-class PossibleFinder:
+class PossibleDangerFinder:
     """Finds these dangers, in the context of a `DangerFinder`."""
 
     finder: DangerFinder
-    is_within: bool = False
+    has_outer_input: bool = False
     """Whether a pipe or a file leads into what stands around the command."""
     is_in_loop: bool = False
     """Whether that is a loop, which reads names from there as a rule."""
 
-    def found(
-        self, arguments: list[Argument], directory: str | None, *, fed: bool | str, depth: int = 0
+    def find(
+        self, arguments: list[Argument], directory: str | None, *, stdin: bool | str, depth: int = 0
     ) -> frozenset[Danger]:
         """Of a command: its program, then what it is given."""
-        named: set[Danger] = set()
-        is_handed = False
-        for _ in range(_MOST_WRAPPERS):
+        found: set[Danger] = set()
+        is_passed_on = False
+        for _ in range(_MAX_WRAPPERS):
             program, rest = arguments[0], arguments[1:]
             name = program.text.rpartition("/")[2]
-            if not program.literal or (is_handed and ("{" in name or name == ":::")):
+            if not program.literal or (is_passed_on and ("{" in name or name == ":::")):
                 return EVERY
-            given = [*rest, _ANYTHING] if is_handed else rest
-            if name in DELETING and (is_handed or (self.is_in_loop and not all(each.literal for each in rest))):
-                named.add("recursive-delete")
-            named |= self._of(name, given, directory, fed, depth)
-            following = behind(name, rest)
-            if _hands_over(name, rest[: len(rest) - len(following or ())]):
-                named.add("recursive-delete")
-            if named >= EVERY:
+            given = [*rest, _ANYTHING] if is_passed_on else rest
+            if name in DELETING and (is_passed_on or (self.is_in_loop and not all(each.literal for each in rest))):
+                found.add("recursive-delete")
+            found |= self._find_one(name, given, directory, stdin, depth)
+            following = unwrap_any(name, rest)
+            if _deletes_trees_in_words(name, rest[: len(rest) - len(following or ())]):
+                found.add("recursive-delete")
+            if found >= EVERY:
                 return EVERY
             if not following:
-                is_fed = fed is not False or self.is_within
-                is_open = name == "parallel" or (is_handed and starts_commands(name))
-                is_open = is_open or (is_fed and name in _READS_INPUT)
-                return EVERY if is_open else frozenset(named)
-            is_handed = is_handed or name in ("xargs", "parallel")
+                has_input = stdin is not False or self.has_outer_input
+                is_open = name == "parallel" or (is_passed_on and starts_commands(name))
+                is_open = is_open or (has_input and name in _READS_INPUT)
+                return EVERY if is_open else frozenset(found)
+            is_passed_on = is_passed_on or name in ("xargs", "parallel")
             arguments = following
         return EVERY
 
-    def of_variable(self, name: str, value: str | None) -> set[Danger]:
+    def find_by_variable(self, name: str, value: str | None) -> set[Danger]:
         """Of a variable that is set for other programs; None for a value that is not known."""
         is_run = _RUN_BY_OTHERS.fullmatch(name) is not None
         if EVALUATED_VARIABLES.fullmatch(name) or (is_run and value is None):
             return {*EVERY}
-        named = self._inside(value.lstrip("|-"), is_fed=False) if is_run and value else set()
+        found = self._line_dangers(value.lstrip("|-"), has_input=False) if is_run and value else set()
         if value is not None and _COMMAND_IN_CODE.search(value):
-            named.add("recursive-delete")
-        return named
+            found.add("recursive-delete")
+        return found
 
-    def of_declaration(self, name: str, words: list[tuple[str, bool]]) -> set[Danger]:
+    def find_by_declaration(self, name: str, words: list[tuple[str, bool]]) -> set[Danger]:
         """Of `export` and its like: words without quotes, and whether one was such that the shell left it alone."""
         options = "".join(text[1:] for text, _ in words if text.startswith("-"))
         has_attributes = name not in ("export", "unset")
-        named: set[Danger] = set()
+        found: set[Danger] = set()
         for text, is_left_alone in words:
             variable, equals, value = text.partition("=")
-            is_hidden = "$" in variable or "`" in variable or (is_left_alone and holds_subscript(value))
+            is_hidden = "$" in variable or "`" in variable or (is_left_alone and has_command_in_subscript(value))
             is_hidden = is_hidden or (_QUOTED_ARRAY.match(text) is not None and is_left_alone)
             if has_attributes and equals:
                 is_hidden = is_hidden or ("i" in options and not _DIGITS.fullmatch(value))
@@ -162,89 +162,89 @@ class PossibleFinder:
                 return {*EVERY}
             if equals:
                 is_known = is_left_alone or not ("$" in value or "`" in value)
-                named |= self.of_variable(variable.removesuffix("+"), value if is_known else None)
-        return named
+                found |= self.find_by_variable(variable.removesuffix("+"), value if is_known else None)
+        return found
 
-    def _of(
-        self, name: str, rest: list[Argument], directory: str | None, fed: bool | str, depth: int
+    def _find_one(
+        self, name: str, rest: list[Argument], directory: str | None, stdin: bool | str, depth: int
     ) -> frozenset[Danger] | set[Danger]:
         literal = [each.text for each in rest if each.literal]
         is_from_input = any(_INPUT.fullmatch(each) for each in literal)
-        if name in _RENAMES or (name in ("source", ".") and (fed is not False or is_from_input)):
+        if name in _RENAMES or (name in ("source", ".") and (stdin is not False or is_from_input)):
             return EVERY
-        if name in _EVALUATES_NAMES and (names_commands(literal) or _takes_unknown_name(name, rest)):
+        if name in _EVALUATES_NAMES and (has_substitution(literal) or _takes_unknown_name(name, rest)):
             return EVERY
-        named: set[Danger] = set()
+        found: set[Danger] = set()
         if name in _DECLARES:
-            named |= self.of_declaration(name, [(each.text, each.literal) for each in rest])
+            found |= self.find_by_declaration(name, [(each.text, each.literal) for each in rest])
         if name == "env":
             pairs = (each.text.partition("=") for each in rest if each.literal)
-            named |= {danger for key, _, value in pairs for danger in self.of_variable(key, value)}
+            found |= {danger for key, _, value in pairs for danger in self.find_by_variable(key, value)}
         for line in _lines(name, rest):
             if line is None:
                 return EVERY
-            named |= self._inside(line, is_fed=fed is not False)
+            found |= self._line_dangers(line, has_input=stdin is not False)
         if is_interpreter(name) or name in _EDITORS:
-            named |= self._of_code(name, rest, fed)
+            found |= self._find_by_code(name, rest, stdin)
         else:
-            named |= self._tried(name, rest, directory)
-        for started in _started(name, rest):
-            if depth >= _MOST_STARTED:
+            found |= self._find_by_unknown_words(name, rest, directory)
+        for started in _started_commands(name, rest):
+            if depth >= _MAX_STARTED:
                 return EVERY
-            named |= {*self.finder.found(started, directory, is_fed=False).named}
-            named |= self.found(started, directory, fed=False, depth=depth + 1)
+            found |= {*self.finder.find(started, directory, has_input=False).visible}
+            found |= self.find(started, directory, stdin=False, depth=depth + 1)
             if any(each.text.rpartition("/")[2] in DELETING for each in started):
-                named.add("recursive-delete")
+                found.add("recursive-delete")
         # Behind a wrapper that is not known, or options that are read otherwise.
         removed = (at for at, each in enumerate(rest) if each.text.rpartition("/")[2] == "rm")
         if any(deletes_trees("rm", [each.text for each in rest[at + 1 :]]) for at in removed):
-            named.add("recursive-delete")
-        return named
+            found.add("recursive-delete")
+        return found
 
-    def _of_code(self, name: str, rest: list[Argument], fed: bool | str) -> frozenset[Danger] | set[Danger]:
+    def _find_by_code(self, name: str, rest: list[Argument], stdin: bool | str) -> frozenset[Danger] | set[Danger]:
         operand = next((at for at, each in enumerate(rest) if each.literal and each.text[:1] not in ("-", "+")), None)
         if is_interpreter(name) and any(map(_may_be_anything, rest[:operand])):
             return EVERY
-        named: set[Danger] = set()
+        found: set[Danger] = set()
         if name in SHELLS:
             if any(_INPUT.fullmatch(each.text) for each in rest):
                 return EVERY
             script = _script(rest)
             if script is not None:
-                named |= self._inside(script.text, is_fed=fed is not False) if script.literal else EVERY
-            if isinstance(fed, str):
-                named |= self._inside(fed, is_fed=False)
-        code = [each.text for each in rest] + ([fed] if isinstance(fed, str) else [])
+                found |= self._line_dangers(script.text, has_input=stdin is not False) if script.literal else EVERY
+            if isinstance(stdin, str):
+                found |= self._line_dangers(stdin, has_input=False)
+        code = [each.text for each in rest] + ([stdin] if isinstance(stdin, str) else [])
         if any(_COMMAND_IN_CODE.search(each) or DELETES_IN_CODE.search(each) for each in code):
-            named.add("recursive-delete")
-        return named
+            found.add("recursive-delete")
+        return found
 
-    def _inside(self, line: str, *, is_fed: bool) -> set[Danger]:
-        inner = self.finder.inner(line, self.finder.depth + 1, is_fed or self.is_within)
-        return {*inner.named, *inner.possible}
+    def _line_dangers(self, line: str, *, has_input: bool) -> set[Danger]:
+        inner = self.finder.line_dangers(line, self.finder.depth + 1, has_input or self.has_outer_input)
+        return {*inner.visible, *inner.possible}
 
-    def _tried(self, name: str, rest: list[Argument], directory: str | None) -> set[Danger]:
+    def _find_by_unknown_words(self, name: str, rest: list[Argument], directory: str | None) -> set[Danger]:
         """What unknown words may do to a program that is known to be dangerous."""
         unknown = [at for at, each in enumerate(rest) if _may_be_anything(each)]
         if not unknown:
             return set()
         end = next((at for at, each in enumerate(rest) if each.literal and each.text == "--"), len(rest))
         options = _OPTIONS if unknown[0] < end else ()
-        home = self.finder.places.context.home
-        named: set[Danger] = set()
+        home = self.finder.resolver.context.home
+        found: set[Danger] = set()
         for target in (*_TARGETS, f"{home}/.x"):
             words = [*options, *rest, Argument(f"of={target}"), Argument(target)]
-            named |= {*self.finder.of_program(name, words, directory)}
-        return named
+            found |= {*self.finder.find_by_program(name, words, directory)}
+        return found
 
 
-_ANYTHING: Final = Argument("", literal=False, may_be_option=True, splits=True)
+_ANYTHING: Final = Argument("", literal=False, may_be_option=True, may_split=True)
 """For what is handed on."""
 
 
 def _may_be_anything(argument: Argument) -> bool:
     is_open = not argument.literal and argument.paths is None and not argument.is_number
-    return is_open and (argument.may_be_option or argument.splits)
+    return is_open and (argument.may_be_option or argument.may_split)
 
 
 def _takes_unknown_name(name: str, rest: list[Argument]) -> bool:
@@ -253,7 +253,7 @@ def _takes_unknown_name(name: str, rest: list[Argument]) -> bool:
     option = {"test": "-v", "[": "-v", "printf": "-v", "wait": "-p"}.get(name)
     is_option_open = any(each.text == option and not after.literal for each, after in itertools.pairwise(rest))
     is_open = is_option_open or (name == "getopts" and bool(unknown))
-    return is_open or any(_OPEN_SUBSCRIPT.match(each.text) for each in unknown)
+    return is_open or any(_COMPOSED_SUBSCRIPT.match(each.text) for each in unknown)
 
 
 def _script(rest: list[Argument]) -> Argument | None:
@@ -309,7 +309,7 @@ def _split(rest: list[Argument]) -> Iterator[str | None]:
             return
 
 
-def _hands_over(name: str, words: list[Argument]) -> bool:
+def _deletes_trees_in_words(name: str, words: list[Argument]) -> bool:
     """Whether one of the words of a program deletes whole directories, were it taken for a command."""
     if name in _TAKES_TEXT:
         return False
@@ -323,7 +323,7 @@ def _hands_over(name: str, words: list[Argument]) -> bool:
     return any(map(_COMMAND_IN_CODE.search, texts))
 
 
-def _started(name: str, rest: list[Argument]) -> Iterator[list[Argument]]:
+def _started_commands(name: str, rest: list[Argument]) -> Iterator[list[Argument]]:
     """The commands that a finder starts."""
     if name not in ("find", "fd", "fdfind"):
         return

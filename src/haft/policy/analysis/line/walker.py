@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 from haft.lazy import regex
 from haft.policy.analysis.deadline import NotUnderstood
 from haft.policy.analysis.line.brackets import double_bracket
-from haft.policy.analysis.line.commands import Commands
+from haft.policy.analysis.line.part_builder import PartBuilder
 from haft.policy.analysis.scope import Scope, Values, is_numeric
-from haft.policy.analysis.text.heredocs import heredoc_of
-from haft.policy.analysis.text.notes import Notes
+from haft.policy.analysis.text.heredocs import read_heredoc
+from haft.policy.analysis.text.line_effects import LineEffects
 from haft.policy.analysis.text.pipes import cannot_fail, is_input, line_variable
 from haft.policy.analysis.text.source import Source, descendants
 from haft.policy.analysis.text.words import Word, outermost, word_at
@@ -24,7 +24,7 @@ from haft.policy.analysis.text.words import Word, outermost, word_at
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_MOST_STEPS: Final = 5_000
+_MAX_STEPS: Final = 5_000
 _COUNTS: Final = regex(
     r"for \(\(\s*(\w+)\s*=\s*\d+\s*;\s*\1\s*[<>]=?\s*\d+\s*;\s*\1\s*(?:\+\+|--|[+-]=\s*\d+)\s*\)\)", re.ASCII
 )
@@ -44,14 +44,14 @@ _STATEMENTS: Final = frozenset((
 Step = Callable[[], None]
 
 
-class Walk:
+class LineWalker:
     """One line being taken apart."""
 
-    def __init__(self, source: Source, commands: Commands) -> None:
+    def __init__(self, source: Source, builder: PartBuilder) -> None:
         self._source = source
-        self._commands = commands
+        self._builder = builder
         self._steps: list[Step] = []
-        self._notes = Notes(source)
+        self._effects = LineEffects(source)
         self._redirects: dict[int, list[Node]] = {}
         self._more_words: dict[int, list[Word]] = {}
         self._visits: Mapping[str, Callable[[Node, Scope, Node | None], None]] = {
@@ -81,12 +81,12 @@ class Walk:
 
     def run(self, scope: Scope) -> None:
         """All of it."""
-        scope.patterns = frozenset(self._notes.patterns)
+        scope.pattern_variables = frozenset(self._effects.pattern_variables)
         self._sequence(self._source.root.children, scope)
         count = 0
         while self._steps:
             count += 1
-            if count > _MOST_STEPS:
+            if count > _MAX_STEPS:
                 raise NotUnderstood("it has too many commands")
             self._source.deadline.check()
             self._steps.pop()()
@@ -96,39 +96,39 @@ class Walk:
     def _then(self, steps: Iterable[Step]) -> None:
         self._steps += reversed(list(steps))
 
-    def _visit(self, node: Node, scope: Scope, before: Node | None = None) -> None:
-        """One statement; `before` is what a pipe leads in from."""
+    def _visit(self, node: Node, scope: Scope, piped_from: Node | None = None) -> None:
+        """One statement; `piped_from` is what a pipe leads in from."""
         visit = self._visits.get(node.type)
         if not self._is_certain(node):
-            self._then([lambda start=scope.here: self._may_be_left_out(node, scope, start)])  # type: ignore[misc]  # bound early
-        self._feed(node, scope, before)
+            self._then([lambda start=scope.directories: self._may_be_left_out(node, scope, start)])  # type: ignore[misc]  # bound early
+        self._note_input(node, scope, piped_from)
         if visit is None:
-            self._not_understood(node, scope, f"haft does not analyse this syntax: `{self._source.shown(node)[:60]}`")
+            self._not_understood(node, scope, f"haft does not analyse this syntax: `{self._source.decoded(node)[:60]}`")
         else:
-            visit(node, scope, before)
+            visit(node, scope, piped_from)
 
-    def _feed(self, node: Node, scope: Scope, before: Node | None) -> None:
+    def _note_input(self, node: Node, scope: Scope, piped_from: Node | None) -> None:
         """What leads into a statement leads into all that runs in it."""
         if node.type in _JOINS:
             return
-        start = scope.is_fed, scope.is_fed_loop
-        is_fed = before is not None or self._is_fed_otherwise(node)
-        is_fed_loop = node.type in _LOOPS and (is_fed or scope.is_fed or self._goes_through_names(node))
+        start = scope.has_input, scope.is_loop_with_input
+        has_input = piped_from is not None or self._has_redirected_input(node)
+        is_loop_with_input = node.type in _LOOPS and (has_input or scope.has_input or self._goes_through_names(node))
 
         def end() -> None:
-            scope.is_fed, scope.is_fed_loop = start
+            scope.has_input, scope.is_loop_with_input = start
 
-        if is_fed or is_fed_loop:
+        if has_input or is_loop_with_input:
             self._then([end])
-            scope.is_fed = scope.is_fed or is_fed
-            scope.is_fed_loop = scope.is_fed_loop or is_fed_loop
+            scope.has_input = scope.has_input or has_input
+            scope.is_loop_with_input = scope.is_loop_with_input or is_loop_with_input
 
     def _goes_through_names(self, node: Node) -> bool:
         """Whether a loop goes through what a program lists."""
-        values = [self._source.of(child) for child in node.children_by_field_name("value")]
+        values = [self._source.raw(child) for child in node.children_by_field_name("value")]
         return any(map(_LISTS.search, values))
 
-    def _is_fed_otherwise(self, node: Node) -> bool:
+    def _has_redirected_input(self, node: Node) -> bool:
         redirects = self._redirects.get(node.id, ())
         return any(is_input(each) and not cannot_fail(self._source, each) for each in redirects)
 
@@ -141,12 +141,12 @@ class Walk:
     def _may_be_left_out(self, node: Node, scope: Scope, start: frozenset[str] | None) -> None:
         """What a statement changed, it may not have changed."""
         if start is None:
-            scope.here = None
+            scope.directories = None
         else:
-            scope.failed = scope.failed | start
+            scope.directories_if_failed = scope.directories_if_failed | start
         # What is set before a command is set for that command alone; what `read` sets is forgotten anyway.
         if node.type != "command":
-            scope.forget(self._notes.assigned(node))
+            scope.forget(self._effects.variables_set_in(node))
 
     def _sequence(self, nodes: Iterable[Node], scope: Scope) -> None:
         steps: list[Step] = []
@@ -154,14 +154,14 @@ class Walk:
             if node.is_named and node.type not in _SKIPPED:
                 steps += [lambda node=node: self._visit(node, scope), scope.widen]  # type: ignore[misc]  # bound early
             elif node.type == "&":
-                steps.append(lambda: self._commands.syntax("&", "nothing waits for a command in the background"))
+                steps.append(lambda: self._builder.syntax("&", "nothing waits for a command in the background"))
         self._then(steps)
 
     def _inside(self, node: Node, scope: Scope, _before: Node | None) -> None:
         self._with_redirects(node, scope)
         self._sequence(node.children, scope)
 
-    def _list(self, node: Node, scope: Scope, before: Node | None) -> None:
+    def _list(self, node: Node, scope: Scope, piped_from: Node | None) -> None:
         left, right = (child for child in node.children if child.is_named and child.type != "comment")
         operators = [child.type for child in node.children if not child.is_named and child.type.strip()]
         if operators not in (["&&"], ["||"]):
@@ -171,20 +171,20 @@ class Walk:
         def go_on() -> None:
             if is_either:
                 scope.widen()
-            start = scope.here
-            self._then([lambda: self._visit(right, scope, before), lambda: join(start)])
+            start = scope.directories
+            self._then([lambda: self._visit(right, scope, piped_from), lambda: join(start)])
 
         def join(start: frozenset[str] | None) -> None:
             """The right side may not have run."""
             if is_either or start is None:
                 scope.widen(start)
             else:
-                scope.failed = scope.failed | start
-            scope.forget(self._notes.assigned(right))
+                scope.directories_if_failed = scope.directories_if_failed | start
+            scope.forget(self._effects.variables_set_in(right))
 
-        self._then([lambda: self._visit(left, scope, before), go_on])
+        self._then([lambda: self._visit(left, scope, piped_from), go_on])
 
-    def _pipeline(self, node: Node, scope: Scope, before: Node | None) -> None:
+    def _pipeline(self, node: Node, scope: Scope, piped_from: Node | None) -> None:
         steps: list[Step] = []
         for child in node.children:
             if not child.is_named:
@@ -193,18 +193,18 @@ class Walk:
                 continue
             if child.type == "comment":
                 continue
-            steps.append(lambda child=child, before=before: self._stage(child, scope, before))  # type: ignore[misc]  # bound early
-            before = child
-        self._then([*steps, scope.widen, lambda: scope.forget(self._notes.assigned(node))])
+            steps.append(lambda child=child, piped_from=piped_from: self._stage(child, scope, piped_from))  # type: ignore[misc]  # bound early
+            piped_from = child
+        self._then([*steps, scope.widen, lambda: scope.forget(self._effects.variables_set_in(node))])
 
-    def _stage(self, node: Node, scope: Scope, before: Node | None) -> None:
+    def _stage(self, node: Node, scope: Scope, piped_from: Node | None) -> None:
         # The parser puts `a && b > f | c` together as `(a && b > f) | c`. Bash does not: `a` is in no pipe there.
         is_list = node.type == "list" or (
             node.type == "redirected_statement" and any(child.type == "list" for child in node.children)
         )
-        self._visit(node, scope if is_list else scope.copy(), before)
+        self._visit(node, scope if is_list else scope.copy(), piped_from)
 
-    def _redirected(self, node: Node, scope: Scope, before: Node | None) -> None:
+    def _redirected(self, node: Node, scope: Scope, piped_from: Node | None) -> None:
         body = next((child for child in node.named_children if not child.type.endswith("_redirect")), None)
         redirects = [child for child in node.named_children if child.type.endswith("_redirect")]
         if body is None:
@@ -218,7 +218,7 @@ class Walk:
                 raise NotUnderstood("a redirection belongs to no command")
             last = inside[-1]
         self._redirects.setdefault(last.id, []).extend(redirects)
-        self._visit(body, scope, before)
+        self._visit(body, scope, piped_from)
 
     def _lone_redirect(self, node: Node, scope: Scope, _before: Node | None) -> None:
         """`$(< file)`."""
@@ -227,34 +227,34 @@ class Walk:
 
     def _with_redirects(self, node: Node, scope: Scope) -> bool | str:
         """Classify the redirections of a statement; whether composed text, or which text, is its input."""
-        fed: bool | str = False
+        stdin: bool | str = False
         waiting = self._redirects.pop(node.id, [])
         for redirect in waiting:
             if redirect.type == "file_redirect":
                 words = self._targets(redirect)
-                inner = self._commands.redirection(redirect, words[0] if words else None, scope)
-                self._then_inner(inner, scope)
+                substitutions = self._builder.redirection(redirect, words[0] if words else None, scope)
+                self._then_substitutions(substitutions, scope)
                 if len(words) > 1:
                     if node.type != "command":
                         raise NotUnderstood("unexpected words follow a redirection")
                     self._more_words.setdefault(node.id, []).extend(words[1:])
             elif redirect.type == "heredoc_redirect":
-                fed = self._heredoc(redirect, scope, waiting)
+                stdin = self._heredoc(redirect, scope, waiting)
             elif redirect.type == "herestring_redirect":
                 word = word_at(self._source, redirect.named_children[-1])
-                fed = word.literal if word.literal is not None else True
-                self._commands.fed(redirect, word)
-                self._then_inner(word.inner, scope)
+                stdin = word.literal if word.literal is not None else True
+                self._builder.compared(redirect, word)
+                self._then_substitutions(word.substitutions, scope)
             else:
                 raise NotUnderstood("haft does not know this kind of redirection")
-        return fed
+        return stdin
 
     def _targets(self, redirect: Node) -> list[Word]:
         nodes = [child for child in redirect.named_children if child.type != "file_descriptor"]
         return [word_at(self._source, child) for child in nodes]
 
     def _heredoc(self, redirect: Node, scope: Scope, waiting: list[Node]) -> bool | str:
-        heredoc = heredoc_of(self._source, redirect)
+        heredoc = read_heredoc(self._source, redirect)
         rest: list[Node] = []
         for child in redirect.named_children:
             if child.type.endswith("_redirect"):
@@ -264,42 +264,42 @@ class Walk:
         if not heredoc.is_clear:
             # The parser does not see all that bash would run there.
             reason = "an expansion in the text of a `<<` may do something"
-            self._commands.syntax(self._source.shown(redirect), reason, "not-understood")
+            self._builder.syntax(self._source.decoded(redirect), reason, "not-understood")
             for child in redirect.children:
                 if child.type == "heredoc_body":
-                    self._then_inner(outermost(child, _SUBSTITUTIONS).values(), scope)
+                    self._then_substitutions(outermost(child, _SUBSTITUTIONS).values(), scope)
         for child in rest:
             if child.type not in self._visits:
                 raise NotUnderstood("haft cannot parse the rest of the line after a `<<`")
             copy = scope.copy()
             self._then([lambda child=child, copy=copy: self._visit(child, copy, redirect)])  # type: ignore[misc]  # bound early
             scope.forget()
-            if self._notes.changes_directory(child):
-                scope.here = None
+            if self._effects.changes_directory(child):
+                scope.directories = None
         return heredoc.body if heredoc.is_literal else True
 
-    def _then_inner(self, nodes: Iterable[Node], scope: Scope, *, is_fed: bool = False) -> None:
+    def _then_substitutions(self, nodes: Iterable[Node], scope: Scope, *, has_input: bool = False) -> None:
         """Judge what stands in substitutions: each in a level of its own."""
         for node in nodes:
             inside = scope.copy()
-            inside.is_fed = is_fed or inside.is_fed or node.children[0].type == ">("
+            inside.has_input = has_input or inside.has_input or node.children[0].type == ">("
             self._sequence(node.children, inside)
 
-    def _command(self, node: Node, scope: Scope, before: Node | None) -> None:
+    def _command(self, node: Node, scope: Scope, piped_from: Node | None) -> None:
         redirects = [child for child in node.named_children if child.type.endswith("_redirect")]
         self._redirects.setdefault(node.id, []).extend(redirects)
-        is_fed_otherwise = any(map(is_input, self._redirects[node.id]))
-        fed = self._with_redirects(node, scope) or before is not None or is_fed_otherwise
+        has_other_input = any(map(is_input, self._redirects[node.id]))
+        stdin = self._with_redirects(node, scope) or piped_from is not None or has_other_input
         more = self._more_words.pop(node.id, [])
-        inner = self._commands.command(node, more, scope, fed, None if is_fed_otherwise else before)
-        if is_fed_otherwise and _EXEC.match(self._source.of(node)):
-            scope.is_fed = True
-        self._then_inner(inner, scope, is_fed=before is not None)
+        substitutions = self._builder.command(node, more, scope, stdin, None if has_other_input else piped_from)
+        if has_other_input and _EXEC.match(self._source.raw(node)):
+            scope.has_input = True
+        self._then_substitutions(substitutions, scope, has_input=piped_from is not None)
 
     def _assignments(self, node: Node, scope: Scope, _before: Node | None) -> None:
         self._with_redirects(node, scope)
         for each in (node,) if node.type == "variable_assignment" else node.named_children:
-            self._then_inner(self._commands.assignment(each, scope), scope)
+            self._then_substitutions(self._builder.assignment(each, scope), scope)
 
     def _subshell(self, node: Node, scope: Scope, _before: Node | None) -> None:
         self._with_redirects(node, scope)
@@ -314,8 +314,8 @@ class Walk:
     def _branches(self, node: Node, scope: Scope, _before: Node | None) -> None:
         """Of `if` and `case`: each may be taken or not."""
         self._with_redirects(node, scope)
-        names = self._notes.assigned(node)
-        start = scope.here
+        names = self._effects.variables_set_in(node)
+        start = scope.directories
 
         def join() -> None:
             scope.widen(start)
@@ -328,17 +328,17 @@ class Walk:
             if child.is_named and child.type not in _SKIPPED:
                 steps += [lambda child=child: self._visit(child, scope), scope.widen]  # type: ignore[misc]  # bound early
             elif child.type == "&":
-                steps.append(lambda: self._commands.syntax("&", "nothing waits for a command in the background"))
+                steps.append(lambda: self._builder.syntax("&", "nothing waits for a command in the background"))
         self._then([*steps, join])
 
-    def _loop(self, node: Node, scope: Scope, before: Node | None) -> None:
-        is_fed_otherwise = before is None or any(map(is_input, self._redirects.get(node.id, ())))
-        lines = None if is_fed_otherwise else self._commands.lines_before(node, scope)
+    def _loop(self, node: Node, scope: Scope, piped_from: Node | None) -> None:
+        has_other_input = piped_from is None or any(map(is_input, self._redirects.get(node.id, ())))
+        lines = None if has_other_input else self._builder.lines_before(node, scope)
         self._with_redirects(node, scope)
         self._before_loop(node, scope)
         if self._is_endless_bomb(node):
-            self._commands.syntax(self._source.shown(node), "it starts programs endlessly", "fork-bomb")
-        names = self._notes.assigned(node)
+            self._builder.syntax(self._source.decoded(node), "it starts programs endlessly", "fork-bomb")
+        names = self._effects.variables_set_in(node)
         condition = node.child_by_field_name("condition")
         variable = None if condition is None else line_variable(self._source, condition)
         if lines is None or variable is None or condition is None or node.children[0].type != "while":
@@ -347,8 +347,8 @@ class Walk:
         inside = scope.copy()
 
         def begin() -> None:
-            inside.known[variable] = Values(lines, from_files=True)
-            inside.is_fed_names = True
+            inside.variables[variable] = Values(lines, from_files=True)
+            inside.reads_names = True
 
         rest = [child for child in node.children if child.id != condition.id]
         steps = [lambda: self._visit(condition, inside), begin, lambda: self._sequence(rest, inside)]
@@ -356,14 +356,14 @@ class Walk:
         self._then([*steps, lambda: scope.forget(names)])
 
     def _before_loop(self, node: Node, scope: Scope) -> None:
-        names = self._notes.assigned(node)
-        counters = [name for name in names or () if name in scope.known and is_numeric(scope.known[name])]
-        counters = [name for name in counters if self._notes.only_counts(node, name)]
+        names = self._effects.variables_set_in(node)
+        counters = [name for name in names or () if name in scope.variables and is_numeric(scope.variables[name])]
+        counters = [name for name in counters if self._effects.is_only_counted(node, name)]
         scope.forget(names)
         for name in counters:
-            scope.known[name] = Values((), may_be_option=True, is_number=True)
-        if self._notes.changes_directory(node):
-            scope.here = None
+            scope.variables[name] = Values((), may_be_option=True, is_number=True)
+        if self._effects.changes_directory(node):
+            scope.directories = None
 
     def _for(self, node: Node, scope: Scope, _before: Node | None) -> None:
         self._with_redirects(node, scope)
@@ -374,19 +374,21 @@ class Walk:
             return
         words = [word_at(self._source, child) for child in node.children_by_field_name("value")]
         self._before_loop(node, scope)
-        inner = self._commands.loop(node, self._source.of(variable), words, scope, self._notes.assigned(body))
+        substitutions = self._builder.loop(
+            node, self._source.raw(variable), words, scope, self._effects.variables_set_in(body)
+        )
         # There may have been nothing to go through.
-        self._then([lambda: self._visit(body, scope), lambda: scope.forget(self._notes.assigned(node))])
-        self._then_inner(inner, scope)
+        self._then([lambda: self._visit(body, scope), lambda: scope.forget(self._effects.variables_set_in(node))])
+        self._then_substitutions(substitutions, scope)
 
-    def _case(self, node: Node, scope: Scope, before: Node | None) -> None:
+    def _case(self, node: Node, scope: Scope, piped_from: Node | None) -> None:
         value = node.child_by_field_name("value")
         if value is None:
             raise NotUnderstood("a `case` has no word")
         word = word_at(self._source, value)
-        self._commands.compared(node, word)
-        names = self._notes.assigned(node)
-        start = scope.here
+        self._builder.compared(node, word)
+        names = self._effects.variables_set_in(node)
+        start = scope.directories
         steps: list[Step] = []
 
         def join() -> None:
@@ -396,65 +398,65 @@ class Walk:
         self._with_redirects(node, scope)
         for child in node.named_children:
             if child.type == "case_item":
-                steps += [lambda child=child: self._visit(child, scope, before), join]  # type: ignore[misc]  # bound early
+                steps += [lambda child=child: self._visit(child, scope, piped_from), join]  # type: ignore[misc]  # bound early
         self._then(steps)
-        self._then_inner(word.inner, scope)
+        self._then_substitutions(word.substitutions, scope)
 
     def _case_item(self, node: Node, scope: Scope, _before: Node | None) -> None:
         values = node.children_by_field_name("value")
         for value in values:
             word = word_at(self._source, value)
-            self._commands.compared(node, word)
-            self._then_inner(word.inner, scope)
+            self._builder.compared(node, word)
+            self._then_substitutions(word.substitutions, scope)
         ids = {value.id for value in values}
         self._sequence((child for child in node.children if child.id not in ids), scope)
 
     def _function(self, node: Node, scope: Scope, _before: Node | None) -> None:
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
-        shown = self._source.shown(node)
+        shown = self._source.decoded(node)
         if name is None or body is None:
             raise NotUnderstood("a function has no name")
-        called = {self._source.of(each) for each in descendants(body) if each.type == "command_name"}
+        called = {self._source.raw(each) for each in descendants(body) if each.type == "command_name"}
         multiplies = any(each.type in ("&", "|", "|&", "pipeline") for each in descendants(body))
-        if self._source.of(name) in called and multiplies:
-            self._commands.syntax(shown, "the function starts itself endlessly", "fork-bomb")
+        if self._source.raw(name) in called and multiplies:
+            self._builder.syntax(shown, "the function starts itself endlessly", "fork-bomb")
         else:
-            self._commands.syntax(shown, f"`{self._source.shown(name)}` is then no longer the program of this name")
+            self._builder.syntax(shown, f"`{self._source.decoded(name)}` is then no longer the program of this name")
         # What leads into it is known only where it is called.
-        self._visit(body, Scope(scope.here, patterns=scope.patterns, is_fed=True))
-        scope.is_fed = scope.is_fed or "exec" in called
+        self._visit(body, Scope(scope.directories, pattern_variables=scope.pattern_variables, has_input=True))
+        scope.has_input = scope.has_input or "exec" in called
         scope.forget()
 
     def _test(self, node: Node, scope: Scope, _before: Node | None) -> None:
         self._with_redirects(node, scope)
         if node.children[0].type == "[":
-            inner = self._commands.bracket(node, scope)
+            substitutions = self._builder.bracket(node, scope)
         elif node.children[0].type == "[[":
-            inner = double_bracket(self._source, node, scope, self._commands)
+            substitutions = double_bracket(self._source, node, scope, self._builder)
         else:
             self._not_understood(node, scope, "arithmetic evaluates names and may run commands in them")
             return
-        self._then_inner(inner, scope)
+        self._then_substitutions(substitutions, scope)
 
     def _declaration(self, node: Node, scope: Scope, _before: Node | None) -> None:
         self._with_redirects(node, scope)
-        self._commands.declaration(node, scope)
+        self._builder.declaration(node, scope)
         scope.forget()
-        self._then_inner(outermost(node, _SUBSTITUTIONS).values(), scope)
+        self._then_substitutions(outermost(node, _SUBSTITUTIONS).values(), scope)
 
     def _not_understood(self, node: Node, scope: Scope, reason: str) -> None:
         """What is not looked into is not safe; the commands in it are judged all the same, to name their dangers."""
-        is_hidden = _COUNTS.match(self._source.of(node)) is None
-        self._commands.syntax(self._source.shown(node), reason, is_hidden=is_hidden)
+        is_hidden = _COUNTS.match(self._source.raw(node)) is None
+        self._builder.syntax(self._source.decoded(node), reason, is_hidden=is_hidden)
         scope.forget()
         for child in node.children:
             for each in outermost(child, _STATEMENTS).values():
                 if each.type in _SUBSTITUTIONS:
-                    self._then_inner((each,), scope)
+                    self._then_substitutions((each,), scope)
                 else:
                     self._then([lambda each=each: self._visit(each, scope)])  # type: ignore[misc]  # bound early
 
     def _is_endless_bomb(self, node: Node) -> bool:
         condition = node.child_by_field_name("condition")
-        is_endless = condition is not None and self._source.of(condition) in ("true", ":", "[ 1 ]")
-        return is_endless and self._notes.starts_in_background(node)
+        is_endless = condition is not None and self._source.raw(condition) in ("true", ":", "[ 1 ]")
+        return is_endless and self._effects.starts_in_background(node)

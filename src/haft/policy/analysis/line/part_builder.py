@@ -8,27 +8,27 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from haft.lazy import regex
-from haft.policy.analysis.command.classifier import Classification, CommandClassifier, only
-from haft.policy.analysis.command.dangers import DangerFinder, Dangers, ordered
+from haft.policy.analysis.command.classifier import Classification, CommandClassifier, only_directory
+from haft.policy.analysis.command.dangers import DangerFinder, Dangers, in_class_order
 from haft.policy.analysis.command.listings import Listing
-from haft.policy.analysis.command.possible import (
-    PossibleFinder,
-    evaluates,
-    has_open_subscript,
-    holds_subscript,
-    names_commands,
+from haft.policy.analysis.command.pattern_free import has_pattern, prints_no_pattern
+from haft.policy.analysis.command.possible_dangers import (
+    PossibleDangerFinder,
+    has_command_in_subscript,
+    has_composed_subscript,
+    has_substitution,
+    may_run_command,
 )
 from haft.policy.analysis.command.redirections import redirected
-from haft.policy.analysis.command.texts import has_pattern, prints_no_pattern
-from haft.policy.analysis.command.wrapping import SHELLS
-from haft.policy.analysis.command.xargs import xargs
+from haft.policy.analysis.command.wrappers import SHELLS
+from haft.policy.analysis.command.xargs import parse_xargs
 from haft.policy.analysis.deadline import NotUnderstood
-from haft.policy.analysis.line.expanding import Expander
+from haft.policy.analysis.line.expander import Expander
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.scope import Scope, is_harmless_before, is_harmless_name, is_numeric
 from haft.policy.analysis.text.pipes import stages_before, stages_of
-from haft.policy.analysis.text.source import RESERVED, Source, shown
-from haft.policy.analysis.text.words import Word, WordReader, is_name, outermost, value_of, word_at
+from haft.policy.analysis.text.source import RESERVED, Source, decode
+from haft.policy.analysis.text.words import Word, WordReader, assigned_value, is_name, outermost, word_at
 from haft.policy.analysis.verdict import DANGERS, Danger, Part
 from haft.values import dataclass, field, replace
 
@@ -39,8 +39,8 @@ _LEFT_ALONE: Final = regex(r"'|^(?:\"\w+\+?=|\w+\+?=\")\(")
 _QUOTES: Final = regex(r"[\"'\\]")
 _OPEN_ITEM: Final = regex(r"=\((?:.*\s)?\[[^\]\s]*[$`][^=]*\]\+?=", re.DOTALL)
 _COUNTER: Final = regex(r"\w+\[\$?\{?(\w+)\}?\]", re.ASCII)
-_MOST_PARTS: Final = 300
-_LONGEST_REASON: Final = 400
+_MAX_PARTS: Final = 300
+_MAX_REASON_LENGTH: Final = 400
 _SUBSTITUTIONS: Final = frozenset(("command_substitution", "process_substitution"))
 _CHANGES_THE_SHELL: Final = frozenset((
     "pushd", "popd", "set", "shopt", "eval", "source", ".", "mapfile", "readarray", "getopts", "unset", "declare",
@@ -49,20 +49,20 @@ _CHANGES_THE_SHELL: Final = frozenset((
 
 
 @dataclass(slots=True)
-class Commands:
+class PartBuilder:
     """Gathers the parts of one line."""
 
     source: Source
-    judge: CommandClassifier
+    classifier: CommandClassifier
     finder: DangerFinder
     parts: list[Part] = field(default_factory=list)
 
     def add(self, part: Part) -> None:
         """One part more, up to a bound."""
-        if len(self.parts) >= _MOST_PARTS:
+        if len(self.parts) >= _MAX_PARTS:
             raise NotUnderstood("it has too many commands")
-        if len(part.reason) > _LONGEST_REASON:
-            part = replace(part, reason=part.reason[:_LONGEST_REASON] + "…")
+        if len(part.reason) > _MAX_REASON_LENGTH:
+            part = replace(part, reason=part.reason[:_MAX_REASON_LENGTH] + "…")
         if "fetch-and-run" in part.dangers or "not-understood" in part.dangers:
             part = replace(part, possible=tuple(DANGERS))
         self.parts.append(part)
@@ -74,44 +74,52 @@ class Commands:
 
     def expander(self, scope: Scope) -> Expander:
         """What turns words into arguments in a scope."""
-        return Expander(scope, self.judge.places, lambda node, raw: self._substituted(node, raw, scope))
+        return Expander(scope, self.classifier.resolver, lambda node, raw: self._substitution_output(node, raw, scope))
 
-    def _substituted(self, node: Node, raw: str, scope: Scope) -> Argument | None:
+    def _substitution_output(self, node: Node, raw: str, scope: Scope) -> Argument | None:
         """What a substitution stands for, where it is a number or names of files."""
         stages = stages_of(self.source, node)
         if stages is None:
             return None
-        last = [self.source.of(child) for child in stages[-1].children]
+        last = [self.source.raw(child) for child in stages[-1].children]
         if len(stages) > 1 and last in (["wc", "-l"], ["wc", "-w"], ["wc", "-c"]):
             return Argument(raw, literal=False, is_number=True)
-        listing = self._listed(stages, scope)
+        listing = self._listing(stages, scope)
         names = None if listing is None else listing.as_words()
         if names is not None:
-            return Argument(raw, literal=False, paths=names, splits=True, is_listed=True, is_text=True)
+            return Argument(
+                raw, literal=False, paths=names, may_split=True, is_program_output=True, is_pattern_free=True
+            )
         words = [self._expanded(self._words(stage)[1], scope)[0] for stage in stages]
-        is_text = all(words) and prints_no_pattern(words, scope.here)
-        is_text = is_text or (listing is not None and not any(map(has_pattern, listing.names)))
-        return Argument(raw, literal=False, may_be_option=True, splits=True, is_text=True) if is_text else None
+        is_pattern_free = all(words) and prints_no_pattern(words, scope.directories)
+        is_pattern_free = is_pattern_free or (listing is not None and not any(map(has_pattern, listing.names)))
+        return (
+            Argument(raw, literal=False, may_be_option=True, may_split=True, is_pattern_free=True)
+            if is_pattern_free
+            else None
+        )
 
-    def _listed(self, stages: list[Node], scope: Scope) -> Listing | None:
-        directory = only(scope)
+    def _listing(self, stages: list[Node], scope: Scope) -> Listing | None:
+        directory = only_directory(scope)
         if directory is None:
             return None
         words = [self._words(stage)[1] for stage in stages]
         if not all(words):
             return None
-        return self.judge.lister.listed([self._expanded(each, scope)[0] for each in words], directory)
+        return self.classifier.lister.names_of_pipe([self._expanded(each, scope)[0] for each in words], directory)
 
     def lines_before(self, node: Node, scope: Scope) -> tuple[str, ...] | None:
         """The names that a pipe leads to a statement, one a line; None where it leads something else there."""
         stages = stages_before(self.source, node)
-        listing = None if stages is None else self._listed(stages, scope)
-        names = None if listing is None else listing.as_items()
-        is_inside = self.judge.why_not_look_up((Argument("", False, names, splits=True),), scope) is None
+        listing = None if stages is None else self._listing(stages, scope)
+        names = None if listing is None else listing.as_trimmed_lines()
+        is_inside = (
+            self.classifier.why_expansion_leaves_workspace((Argument("", False, names, may_split=True),), scope) is None
+        )
         return names if is_inside else None
 
     def command(
-        self, node: Node, more: list[Word], scope: Scope, fed: bool | str, before: Node | None
+        self, node: Node, more: list[Word], scope: Scope, stdin: bool | str, piped_from: Node | None
     ) -> Iterable[Node]:
         """A simple command; answers with the substitutions in it."""
         assigned, words = self._words(node)
@@ -120,10 +128,10 @@ class Commands:
             raise NotUnderstood("a command has no program")
         self._check_reserved(words)
         arguments, written, is_literal = self._expanded(words, scope)
-        before_it = [self.source.shown(each) for each in assigned]
-        inner = [each for word in words for each in word.inner]
-        classification = self._judged(node, arguments, scope, before, fed is not False)
-        if arguments[0].text == "time" and (assigned or before is not None or words[0].raw != "time"):
+        before_it = [self.source.decoded(each) for each in assigned]
+        substitutions = [each for word in words for each in word.substitutions]
+        classification = self._classify(node, arguments, scope, piped_from, stdin is not False)
+        if arguments[0].text == "time" and (assigned or piped_from is not None or words[0].raw != "time"):
             classification = Classification(False, "`time` is a program here, not a keyword of the shell")
         possible: set[Danger] = set()
         for each in assigned:
@@ -133,32 +141,32 @@ class Commands:
             if problem or not is_harmless:
                 reason = f"`{name}` may change what `{arguments[0].text}` does"
                 classification = Classification(False, reason, starts_others=classification.starts_others)
-            inner += self._inside(each, value)
-            possible |= self._possible(scope).of_variable(name, value.literal)
+            substitutions += self._inside(each, value)
+            possible |= self._possible(scope).find_by_variable(name, value.literal)
         program = arguments[0]
-        dangers = Dangers() if classification.is_safe else self._dangers(arguments, classification, scope, fed, words)
+        dangers = Dangers() if classification.is_safe else self._dangers(arguments, classification, scope, stdin, words)
         if program.text in _CHANGES_THE_SHELL and not classification.is_safe:
             scope.forget()
-            scope.here = None
+            scope.directories = None
         self.add(
             Part(
                 "command",
-                self.source.shown(node),
+                self.source.decoded(node),
                 (*before_it, *written),
                 classification.is_safe,
                 classification.reason,
-                dangers.named,
+                dangers.visible,
                 is_literal and all(self._assignment(each)[1].literal is not None for each in assigned),
                 program.text if program.literal and written[0] == program.text else None,
                 classification.starts_others,
-                ordered((*possible, *dangers.possible)),
+                in_class_order((*possible, *dangers.possible)),
             )
         )
-        return inner
+        return substitutions
 
     def _inside(self, node: Node, value: Word) -> Iterable[Node]:
         """The substitutions in an assignment, those too in an array and in a subscript."""
-        return value.inner or outermost(node, _SUBSTITUTIONS).values()
+        return value.substitutions or outermost(node, _SUBSTITUTIONS).values()
 
     def _words(self, node: Node) -> tuple[list[Node], list[Word]]:
         assigned: list[Node] = []
@@ -188,24 +196,31 @@ class Commands:
             found = expander.arguments(word)
             arguments += found
             if any(piece.kind == "variable" for piece in word.pieces):
-                written.append(shown(word.raw))
+                written.append(decode(word.raw))
                 is_literal = False
             else:
                 written += [each.text for each in found]
                 is_literal = is_literal and all(each.literal for each in found)
         return arguments, written, is_literal
 
-    def _judged(
-        self, node: Node, arguments: list[Argument], scope: Scope, before: Node | None, is_fed: bool
+    def _classify(
+        self, node: Node, arguments: list[Argument], scope: Scope, piped_from: Node | None, has_input: bool
     ) -> Classification:
         """`before` is what a pipe leads in from, where nothing else is redirected there."""
-        found = xargs(arguments[1:]) if arguments[0].literal and arguments[0].text == "xargs" else None
+        found = parse_xargs(arguments[1:]) if arguments[0].literal and arguments[0].text == "xargs" else None
         if found is not None:
-            stages = None if before is None else stages_before(self.source, node)
-            classification = self.judge.handed(found, None if stages is None else self._listed(stages, scope), scope)
+            stages = None if piped_from is None else stages_before(self.source, node)
+            classification = self.classifier.classify_xargs(
+                found, None if stages is None else self._listing(stages, scope), scope
+            )
         else:
-            classification = self.judge.judged(arguments, scope)
-        if classification.is_safe and scope.is_fed_names and not is_fed and not self.judge.leaves_input(arguments):
+            classification = self.classifier.classify(arguments, scope)
+        if (
+            classification.is_safe
+            and scope.reads_names
+            and not has_input
+            and not self.classifier.ignores_input(arguments)
+        ):
             name = arguments[0].text
             return Classification(False, f"`{name}` may read input that belongs to the loop")
         return classification
@@ -215,117 +230,119 @@ class Commands:
         arguments: list[Argument],
         classification: Classification,
         scope: Scope,
-        fed: bool | str,
+        stdin: bool | str,
         words: list[Word],
     ) -> Dangers:
         named: list[Danger] = []
-        fed = shown(fed) if isinstance(fed, str) else fed
-        directories = sorted(scope.here) if scope.here else (None,)
+        stdin = decode(stdin) if isinstance(stdin, str) else stdin
+        directories = sorted(scope.directories) if scope.directories else (None,)
         for directory in directories:
-            is_within = scope.is_fed and fed is False
-            named += self.finder.found(arguments, directory, is_fed=fed is True, is_within=is_within).named
+            has_outer_input = scope.has_input and stdin is False
+            named += self.finder.find(
+                arguments, directory, has_input=stdin is True, has_outer_input=has_outer_input
+            ).visible
             if not classification.is_safe and arguments[0].text not in ("[", "test"):
-                named += self.finder.outside(arguments, directory)
+                named += self.finder.operand_dangers(arguments, directory)
         if any(piece.kind == "substitution" for piece in words[0].pieces):
             named.append("fetch-and-run")
-        if isinstance(fed, str) and arguments[0].text.rpartition("/")[2] in SHELLS:
-            named += self.finder.inner(fed, self.finder.depth + 1, False).named
-        if any(word.trouble is not None and evaluates(word.trouble) for word in words):
-            return Dangers(ordered(named), tuple(DANGERS))
-        possible = self._possible(scope).found(arguments, directories[0], fed=fed)
-        return Dangers(ordered(named), ordered(possible))
+        if isinstance(stdin, str) and arguments[0].text.rpartition("/")[2] in SHELLS:
+            named += self.finder.line_dangers(stdin, self.finder.depth + 1, False).visible
+        if any(word.unclear_part is not None and may_run_command(word.unclear_part) for word in words):
+            return Dangers(in_class_order(named), tuple(DANGERS))
+        possible = self._possible(scope).find(arguments, directories[0], stdin=stdin)
+        return Dangers(in_class_order(named), in_class_order(possible))
 
-    def _possible(self, scope: Scope) -> PossibleFinder:
-        return PossibleFinder(self.finder, is_within=scope.is_fed, is_in_loop=scope.is_fed_loop)
+    def _possible(self, scope: Scope) -> PossibleDangerFinder:
+        return PossibleDangerFinder(self.finder, has_outer_input=scope.has_input, is_in_loop=scope.is_loop_with_input)
 
     def assignment(self, node: Node, scope: Scope) -> Iterable[Node]:
         """A variable that is set for the rest of the line; answers with the substitutions in it."""
         name, value, problem = self._assignment(node)
-        value = self.expander(scope).settled(value)
-        if problem is None and value.trouble is not None:
-            problem = f"haft cannot tell what `{shown(value.trouble)}` does before it runs"
+        value = self.expander(scope).resolve_arithmetic(value)
+        if problem is None and value.unclear_part is not None:
+            problem = f"haft cannot tell what `{decode(value.unclear_part)}` does before it runs"
         if problem is None and not is_harmless_name(name):
             problem = f"setting `{name}` may change the behaviour of programs"
-        known = self.expander(scope).assigned(value) if problem is None else None
+        known = self.expander(scope).assigned_values(value) if problem is None else None
         if known is None:
             scope.forget((name,))
         else:
-            scope.known[name] = known
-        text = self.source.shown(node)
+            scope.variables[name] = known
+        text = self.source.decoded(node)
         reason = problem or "it only sets a variable for the line"
-        is_evaluated = value.trouble is not None and evaluates(value.trouble)
-        is_hidden = (problem is not None and is_evaluated) or holds_subscript(value.literal or "")
-        is_hidden = is_hidden or (has_open_subscript(name) and not self._is_counter(name, scope))
-        is_hidden = is_hidden or _OPEN_ITEM.search(self.source.of(node)) is not None
-        found = () if problem is None else self._possible(scope).of_variable(name, value.literal)
-        possible = tuple(DANGERS) if is_hidden else ordered(found)
+        is_evaluated = value.unclear_part is not None and may_run_command(value.unclear_part)
+        is_hidden = (problem is not None and is_evaluated) or has_command_in_subscript(value.literal or "")
+        is_hidden = is_hidden or (has_composed_subscript(name) and not self._is_counter(name, scope))
+        is_hidden = is_hidden or _OPEN_ITEM.search(self.source.raw(node)) is not None
+        found = () if problem is None else self._possible(scope).find_by_variable(name, value.literal)
+        possible = tuple(DANGERS) if is_hidden else in_class_order(found)
         is_literal = value.literal is not None
         self.add(Part("command", text, (text,), problem is None, reason, literal=is_literal, possible=possible))
         return self._inside(node, value)
 
     def _is_counter(self, name: str, scope: Scope) -> bool:
         found = _COUNTER.fullmatch(name)
-        return found is not None and found[1] in scope.known and is_numeric(scope.known[found[1]])
+        return found is not None and found[1] in scope.variables and is_numeric(scope.variables[found[1]])
 
     def _assignment(self, node: Node) -> tuple[str, Word, str | None]:
         """A variable's name, what is assigned, and what is wrong with it."""
         name, operator = node.children[0], node.children[1]
-        written = self.source.of(name)
+        written = self.source.raw(name)
         if name.type != "variable_name" or not is_name(written) or operator.type != "=":
-            return written, Word("", ()), f"haft does not analyse this way to set `{shown(written)}`"
+            return written, Word("", ()), f"haft does not analyse this way to set `{decode(written)}`"
         if name.end_byte != operator.start_byte:
             raise NotUnderstood("an assignment is split")
         if any(child.type == "array" for child in node.children):
             return written, Word("", ()), f"haft does not analyse this way to set `{written}`"
-        return written, value_of(self.source, node, operator.end_byte), None
+        return written, assigned_value(self.source, node, operator.end_byte), None
 
     def loop(
         self, node: Node, name: str, words: list[Word], scope: Scope, assigned: list[str] | None
     ) -> Iterable[Node]:
         """The variable of a loop; answers with the substitutions in its words."""
         expander = self.expander(scope)
-        words = [expander.settled(word) for word in words]
+        words = [expander.resolve_arithmetic(word) for word in words]
         arguments = [each for word in words for each in expander.arguments(word)]
-        unclear = (each.text for each in arguments if each.is_unclear)
-        trouble = next(filter(None, (*(word.trouble for word in words), *unclear)), None)
-        outside = self.judge.why_not_look_up((each for each in arguments if not each.is_listed), scope)
-        is_known = bool(words) and self.judge.why_not_look_up(arguments, scope) is None
+        unclear = (each.text for each in arguments if each.may_have_effects)
+        unclear_part = next(filter(None, (*(word.unclear_part for word in words), *unclear)), None)
+        outside = self.classifier.why_expansion_leaves_workspace(
+            (each for each in arguments if not each.is_program_output), scope
+        )
+        is_known = bool(words) and self.classifier.why_expansion_leaves_workspace(arguments, scope) is None
         if not is_harmless_name(name):
-            self.syntax(self.source.shown(node), f"setting `{name}` may change the behaviour of programs")
-        elif trouble is not None:
-            reason = f"haft cannot tell what `{shown(trouble)}` does before it runs"
-            self.syntax(self.source.shown(node), reason, is_hidden=evaluates(trouble))
+            self.syntax(self.source.decoded(node), f"setting `{name}` may change the behaviour of programs")
+        elif unclear_part is not None:
+            reason = f"haft cannot tell what `{decode(unclear_part)}` does before it runs"
+            self.syntax(self.source.decoded(node), reason, is_hidden=may_run_command(unclear_part))
         elif outside is not None:
-            self.syntax(self.source.shown(node), outside)
-        values = expander.values(words) if is_known else None
+            self.syntax(self.source.decoded(node), outside)
+        values = expander.loop_values(words) if is_known else None
         if values is None or assigned is None or name in assigned:
             scope.forget((name,))
         else:
-            scope.known[name] = values
-        return [each for word in words for each in word.inner]
+            scope.variables[name] = values
+        return [each for word in words for each in word.substitutions]
 
     def compared(self, node: Node, word: Word) -> None:
-        """A word that is only compared, or only fed to a command."""
-        if word.trouble is not None:
-            reason = f"haft cannot tell what `{shown(word.trouble)}` does before it runs"
-            self.syntax(self.source.shown(node), reason, is_hidden=evaluates(word.trouble))
-
-    fed = compared
+        """A word that is only compared, or only stdin to a command."""
+        if word.unclear_part is not None:
+            reason = f"haft cannot tell what `{decode(word.unclear_part)}` does before it runs"
+            self.syntax(self.source.decoded(node), reason, is_hidden=may_run_command(word.unclear_part))
 
     def bracket(self, node: Node, scope: Scope) -> Iterable[Node]:
         """`[ … ]`; answers with the substitutions in it."""
         words = self.words_between(node, node.start_byte, node.end_byte)
-        self.tested(node, words, self.judge.judged(self._expanded(words, scope)[0], scope), scope)
-        return [each for word in words for each in word.inner]
+        self.tested(node, words, self.classifier.classify(self._expanded(words, scope)[0], scope), scope)
+        return [each for word in words for each in word.substitutions]
 
     def tested(self, node: Node, words: list[Word], classification: Classification, scope: Scope) -> None:
         """A test as a part."""
         _, written, is_literal = self._expanded(words, scope)
-        text, reason = self.source.shown(node), classification.reason
+        text, reason = self.source.decoded(node), classification.reason
         if written[0] != "[":
             written = ["[[", *written, "]]"]
         is_hidden = not classification.is_safe and (
-            names_commands(word.literal or "" for word in words) or tests_unknown_name(words)
+            has_substitution(word.literal or "" for word in words) or tests_composed_name(words)
         )
         possible = tuple(DANGERS) if is_hidden else ()
         part = Part("command", text, tuple(written), classification.is_safe, reason, (), is_literal, written[0])
@@ -341,17 +358,17 @@ class Commands:
                 continue
             word = reader.read(at)
             if word is None:
-                raise NotUnderstood(f"bash may read `{self.source.shown(node)[:60]}` differently")
+                raise NotUnderstood(f"bash may read `{self.source.decoded(node)[:60]}` differently")
             words.append(word)
             at = reader.at
         return words
 
     def declaration(self, node: Node, scope: Scope) -> None:
         """`export` and its like, which change what programs do that come after."""
-        text = self.source.shown(node)
+        text = self.source.decoded(node)
         words = tuple(text.split())
-        raw = [self.source.of(child) for child in node.children[1:]]
-        found = self._possible(scope).of_declaration(
+        raw = [self.source.raw(child) for child in node.children[1:]]
+        found = self._possible(scope).find_by_declaration(
             words[0], [(_QUOTES.sub("", each), _LEFT_ALONE.search(each) is not None) for each in raw]
         )
         part = Part(
@@ -364,18 +381,18 @@ class Commands:
             False,
             words[0],
         )
-        self.add(replace(part, possible=ordered(found)))
+        self.add(replace(part, possible=in_class_order(found)))
 
     def redirection(self, node: Node, target: Word | None, scope: Scope) -> Iterable[Node]:
         """A redirection to or from a file; answers with the substitutions in its target."""
         operator = next(child.type for child in node.children if not child.is_named)
         arguments = [] if target is None else self.expander(scope).arguments(target)
-        part = redirected(self.source.shown(node), operator, arguments, scope, self.finder)
+        part = redirected(self.source.decoded(node), operator, arguments, scope, self.finder)
         if part is not None:
             self.add(part)
-        return () if target is None else target.inner
+        return () if target is None else target.substitutions
 
 
-def tests_unknown_name(words: list[Word]) -> bool:
+def tests_composed_name(words: list[Word]) -> bool:
     """Whether a test asks for a variable whose name is put together, and may hold a subscript."""
     return any(word.literal == "-v" and after.literal is None for word, after in itertools.pairwise(words))

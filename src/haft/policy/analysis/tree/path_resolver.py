@@ -15,10 +15,10 @@ from haft.policy.analysis.deadline import Deadline
 from haft.policy.analysis.verdict import AnalysisContext, Danger
 from haft.values import dataclass, field
 
-_MOST_LINKS: Final = 40
-_LONGEST: Final = 4_096
-_MOST_COMPONENTS: Final = 256
-_MOST_SHARED: Final = 30
+_MAX_LINKS: Final = 40
+_MAX_LENGTH: Final = 4_096
+_MAX_COMPONENTS: Final = 256
+_MAX_SHARED: Final = 30
 _STANDARD: Final = frozenset(("/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"))
 _SYSTEM: Final = frozenset((
     "bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "opt", "proc", "root", "run", "sbin", "srv", "sys",
@@ -37,7 +37,7 @@ _DEVICES: Final = (
 
 
 @dataclass(slots=True)
-class Places:
+class PathResolver:
     """The context of one line, and the paths that were resolved in it so far."""
 
     context: AnalysisContext
@@ -48,7 +48,7 @@ class Places:
 
     def start(self) -> str | None:
         """The directory that the line starts in, absolute; None where it is not inside the workspace."""
-        place = self.resolved(self.context.workspace, self.context.cwd)
+        place = self.resolve(self.context.workspace, self.context.cwd)
         return place if place is not None and self.is_inside(place) else None
 
     def is_inside(self, place: str) -> bool:
@@ -59,42 +59,42 @@ class Places:
     def leads_inside(self, directory: str, path: str) -> bool:
         """Whether a path, seen from a directory, stays inside the workspace or is one of the standard streams."""
         self.deadline.check()
-        if is_standard(path) or not path:
+        if is_standard_stream(path) or not path:
             return True
-        place = self.resolved(directory, path)
+        place = self.resolve(directory, path)
         return place is not None and self.is_inside(place)
 
-    def special(self, directory: str, path: str) -> str | None:
+    def special_kind(self, directory: str, path: str) -> str | None:
         """What a path leads to, where that is neither a file nor a directory: to open a FIFO waits for a stranger, and
         reads what that one writes."""
-        place = None if is_standard(path) else self.resolved(directory, path)
+        place = None if is_standard_stream(path) else self.resolve(directory, path)
         try:
             mode = stat.S_IFREG if place is None else os.lstat(place).st_mode
         except (OSError, ValueError):
             return None
         return next((name for is_one, name in _SPECIAL if is_one(mode)), None)
 
-    def resolved(self, directory: str, path: str) -> str | None:
+    def resolve(self, directory: str, path: str) -> str | None:
         """The absolute path without links; None where it cannot be told. What does not exist is taken as written."""
         key = (directory, path)
         if key not in self._found:
             self.deadline.check()
-            self._found[key] = self._resolved(directory, path)
+            self._found[key] = self._resolve_by_parent(directory, path)
         return self._found[key]
 
-    def _resolved(self, directory: str, path: str) -> str | None:
+    def _resolve_by_parent(self, directory: str, path: str) -> str | None:
         """By way of the directory it lies in, which others of one listing share."""
         parent, _, name = path.rpartition("/")
-        if not parent or name in ("", ".", "..") or parent.count("/") > _MOST_SHARED or len(path) > _LONGEST:
-            return _resolved(directory, path)
-        place = self.resolved(directory, parent)
-        return None if place is None else _resolved(place, name)
+        if not parent or name in ("", ".", "..") or parent.count("/") > _MAX_SHARED or len(path) > _MAX_LENGTH:
+            return _resolve(directory, path)
+        place = self.resolve(directory, parent)
+        return None if place is None else _resolve(place, name)
 
-    def written(self, directory: str | None, path: str) -> tuple[Danger, ...]:
+    def write_dangers(self, directory: str | None, path: str) -> tuple[Danger, ...]:
         """The classes of danger that a write to a path falls into."""
-        if is_standard(path) or not path:
+        if is_standard_stream(path) or not path:
             return ()
-        place = self.resolved(directory or self.context.workspace, path)
+        place = self.resolve(directory or self.context.workspace, path)
         if place is not None and self.is_inside(place) and (directory is not None or path.startswith("/")):
             return ()
         spelt = os.path.normpath(path) if place is None else place
@@ -110,13 +110,13 @@ class Places:
         return ("outside-workspace",)
 
 
-def is_standard(path: str) -> bool:
+def is_standard_stream(path: str) -> bool:
     """Whether it is one of a process's own streams, or nothing at all."""
     return path in _STANDARD or (path.startswith("/dev/fd/") and path[8:].isdigit() and len(path) < 12)
 
 
-def _resolved(directory: str, path: str) -> str | None:
-    if len(path) > _LONGEST:
+def _resolve(directory: str, path: str) -> str | None:
+    if len(path) > _MAX_LENGTH:
         return None
     left = [each for each in reversed(path.split("/")) if each]
     place = "" if path.startswith("/") else directory.rstrip("/")
@@ -124,7 +124,7 @@ def _resolved(directory: str, path: str) -> str | None:
     exists = True
     while left:
         steps += 1
-        if steps > _MOST_COMPONENTS:
+        if steps > _MAX_COMPONENTS:
             return None
         name = left.pop()
         if name == ".":
@@ -142,7 +142,7 @@ def _resolved(directory: str, path: str) -> str | None:
             place = here
             continue
         links += 1
-        if links > _MOST_LINKS:
+        if links > _MAX_LINKS:
             return None
         target = target[1:]
         if target.startswith("/"):

@@ -8,13 +8,13 @@ from haft.lazy import regex
 from haft.policy.analysis.command.builtin import why_not_inside
 from haft.policy.analysis.program import Argument
 from haft.policy.analysis.scope import Scope
-from haft.policy.analysis.tree.places import Places
+from haft.policy.analysis.tree.path_resolver import PathResolver
 
 _PUT_TOGETHER: Final = regex(r"[{$`]")
 _SHORT: Final = regex(r"-[1aAcCdfFgGhiklmnNopqQrsStuUvxX]+")
 
 
-def lists_names(arguments: list[Argument]) -> bool:
+def ls_shows_only_names(arguments: list[Argument]) -> bool:
     """Whether an `ls` is told to list names themselves (`-d`), and not to follow links, as a slash at the end does."""
     options = [each.text for each in arguments if each.text.startswith("-")]
     if any(each.text.rstrip("\"'").endswith("/") for each in arguments):
@@ -23,20 +23,20 @@ def lists_names(arguments: list[Argument]) -> bool:
     return is_plain and any(each == "--directory" or ("d" in each and each[1] != "-") for each in options)
 
 
-def why_not_named(argument: Argument, scope: Scope, places: Places) -> str | None:
+def why_parent_not_inside(argument: Argument, scope: Scope, resolver: PathResolver) -> str | None:
     """Why it would not do to name what an argument stands for: a directory on the way there lies outside."""
     text = argument.text
     names = (text,) if argument.literal else argument.paths
     if names is None or (not argument.literal and _PUT_TOGETHER.search(text)):
-        return why_not_inside(argument, scope, places)
+        return why_not_inside(argument, scope, resolver)
     if argument.literal and text.rpartition("/")[2] == "..":
-        return why_not_inside(argument, scope, places)
+        return why_not_inside(argument, scope, resolver)
     for each in names:
         name = each if argument.literal else each.rstrip("/") or "/"
         # A pattern that would be looked up outside is answered by the part that leads there.
         is_whole = argument.literal or _depth(name) == _depth(text)
         parent = name.rpartition("/")[0] or ("/" if name.startswith("/") else ".")
-        why = why_not_inside(Argument(parent if is_whole else name), scope, places)
+        why = why_not_inside(Argument(parent if is_whole else name), scope, resolver)
         if why is not None:
             return why
     return None

@@ -17,16 +17,16 @@ _NAME: Final = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 _COUNTS: Final = regex(r"[A-Za-z_][A-Za-z0-9_]*=(?:0|[1-9][0-9]{0,8}|\$\(\([^$`\[\]'\"\\]*\)\))")
 
 
-class Notes:
+class LineEffects:
     """Of one line, in the order of its text."""
 
     def __init__(self, source: Source) -> None:
         self._set_at: list[int] = []
         self._set: list[str | None] = []
         self._counts: list[bool] = []
-        self.patterns: set[str] = set()
+        self.pattern_variables: set[str] = set()
         """Variables that are somewhere set to what may be, or become, a pattern of file names."""
-        self._moves: list[int] = []
+        self._directory_changes: list[int] = []
         self._ampersands: list[int] = []
         for node in descendants(source.root):
             self._note(source, node)
@@ -36,17 +36,17 @@ class Notes:
         if node.type in ("variable_assignment", "for_statement"):
             name = node.child_by_field_name("name") or node.child_by_field_name("variable")
             if name is not None and _may_be_pattern(source, node):
-                self.patterns.add(source.of(name))
-            self._add(at, None if name is None else source.of(name), _COUNTS.fullmatch(source.of(node)) is not None)
+                self.pattern_variables.add(source.raw(name))
+            self._add(at, None if name is None else source.raw(name), _COUNTS.fullmatch(source.raw(node)) is not None)
         elif node.type in ("declaration_command", "unset_command"):
             self._add(at, None)
         elif node.type == "command_name":
-            called = source.of(node)
+            called = source.raw(node)
             if called in _SETS_VARIABLES:
                 self._add(at, None)
-                self.patterns.update(_NAME.findall(source.of(node.parent or node)))
+                self.pattern_variables.update(_NAME.findall(source.raw(node.parent or node)))
             if called in _CHANGES_DIRECTORY:
-                self._moves.append(at)
+                self._directory_changes.append(at)
         elif node.type == "&":
             self._ampersands.append(at)
 
@@ -55,30 +55,30 @@ class Notes:
         self._set.append(name)
         self._counts.append(counts)
 
-    def assigned(self, node: Node) -> list[str] | None:
+    def variables_set_in(self, node: Node) -> list[str] | None:
         """The variables that are set somewhere in a node; None where that cannot be told."""
         found = self._set[bisect_left(self._set_at, node.start_byte) : bisect_left(self._set_at, node.end_byte)]
         names = [name for name in found if name is not None]
         return names if len(names) == len(found) else None
 
-    def only_counts(self, node: Node, name: str) -> bool:
+    def is_only_counted(self, node: Node, name: str) -> bool:
         """Whether a variable is set to nothing but numbers in a node, where what it is reckoned from are numbers."""
         inside = range(bisect_left(self._set_at, node.start_byte), bisect_left(self._set_at, node.end_byte))
         return all(self._counts[at] for at in inside if self._set[at] in (name, None))
 
     def changes_directory(self, node: Node) -> bool:
         """Whether something in a node may leave the line in another directory."""
-        return _holds(self._moves, node)
+        return _has_position_in(self._directory_changes, node)
 
     def starts_in_background(self, node: Node) -> bool:
         """Whether something in a node is not waited for."""
-        return _holds(self._ampersands, node)
+        return _has_position_in(self._ampersands, node)
 
 
 def _may_be_pattern(source: Source, node: Node) -> bool:
     nodes = [node] if node.type == "variable_assignment" else node.children_by_field_name("value")
-    return any(sign in source.of(each) for each in nodes for sign in "*?[$`")
+    return any(sign in source.raw(each) for each in nodes for sign in "*?[$`")
 
 
-def _holds(places: list[int], node: Node) -> bool:
-    return bisect_left(places, node.start_byte) < bisect_left(places, node.end_byte)
+def _has_position_in(positions: list[int], node: Node) -> bool:
+    return bisect_left(positions, node.start_byte) < bisect_left(positions, node.end_byte)

@@ -7,28 +7,28 @@ from collections.abc import Mapping
 from typing import Final
 
 from haft.policy.analysis.command.classifier import CommandClassifier
-from haft.policy.analysis.command.dangers import DangerFinder, Dangers, ordered
+from haft.policy.analysis.command.dangers import DangerFinder, Dangers, in_class_order
 from haft.policy.analysis.deadline import Deadline, NotUnderstood
-from haft.policy.analysis.line.commands import Commands
-from haft.policy.analysis.line.walk import Walk
+from haft.policy.analysis.line.part_builder import PartBuilder
+from haft.policy.analysis.line.walker import LineWalker
 from haft.policy.analysis.program import Program
 from haft.policy.analysis.programs import PROGRAMS
 from haft.policy.analysis.scope import Scope
-from haft.policy.analysis.text.characters import MOST_BYTES, is_too_long, strange_character
+from haft.policy.analysis.text.characters import MAX_BYTES, is_too_long, strange_character
 from haft.policy.analysis.text.locales import check_locales
-from haft.policy.analysis.text.source import parsed
-from haft.policy.analysis.tree.places import Places
+from haft.policy.analysis.text.source import parse
+from haft.policy.analysis.tree.path_resolver import PathResolver
 from haft.policy.analysis.tree.survey import Surveyor
-from haft.policy.analysis.verdict import DANGERS, Analysis, AnalysisContext, Part, unread
+from haft.policy.analysis.verdict import DANGERS, Analysis, AnalysisContext, Part, not_understood_part
 
-_DEEPEST: Final = 3
+_MAX_DEPTH: Final = 3
 """How deep lines within lines (`sh -c '…'`) are analysed, only for their dangers."""
 
-_MOST_INNER: Final = 4
-_UNREAD: Final = Dangers(("not-understood",), tuple(DANGERS))
+_MAX_INNER: Final = 4
+_NOTHING_KNOWN: Final = Dangers(("not-understood",), tuple(DANGERS))
 
 
-def analyse(command: str, context: AnalysisContext, programs: Mapping[str, Program] | None = None) -> Analysis:
+def analyse_line(command: str, context: AnalysisContext, programs: Mapping[str, Program] | None = None) -> Analysis:
     """What a line would do, part by part, according to a table of programs.
 
     It does not analyse scripts, or programs outside the table, and it looks at the disk as it is now.
@@ -44,7 +44,7 @@ def analyse(command: str, context: AnalysisContext, programs: Mapping[str, Progr
 
 
 def _not_understood(command: str, reason: str) -> Analysis:
-    return Analysis((unread(command, reason),), understood=False)
+    return Analysis((not_understood_part(command, reason),), understood=False)
 
 
 def _parts(
@@ -54,10 +54,10 @@ def _parts(
     depth: int,
     deadline: Deadline | None = None,
     *,
-    is_fed: bool = False,
+    has_input: bool = False,
 ) -> list[Part]:
     if is_too_long(command):
-        raise NotUnderstood(f"it is longer than {MOST_BYTES // 1024} KB")
+        raise NotUnderstood(f"it is longer than {MAX_BYTES // 1024} KB")
     encoding = sys.getfilesystemencoding()
     if encoding != "utf-8" and not command.isascii():
         raise NotUnderstood(f"this machine reads file names as {encoding}, but bash would read them as UTF-8")
@@ -65,35 +65,35 @@ def _parts(
     if strange is not None:
         raise NotUnderstood(strange)
 
-    looked_into = 0
+    inner_lines = 0
 
     known: dict[tuple[str, bool], Dangers] = {}
 
-    def inner(text: str, at: int, is_fed: bool) -> Dangers:
-        nonlocal looked_into
-        if (text, is_fed) in known:
-            return known[text, is_fed]
-        looked_into += 1
-        if at > _DEEPEST or looked_into > _MOST_INNER:
-            return _UNREAD
+    def line_dangers(text: str, at: int, has_input: bool) -> Dangers:
+        nonlocal inner_lines
+        if (text, has_input) in known:
+            return known[text, has_input]
+        inner_lines += 1
+        if at > _MAX_DEPTH or inner_lines > _MAX_INNER:
+            return _NOTHING_KNOWN
         try:
             source.deadline.check()
-            parts = _parts(text, context, programs, at, source.deadline, is_fed=is_fed)
+            parts = _parts(text, context, programs, at, source.deadline, has_input=has_input)
         except NotUnderstood:
-            return _UNREAD
-        named = ordered(danger for part in parts for danger in part.dangers)
-        found = Dangers(named, ordered(danger for part in parts for danger in part.possible))
-        known[text, is_fed] = found
+            return _NOTHING_KNOWN
+        named = in_class_order(danger for part in parts for danger in part.dangers)
+        found = Dangers(named, in_class_order(danger for part in parts for danger in part.possible))
+        known[text, has_input] = found
         return found
 
-    source = parsed(command, deadline)
+    source = parse(command, deadline)
     check_locales(source)
-    places = Places(context, source.deadline)
-    commands = Commands(
-        source, CommandClassifier(programs, places, Surveyor(places)), DangerFinder(places, inner, depth)
+    resolver = PathResolver(context, source.deadline)
+    builder = PartBuilder(
+        source, CommandClassifier(programs, resolver, Surveyor(resolver)), DangerFinder(resolver, line_dangers, depth)
     )
-    start = places.start()
-    Walk(source, commands).run(Scope(None if start is None else frozenset((start,)), is_fed=is_fed))
-    if not commands.parts:
+    start = resolver.start()
+    LineWalker(source, builder).run(Scope(None if start is None else frozenset((start,)), has_input=has_input))
+    if not builder.parts:
         return [Part("syntax", command, (), True, "it contains nothing to run")]
-    return commands.parts
+    return builder.parts

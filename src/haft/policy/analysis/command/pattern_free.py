@@ -8,7 +8,7 @@ from typing import Final
 from haft.lazy import regex
 from haft.policy.analysis.program import Argument
 
-_OF_THE_SHELL: Final = regex(
+_SET_BY_BASH: Final = regex(
     r"_|(?:BASH|PROMPT|HIST|COMP_|PS[0-9]).*|DIRSTACK|FUNCNAME|REPLY|MAPFILE|OPTARG|OLDPWD", re.DOTALL
 )
 _NAME: Final = regex(r"\$\{#?([A-Za-z_][A-Za-z0-9_]*).*", re.DOTALL)
@@ -43,14 +43,14 @@ def has_pattern(text: str) -> bool:
     return any(sign in text for sign in "*?[\\")
 
 
-def named(expansion: str) -> str:
+def variable_name(expansion: str) -> str:
     """The variable of `NAME`, or of `${NAME…}`."""
     return _NAME.sub(r"\1", expansion)
 
 
 def is_set_by_bash(name: str) -> bool:
     """Whether bash may by itself put text of the line into a variable."""
-    return _OF_THE_SHELL.fullmatch(name) is not None
+    return _SET_BY_BASH.fullmatch(name) is not None
 
 
 def prints_no_pattern(stages: list[list[Argument]], directories: frozenset[str] | None) -> bool:
@@ -61,7 +61,7 @@ def prints_no_pattern(stages: list[list[Argument]], directories: frozenset[str] 
         passes = _FILTERS.get(program.text)
         given = "\0".join(each.text for each in words)
         if passes is None or (program.text == "grep" and _COUNT.fullmatch(given)):
-            return _prints_none(program.text, words, directories)
+            return _first_prints_no_pattern(program.text, words, directories)
         if not passes.fullmatch(given) or not all(each.literal for each in words):
             return False
     return False
@@ -69,10 +69,10 @@ def prints_no_pattern(stages: list[list[Argument]], directories: frozenset[str] 
 
 def _is_plain(word: Argument) -> bool:
     texts = (word.text,) if word.literal else word.paths
-    return word.is_number or word.is_text or (texts is not None and not any(map(has_pattern, texts)))
+    return word.is_number or word.is_pattern_free or (texts is not None and not any(map(has_pattern, texts)))
 
 
-def _prints_none(name: str, words: list[Argument], directories: frozenset[str] | None) -> bool:
+def _first_prints_no_pattern(name: str, words: list[Argument], directories: frozenset[str] | None) -> bool:
     texts = [each.text for each in words]
     if name == "pwd":
         return directories is not None and not any(map(has_pattern, directories))

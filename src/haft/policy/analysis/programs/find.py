@@ -10,18 +10,18 @@ from typing import Final
 
 from haft.lazy import regex
 from haft.policy.analysis.program import Argument, Invocation, Program
-from haft.policy.analysis.programs.shared_checks import UNKNOWN, by_links, leads_out, named, names_zone
+from haft.policy.analysis.programs.shared_checks import UNKNOWN, follows_links, leads_out, names_zone, word_set
 
-_BARE: Final = named("""
+_BARE: Final = word_set("""
     -a -and -o -or -not -true -false -empty -readable -writable -executable -nouser -nogroup -print -print0 -ls -prune
     -quit -daystart -depth -d -follow -mount -xdev -noleaf -warn -nowarn -ignore_readdir_race -noignore_readdir_race
     -help --help -version --version""")
-_WITH_WORD: Final = named("""
+_WITH_WORD: Final = word_set("""
     -name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -lname -ilname -type -xtype -size -perm
     -user -group -uid -gid -inum -links -fstype -context -amin -cmin -mmin -atime -ctime -mtime -used -maxdepth
     -mindepth -printf -newermt -newerat -newerct -newerBt""")
-_DATED: Final = named("-newermt -newerat -newerct -newerBt")
-_WITH_PATH: Final = named("-newer -anewer -cnewer -samefile")
+_DATED: Final = word_set("-newermt -newerat -newerct -newerBt")
+_WITH_PATH: Final = word_set("-newer -anewer -cnewer -samefile")
 _NEWER: Final = regex(r"-newer[aBcm][aBcm]")
 _SIGNS: Final = frozenset(("(", ")", "!", ","))
 
@@ -47,7 +47,7 @@ def _check(invocation: Invocation) -> str | None:
         if why is not None:
             return why
         at += taken
-    return by_links("-L", "-follow")(invocation)
+    return follows_links("-L", "-follow")(invocation)
 
 
 def _is_place(word: Argument) -> bool:
@@ -76,7 +76,7 @@ def _step(words: list[Argument], at: int) -> tuple[str | None, int]:
 
 def _valued(name: str, value: Argument) -> str | None:
     """A pattern that the shell fills in with several names moves everything behind it."""
-    if value.splits and (value.paths is None or len(value.paths) > 1):
+    if value.may_split and (value.paths is None or len(value.paths) > 1):
         return f"the shell may split `{value.text}` into several words"
     if not value.literal and value.paths is None and value.may_be_option:
         return UNKNOWN
@@ -87,7 +87,7 @@ def _valued(name: str, value: Argument) -> str | None:
     return f"`{value.text}` may lie outside the workspace" if not value.literal or leads_out(value.text) else None
 
 
-FINDING: Final[dict[str, Program]] = {
+FIND: Final[dict[str, Program]] = {
     "find": Program(
         options=" ".join(
             (
@@ -98,7 +98,7 @@ FINDING: Final[dict[str, Program]] = {
                 *(f"-newer{one}{other}=path" for one in "aBcm" for other in "aBcm"),
             )
         ),
-        refused=_HARMFUL,
+        harmful=_HARMFUL,
         check=_check,
         clusters=False,
         single_dash=True,

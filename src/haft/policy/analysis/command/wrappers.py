@@ -72,7 +72,7 @@ SHELLS: Final = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "c
 INTERPRETERS: Final = regex(r"(?:python|perl|ruby|node|nodejs|php|lua|deno|bun|osascript|tclsh|Rscript)[0-9.]*")
 
 
-def unwrapped(name: str, arguments: list[Argument]) -> list[Argument] | str | None:
+def unwrap_simple(name: str, arguments: list[Argument]) -> list[Argument] | str | None:
     """The command after a wrapper; or why it is not analysed; or None if the program is not a wrapper."""
     if name not in ("timeout", "time", "nice", "command", "env"):
         return None
@@ -82,7 +82,7 @@ def unwrapped(name: str, arguments: list[Argument]) -> list[Argument] | str | No
     if name == "env" and not texts:
         return "`env` shows the environment, which may contain secrets"
     at = _command_at(name, texts)
-    is_known = at is not None and all(each.literal and not each.splits for each in arguments[:at])
+    is_known = at is not None and all(each.literal and not each.may_split for each in arguments[:at])
     if at is None or not is_known or at >= len(arguments) or texts[at].startswith("-"):
         return f"haft does not know that `{name}` starts only read-only commands"
     return arguments[at:]
@@ -113,13 +113,13 @@ def _command_at(name: str, texts: list[str]) -> int | None:
     return 1 if name == "time" and texts[:1] == ["-p"] else 0
 
 
-def behind(name: str, arguments: list[Argument]) -> list[Argument] | None:
+def unwrap_any(name: str, arguments: list[Argument]) -> list[Argument] | None:
     """The command that a program would start, as far as haft can tell; None if it starts nothing."""
     if name in _RUNNERS:
         operand = next((at for at, each in enumerate(arguments) if not each.text.startswith("-")), None)
         if operand is None or arguments[operand].text not in _RUNNERS[name]:
             return None
-        return behind("npx", arguments[operand + 1 :])
+        return unwrap_any("npx", arguments[operand + 1 :])
     options = _WITH_VALUE.get(name)
     if options is None:
         return None
@@ -166,7 +166,7 @@ def prints_only_files(arguments: list[Argument]) -> bool:
     return all(test in _FIND_TESTS for test in tests[::2])
 
 
-def without_exec(arguments: list[Argument]) -> tuple[list[Argument], list[Argument]] | None:
+def split_simple_exec(arguments: list[Argument]) -> tuple[list[Argument], list[Argument]] | None:
     """A `find` without its one `-exec`, and the command that it starts on a file; None if it is not that simple."""
     texts = [each.text if each.literal else "" for each in arguments]
     if texts.count("-exec") != 1:
@@ -176,12 +176,12 @@ def without_exec(arguments: list[Argument]) -> tuple[list[Argument], list[Argume
     if end is None or end != len(texts) - 1 or texts[start + 1 : end].count("{}") != 1:
         return None
     rest = [*arguments[:start], Argument("-print0")]
-    started = [_STAND_IN if each.text == "{}" else each for each in arguments[start + 1 : end]]
-    is_plain = all(each is _STAND_IN or (each.literal and "{}" not in each.text) for each in started)
+    started = [_FOUND_FILE if each.text == "{}" else each for each in arguments[start + 1 : end]]
+    is_plain = all(each is _FOUND_FILE or (each.literal and "{}" not in each.text) for each in started)
     return (rest, started) if started and is_plain and prints_only_files(rest) else None
 
 
-_STAND_IN: Final = Argument("{}", literal=False, paths=("./x",), splits=True, is_listed=True)
+_FOUND_FILE: Final = Argument("{}", literal=False, paths=("./x",), may_split=True, is_program_output=True)
 """Stands for the names of files that are found."""
 
 _FIND_TESTS: Final = frozenset((
