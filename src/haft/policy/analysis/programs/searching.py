@@ -88,7 +88,7 @@ def _dates(invocation: Invocation) -> str | None:
 
 
 def _base(invocation: Invocation) -> str | None:
-    """With `-C`, `fd` resolves paths from another directory, but haft resolves them from this one: refuse both together."""
+    """Refuse `-C` together with paths: `fd` resolves them from the directory of `-C`, but haft from the present one."""
     moves = invocation.has("-C", "--base-directory")
     has_places = len(invocation.operands) > 1 or invocation.has("--search-path", "--ignore-file")
     return "`fd -C` looks for places from another directory" if moves and has_places else None
