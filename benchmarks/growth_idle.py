@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from haft.authoring import making
+from haft.authoring import new_tool
 from haft.sources.amp_toolbox.describe import read
 from haft.sources.brief_run import ProgramOutput
 from haft.sources.identity import identity_at
@@ -29,7 +29,7 @@ LEAST_SECONDS = 0.02
 """Two ticks of the clock by which the kernel counts the use of children; smaller values count as this."""
 
 TOOL = "#!/bin/sh\nprintf 'name: {name}\\ndescription: Says a word.\\n'\n"
-TEMPLATE = Path(making.__file__).parent / "templates" / "studio"
+TEMPLATE = Path(new_tool.__file__).parent / "templates" / "studio"
 
 PROGRAM = """
 import asyncio, json, os, resource, sys

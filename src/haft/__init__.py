@@ -1,6 +1,6 @@
 """haft: one handle for every agent tool.
 
-The public face. Names are fetched when they are first used, so that `import haft` costs next to nothing.
+The public names. Each is imported when it is first used, so that `import haft` is fast.
 """
 
 import sys
@@ -80,8 +80,8 @@ def __getattr__(name: str) -> Any:
 
     if sys.platform == "win32":
         raise ImportError("haft needs Linux or macOS; on Windows it runs in WSL")
-    room, attribute = _ELSEWHERE.get(name, ("haft.contracts", name))
-    value = getattr(import_module(room), attribute)
+    package, attribute = _ELSEWHERE.get(name, ("haft.contracts", name))
+    value = getattr(import_module(package), attribute)
     globals()[name] = value
     return value
 

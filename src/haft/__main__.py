@@ -1,4 +1,4 @@
-"""The entry of the command `haft` and of `python -m haft`. It imports nothing before it knows that haft runs here."""
+"""The entry point of the command `haft` and of `python -m haft`. It checks the platform before it imports anything."""
 
 import gc
 import sys
@@ -8,13 +8,13 @@ def main() -> None:
     """Run the command line and exit."""
     if sys.platform == "win32":
         sys.exit("error: haft needs Linux or macOS; on Windows it runs in WSL")
-    gc.set_threshold(100_000, 50, 100)  # Loading makes tens of thousands of objects, and they all stay.
+    gc.set_threshold(100_000, 50, 100)  # Imports create tens of thousands of objects, and none of them is garbage.
     try:
         from haft.surfaces.cli.main import main as run_and_exit
 
         run_and_exit()
     finally:
-        gc.freeze()  # All of it goes with the process: looking for circles first is a tenth of a short command.
+        gc.freeze()  # The process ends anyway: a last garbage collection would take a tenth of a short command's time.
 
 
 if __name__ == "__main__":

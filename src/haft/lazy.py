@@ -1,8 +1,8 @@
-"""The ways in which haft loads late: a package's face names what it offers, and each name is fetched when it is
-first used; a pattern is compiled when it is first used. Whoever only lists tools must not pay for what a call needs.
+"""Lazy loading: each public name of a package is imported when it is first used, and each regular expression is
+compiled when it is first used. So a command that only lists tools does not load the code for calls.
 
-A face lists its names twice: for the type checker under `TYPE_CHECKING`, and for Python in the table given here. A test
-holds the two against each other.
+A package's `__init__.py`, its face, lists its names twice: for the type checker under `TYPE_CHECKING`, and for Python
+in the table that it passes to `face`. A test compares the two.
 """
 
 import re
@@ -12,22 +12,22 @@ from sys import modules
 from typing import TYPE_CHECKING, Any
 
 
-def face(room: str, offered: Mapping[str, str]) -> Callable[[str], Any]:
-    """A module's `__getattr__`. `offered` has the modules of the package and, of each, the names that it gives."""
+def face(package: str, exports: Mapping[str, str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package. `exports` has for each of its modules the public names, separated by blanks."""
     homes = {
-        name: module if module.startswith("haft.") else f"{room}.{module}"
-        for module, names in offered.items()
+        name: module if module.startswith("haft.") else f"{package}.{module}"
+        for module, names in exports.items()
         for name in names.split()
     }
 
     def fetch(name: str) -> Any:
         home = homes.get(name)
         if home is None:
-            raise AttributeError(f"module {room!r} has no attribute {name!r}")
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
             return getattr(modules[home], name)
         except (KeyError, AttributeError):
-            return getattr(import_module(home), name)  # It is not loaded, or another thread is still loading it.
+            return getattr(import_module(home), name)  # Not loaded yet, or another thread is still loading it.
 
     return fetch
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 else:
 
     class regex:  # noqa: N801  stands for a function
-        """A pattern that is compiled when it is first used: compiling costs more than loading the module around it."""
+        """A regular expression that is compiled on first use: compiling takes longer than loading its module."""
 
         def __init__(self, pattern: Any, flags: int = 0) -> None:
             self.pattern = pattern

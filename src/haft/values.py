@@ -1,9 +1,9 @@
-"""Dataclasses that cost little to define.
+"""Dataclasses that are cheap to define.
 
-`dataclasses.dataclass` writes and compiles up to six functions for every class when its module is imported: a third of
-what a short command spent. Here comparing, hashing and showing are shared functions, and `__init__` is compiled when
-the first value of a class is made: most classes of a process never have one. For type checkers, `dataclasses.replace`,
-`fields` and `asdict`, pickling and orjson, the classes are dataclasses like any other.
+`dataclasses.dataclass` writes and compiles up to six functions for every class at import: a third of the time of a
+short command. Here all classes share the functions for `==`, `hash` and `repr`, and `__init__` is compiled when the
+first instance of a class is created: most classes of a process have none. Type checkers, `dataclasses.replace`,
+`fields` and `asdict`, pickling and orjson treat the classes as normal dataclasses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ else:
     _NONE = object()
 
     class field:  # noqa: N801  as it is named in `dataclasses`
-        """What a field has besides its name."""
+        """The options of a field."""
 
         __slots__ = ("compare", "default", "default_factory", "repr")
 
@@ -31,7 +31,7 @@ else:
             self.compare = compare
 
     def dataclass(cls=None, /, *, frozen=False, slots=False, eq=True):
-        """As in `dataclasses`, with those of its options that are used here."""
+        """As in `dataclasses`, with only the options that haft uses."""
         if cls is None:
             return lambda cls: _made(cls, frozen, slots, eq)
         return _made(cls, frozen, slots, eq)
@@ -53,7 +53,7 @@ else:
             values = _getter([name for name in names if known[name].compare])
             if "__eq__" not in own:
                 cls.__eq__ = _equal_by(values)
-            if own.get("__hash__") is None:  # As Python leaves it where a class compares.
+            if own.get("__hash__") is None:  # Python sets it to None in a class that defines `__eq__`.
                 cls.__hash__ = _hash_by(values) if frozen else None
         if "__repr__" not in own:
             cls.__repr__ = _shown
@@ -67,7 +67,7 @@ else:
         return cls
 
     def _read(cls):
-        """The fields, those of its bases first. Defaults stay on the class, as `dataclasses` leaves them."""
+        """The fields of a class, those of its bases first. Defaults stay class attributes, as in `dataclasses`."""
         known: dict[str, field] = {}
         for base in cls.__mro__[-1:0:-1]:
             known.update(base.__dict__.get("_FIELDS", ()))
@@ -102,7 +102,7 @@ else:
         cls.__init__ = __init__
 
     def _init_of(cls, *, frozen):
-        """Written as a person would write it."""
+        """The `__init__` of a class, compiled from plain assignments."""
         slots = any("__slots__" in base.__dict__ for base in cls.__mro__[:-1])
         words, space = [], {"_none": _NONE, "_put": object.__setattr__}
         lines = ["_own = self.__dict__"] if frozen and not slots else []
@@ -129,7 +129,7 @@ else:
         return made
 
     def _getter(names):
-        """Of the values of these fields, to be compared with those of another."""
+        """A function that returns the values of these fields, for comparing."""
         if len(names) == 1:
             return attrgetter(names[0])
         return attrgetter(*names) if names else lambda _value: ()
@@ -169,7 +169,7 @@ else:
             object.__setattr__(self, name, value)
 
     class _Late:
-        """An attribute of a class that is worked out when somebody asks for it."""
+        """A class attribute that is computed on first access."""
 
         def __init__(self, name, work) -> None:
             self._name = name

@@ -1,3 +1,3 @@
-"""Which haft this is."""
+"""The version of haft."""
 
 __version__ = "0.1.0"

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from haft.authoring import making
-from haft.authoring.making import KINDS, PLACEHOLDER, cleaned_name, make
+from haft.authoring import new_tool
+from haft.authoring.new_tool import KINDS, PLACEHOLDER, cleaned_name, make
 from haft.contracts import BadUsage
 from haft.surfaces.cli.commands.make import _toml
 from haft.surfaces.cli.main import run
 
-TEMPLATES = Path(making.__file__).parent / "templates"
+TEMPLATES = Path(new_tool.__file__).parent / "templates"
 
 
 class Command:
@@ -213,7 +213,7 @@ def test_what_does_not_go_together_is_refused(command, words):
 def test_a_name_that_no_tool_can_have_is_refused_with_a_better_one(command, name, proposed):
     assert cleaned_name(name) == proposed
     assert command("--", name) == 2
-    assert (f"`{proposed}` would do" in command.err) == bool(proposed)
+    assert (f"`{proposed}` is a valid name" in command.err) == bool(proposed)
     assert "\x1b" not in command.err
     assert not (command.workspace / ".agents").exists()
 
@@ -225,7 +225,7 @@ def test_the_longest_name_still_fits_with_its_prefix(command):
 
 def test_a_name_cannot_begin_with_a_dash(command):
     assert command("--", "-x") == 2
-    assert "`x` would do" in command.err
+    assert "`x` is a valid name" in command.err
 
 
 def test_nothing_is_replaced_without_force(command):
@@ -281,10 +281,10 @@ def test_a_directory_in_the_way_is_not_replaced(command):
     assert "is a directory" in command.err
     (command.workspace / "file").write_text("")
     assert command("fresh", "--to", "file/tools") == 2
-    assert f"{command.workspace / 'file'} is no directory" in command.err
+    assert f"{command.workspace / 'file'} is not a directory" in command.err
     (command.workspace / "dangling").symlink_to("nowhere")
     assert command("fresh", "--to", "dangling") == 2
-    assert "is no directory" in command.err and not (command.workspace / "nowhere").exists()
+    assert "is not a directory" in command.err and not (command.workspace / "nowhere").exists()
 
 
 @pytest.mark.parametrize(("mask", "wanted"), [(0o022, 0o755), (0o077, 0o700), (0o000, 0o755), (0o177, 0o700)])
@@ -329,7 +329,7 @@ def test_a_tool_of_the_same_name_elsewhere_is_pointed_out(command):
     first = command.out.strip()
     assert "warning" not in command.err
     command("fresh")
-    assert f"{first} too" in command.err and f"{first} counts" in command.err
+    assert f"{first} exists too" in command.err and f"haft uses {first}" in command.err
 
 
 @pytest.mark.parametrize(
@@ -342,7 +342,7 @@ def test_nothing_is_made_through_a_link_out_of_the_workspace(command, tmp_path, 
     link.parent.mkdir(exist_ok=True)
     link.symlink_to(tmp_path / "out")
     assert command("fresh", "--force", *words) == 2
-    assert f"{link} leads out of the workspace: no tool is made there" in command.err
+    assert f"{link} is a link out of the workspace: no tool was made" in command.err
     assert command("other", *words) == 2
     assert [(one.name, one.read_text()) for one in (tmp_path / "out").iterdir()] == [("fresh", "theirs")]
     assert command("other", "--to", str(link)) == 0, "whoever names the place means it"
@@ -354,7 +354,7 @@ def test_nor_through_one_out_of_a_skill(command, tmp_path):
     skill(folder)
     (folder / "tools").symlink_to(tmp_path / "out")
     assert command("fresh", "--skill", "teach") == 2
-    assert "leads out of the skill" in command.err and not list((tmp_path / "out").iterdir())
+    assert "is a link out of the skill" in command.err and not list((tmp_path / "out").iterdir())
 
 
 def test_a_path_of_any_letters_is_printed_as_toml_has_it(command):
@@ -377,12 +377,12 @@ def test_directories_that_are_made_can_be_used_whatever_the_umask(command):
 def test_a_home_that_is_no_absolute_path_gets_nothing(command, monkeypatch):
     monkeypatch.setenv("HOME", "home")
     assert command("fresh", "--global") == 2
-    assert "no absolute path" in command.err and not (command.workspace / "home").exists()
+    assert "not an absolute path" in command.err and not (command.workspace / "home").exists()
 
 
 def test_names_that_templates_cannot_keep_are_pointed_out(command):
     command("my-tool", "--studio")
-    assert "`my_tool` could" in command.err
+    assert "such as `my_tool`" in command.err
     command("json_reader", "--studio")
     assert "it is called" not in command.err
 
@@ -396,7 +396,7 @@ def test_a_name_that_is_taken_meanwhile_is_not_replaced(tmp_path, monkeypatch):
     def take(_file, *, force):
         (tmp_path / "fresh").write_text("theirs")
 
-    monkeypatch.setattr(making, "_require_free", take)
-    with pytest.raises(BadUsage, match="meanwhile"):
+    monkeypatch.setattr(new_tool, "_require_free", take)
+    with pytest.raises(BadUsage, match="another process has just made"):
         make("fresh", KINDS["bash"], str(tmp_path), force=False)
     assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("fresh", "theirs")]

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from haft.authoring.making import KINDS, make
+from haft.authoring.new_tool import KINDS, make
 from haft.sources.amp_toolbox.description import read_description
 from haft.sources.amp_toolbox.separator import COLON, separator_of
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from haft.authoring.studio.installing import install
-from haft.authoring.studio.packing import pack
+from haft.authoring.studio.installer import install
+from haft.authoring.studio.packer import pack
 from haft.contracts import BadUsage, Environment
 from haft.sources.agent_studio.check import check_template
 from haft.sources.agent_studio.names import is_template_name, new_folder_name, slug_of

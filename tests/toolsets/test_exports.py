@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from haft.authoring.toolbox.exporting import export
+from haft.authoring.toolbox.exporter import export
 from haft.config.files import workspace_config
 from haft.config.trust_store import trust
 from haft.contracts import BadUsage, Environment
@@ -316,7 +316,7 @@ def test_exports_are_exported_no_second_time_and_embedded_tools_not_at_all(two):
     tools = bench.tools()
     with pytest.raises(BadUsage, match="`tb__mark` is exported already"):
         export([tools["tb__mark"]], str(two.box), str(two.b))
-    with pytest.raises(BadUsage, match="`here` was handed over by a program, and is nowhere else"):
+    with pytest.raises(BadUsage, match="`here` cannot be exported: it exists only"):
         export([tools["here"]], str(two.box), str(two.b))
     assert sorted(path.name for path in two.box.iterdir()) == ["mark"]
 
@@ -326,7 +326,7 @@ def test_two_tools_of_one_file_name_are_refused(two):
     two.export("mark")
     (two.box / "mark").write_text('#!/bin/sh\necho \'{"name": "mark", "description": "d"}\'\n')
     tools = two.bench(two.a).tools()
-    with pytest.raises(BadUsage, match="`mark` and `tb__mark` would be one file"):
+    with pytest.raises(BadUsage, match="`mark` and `tb__mark` would be the same file"):
         export([tools["mark"], tools["tb__mark"]], str(two.b / "out"), str(two.a))
     assert not (two.b / "out").exists()
 

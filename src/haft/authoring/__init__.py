@@ -1,8 +1,7 @@
-"""The tool writer's bench: making tools that work at once, and checking those that there are.
+"""For tool writers: makes new tools that work at once, and checks existing tools.
 
-`making` writes fresh tools from the `templates` beside it; `check` says what is wrong with a tool and how to mend it.
-The surfaces call them; below are the sources, whose reading of each format is the one that counts here too. Nothing is
-imported until it is used.
+`new_tool` writes tools from `templates`; `check` finds problems in tools and says how to fix them. Surfaces call this
+package; it reads each format with the code of `sources`. Nothing is imported before it is used.
 """
 
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.authoring.making import (
+    from haft.authoring.new_tool import (
         DEFAULT_KIND,
         KINDS,
         Made,
@@ -21,12 +20,12 @@ if TYPE_CHECKING:
         project_folder,
         skill_toolbox,
     )
-    from haft.authoring.placing import obstacles, toolbox_at
+    from haft.authoring.toolbox_places import obstacles, toolbox_at
 
 __getattr__ = face(
     __name__,
     {
-        "making": "DEFAULT_KIND KINDS Made ToolKind check_name global_toolbox make project_folder skill_toolbox",
-        "placing": "obstacles toolbox_at",
+        "new_tool": "DEFAULT_KIND KINDS Made ToolKind check_name global_toolbox make project_folder skill_toolbox",
+        "toolbox_places": "obstacles toolbox_at",
     },
 )

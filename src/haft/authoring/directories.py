@@ -1,4 +1,4 @@
-"""Directories that are made on the way to something: usable by their owner whatever the umask, and taken back."""
+"""Creates directories that their owner can use whatever the umask is, and removes them again after a failure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 
 
 def make_directories(path: str) -> list[str]:
-    """Make a directory and those above it that are missing; what was made, the outermost first."""
+    """Create a directory and its missing parents; return the created ones, the outermost first."""
     missing = []
     while not os.path.lexists(path):
         missing.append(path)
@@ -27,20 +27,20 @@ def make_directories(path: str) -> list[str]:
 
 
 def make_directory(path: str) -> None:
-    """Make one. The umask counts, except for what the owner needs."""
+    """Create one directory. The umask applies, but the owner always gets full rights."""
     os.mkdir(path, 0o755)
     let_owner_in(path, stat.S_IRWXU)
 
 
 def let_owner_in(path: str, bits: int) -> None:
-    """Give the owner the rights that an umask took from what was just made."""
+    """Give the owner these rights of a new file or directory, if the umask removed them."""
     mode = os.lstat(path).st_mode
     if mode & bits != bits and not stat.S_ISLNK(mode):
         os.chmod(path, stat.S_IMODE(mode) | bits)
 
 
 def unmake_directories(made: Sequence[str]) -> None:
-    """Remove what was made, for a caller that failed after it; what holds something stays."""
+    """Remove created directories after a failure of the caller; those that are not empty stay."""
     for one in reversed(made):
         with suppress(OSError):
             os.rmdir(one)

@@ -1,7 +1,7 @@
-"""For writers of tools: a pytest fixture that calls a tool as an agent's call would, through the whole service.
+"""For tool writers: a pytest fixture that calls a tool through the whole service, as an agent does.
 
-Name it in the `conftest.py` at the root of your tests, `pytest_plugins = ["haft.testing"]`, or import it where you need
-it, `from haft.testing import haft_tools`. Then:
+Write `pytest_plugins = ["haft.testing"]` in the `conftest.py` at the root of your tests, or import the fixture with
+`from haft.testing import haft_tools`. Then:
 
 def test_it_counts_lines(haft_tools):
     haft_tools.load("plugins/count-lines")
@@ -9,8 +9,7 @@ def test_it_counts_lines(haft_tools):
     outcome = haft_tools.call("count_lines", path="a.txt")
     assert (outcome.status, outcome.output) == ("done", "2\\n")
 
-The fixture is a `ToolBench`. Above it is nothing but tests; below it are the service and what the service is made of.
-This is the one package that imports pytest, and nothing of haft imports this package.
+The fixture is a `ToolBench`. Only this package imports pytest, and no other package of haft imports this one.
 """
 
 from haft.testing.bench import ToolBench

@@ -1,7 +1,7 @@
-"""A workspace, a state home and a blocking service over both, in which every question is answered with yes.
+"""A workspace, a state home and a blocking service for tests, which approves every call.
 
-Nothing else is different from a service that a program opens: a call is validated, decided, confined, recorded. The
-service opens when it is first needed, so that files can be written and settings made before.
+In all else it is a normal service: it validates, decides, confines and records calls. The service opens when it is
+first needed, so that a test can write files and change settings before.
 """
 
 from __future__ import annotations
@@ -17,51 +17,51 @@ from haft.sources.bash_plugin import is_bash_plugin
 
 
 class ToolBench:
-    """What the fixture `haft_tools` gives to a test."""
+    """The value of the fixture `haft_tools`."""
 
     def __init__(self, workspace: Path, home: Path) -> None:
         self.workspace = workspace
-        """An empty directory, where tools work. A `haft.json` or `haft.toml` in it counts when the service opens."""
+        """An empty directory, where tools work. The service reads a `haft.json` or `haft.toml` in it when it opens."""
         self.asked: list[ApprovalRequest] = []
-        """What a person would have been asked, in order. Every answer was yes."""
+        """The approval requests, in order. All of them were approved."""
         self.settings: dict[str, Any] = {}
-        """The strongest settings, by their dotted names, as of when the service opens."""
+        """Settings by their dotted names. They win over files, and are read when the service opens."""
         self._home = home
         self._plugins: list[str] = []
         self._files: list[str] = []
         self._service: SyncToolService | None = None
 
     def load(self, path: str | os.PathLike[str]) -> list[Listing]:
-        """Take in a bash plugin, as a file or a folder, or a toolbox executable. Its tools, or why they are none."""
+        """Load a bash plugin, as a file or a folder, or a toolbox executable. Return its tools, also broken ones."""
         full = os.path.abspath(os.fspath(path))
         if os.path.isdir(full) or is_bash_plugin(Path(full).read_bytes()):
             self._plugins.append(f"bash:{full}")
             self.close()
             return [one for one in self.service.tools(all=True) if _is_part(one, full)]
-        listing = self._opened().load(full)
+        listing = self._open().load(full)
         self._files.append(full)
         return [listing]
 
     def call(self, name: str, /, **arguments: Any) -> Outcome:
-        """Call a tool and wait for its end. A failure is an outcome, too."""
+        """Call a tool and wait for its outcome. A failure is an outcome too, not an exception."""
         return self.service.call(name, arguments).wait()
 
     def tools(self) -> dict[str, Listing]:
-        """Every tool by name, ready or not."""
+        """Every tool by name, also those that cannot be called."""
         return {one.spec.name: one for one in self.service.tools(all=True)}
 
     @property
     def service(self) -> SyncToolService:
-        """The service itself, for whatever is not here: events of a run, its record, settings of one call."""
-        return self._opened()
+        """The service itself, for everything else: events of a run, its record, settings of one call."""
+        return self._open()
 
-    def _opened(self) -> SyncToolService:
+    def _open(self) -> SyncToolService:
         if self._service is None:
             loaded = {"plugins": self._plugins, "plugin_policy.allow_bash_tools": True} if self._plugins else {}
             self._service = ToolService.open_sync(
                 self.workspace,
                 home=self._home,
-                approver=self._yes,
+                approver=self._approve,
                 settings={**loaded, **self.settings},
                 installed=False,
             ).__enter__()
@@ -69,12 +69,12 @@ class ToolBench:
                 self._service.load(file)
         return self._service
 
-    def _yes(self, request: ApprovalRequest) -> bool:
+    def _approve(self, request: ApprovalRequest) -> bool:
         self.asked.append(request)
         return True
 
     def close(self) -> None:
-        """End everything that still runs. The next call opens the service anew, over the same workspace and state."""
+        """Close the service and end all runs. The next call opens it again, with the same workspace and state."""
         service, self._service = self._service, None
         if service is not None:
             service.close()

@@ -1,4 +1,4 @@
-"""The fixtures, by the names under which tests ask for them."""
+"""The pytest fixtures."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from haft.testing.bench import ToolBench
 
 @pytest.fixture
 def haft_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToolBench]:
-    """A `ToolBench` over a workspace and a state home of its own: `load` tools, `call` them, see who was `asked`.
+    """A `ToolBench` with its own workspace and state home: `load` tools, `call` them, look at the requests in `asked`.
 
-    What whoever runs the tests has configured and what tools they have for themselves does not count.
+    The configuration and the tools of the user who runs the tests are not used.
     """
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("AMP_TOOLBOX", "")

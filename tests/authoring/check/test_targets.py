@@ -119,7 +119,7 @@ def test_a_pipe_in_place_of_a_plugins_own_file_is_said(tmp_path, sources):
 
 
 def test_a_path_that_is_not_there_is_said(tmp_path, sources):
-    with pytest.raises(BadUsage, match="there is no"):
+    with pytest.raises(BadUsage, match="does not exist"):
         list(targets_of(sources, str(tmp_path / "nothing")))
 
 

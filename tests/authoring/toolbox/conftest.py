@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from haft.authoring.toolbox.wrapping import wrap
+from haft.authoring.toolbox.wrapper import wrap
 from haft.sources.cli.spec import read_spec
 
 

@@ -10,7 +10,7 @@ import jsonschema_rs
 import pytest
 
 from haft.authoring.check import CODES
-from haft.authoring.making import KINDS, make
+from haft.authoring.new_tool import KINDS, make
 from haft.sources.checks import behaviour
 from haft.surfaces.cli.commands import check as command
 from haft.surfaces.cli.main import run
@@ -190,7 +190,7 @@ def test_a_word_that_is_neither_a_tool_nor_a_path_is_refused_with_the_near_miss(
     code, _out, err = haft("read_fil")
     assert code == 2 and "did you mean `read_file`?" in err
     code, _out, err = haft("./nothing")
-    assert code == 2 and "there is no `./nothing`" in err
+    assert code == 2 and "`./nothing` does not exist" in err
 
 
 @pytest.mark.parametrize("code", CODES)

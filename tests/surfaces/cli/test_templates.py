@@ -115,7 +115,7 @@ def test_checking_for_packing_is_stricter(haft, made):
 def test_a_file_is_replaced_only_by_force(haft, made):
     packed(haft, made)
     said = haft("templates", "pack", str(made), "--to", "pack.zip")
-    assert said.code == 2 and "is there already" in said.err and "--force" in said.err
+    assert said.code == 2 and "exists already" in said.err and "--force" in said.err
     packed(haft, made, "--force")
 
 
@@ -188,7 +188,7 @@ def test_removing_asks_and_does_nothing_where_nobody_can_be_asked(haft, made, co
     said = haft("templates", "remove", "json tol", "--yes")
     assert said.code == 2 and "did you mean `json tool`?" in said.err
     said = haft("templates", "remove", "./a.txt", "--yes")
-    assert said.code == 2 and "is no template's folder: it stays" in said.err
+    assert said.code == 2 and "is not a template" in said.err
 
 
 @pytest.mark.parametrize(("answer", "code"), [("n", 3), ("yes", 0)])
@@ -213,14 +213,14 @@ def test_of_two_templates_of_one_name_the_first_is_ready_and_the_second_a_duplic
         shutil.copytree(made, configured / name)
     said = haft("templates", "list")
     assert [line.split()[3] for line in said.out.splitlines()[1:]] == ["not", "duplicate"]
-    assert said.err.count("its name is also that of") == 1
+    assert said.err.count("has the same name") == 1
     (configured / "Twice/tool.py").write_text("def (")
     assert [line.split()[3] for line in haft("templates", "list").out.splitlines()[1:]] == ["broken", "not"]
 
 
 def test_a_directory_is_not_installed_and_the_hint_says_what_to_do_with_it(haft, made):
     refused = haft("templates", "install", str(made))
-    assert refused.code == 2 and "takes a ZIP" in refused.err
+    assert refused.code == 2 and "needs a ZIP" in refused.err
     assert "`templates.paths`" in refused.err and "`haft templates pack`" in refused.err
 
 

@@ -187,7 +187,7 @@ def test_files_of_others_are_replaced_only_when_asked(haft):
     (box / "git-log").write_text("mine")
     wrap = ["toolbox", "wrap", "--spec", "spec.toml", "--to", "box"]
     refused = haft(*wrap)
-    assert refused.code == 2 and "git-log is there already, and is another" in refused.err and "--force" in refused.err
+    assert refused.code == 2 and "git-log exists already with other content" in refused.err and "--force" in refused.err
     assert [path.name for path in box.iterdir()] == ["git-log"] and (box / "git-log").read_text() == "mine"
     assert haft(*wrap, "--force").code == 0
     again = haft(*wrap, "--json").json

@@ -1,8 +1,8 @@
-"""`haft tools check`: what is wrong with tools of any format, and how to mend it.
+"""`haft tools check`: finds problems in tools of any format, and says how to fix them.
 
-`targets` says what a path is, and `checking` checks many at once: each by the `ToolSource` of its format. The caller
-hands over the sources and the launcher through which programs are asked; Python is read and never imported. `mending`
-changes files; nothing else here does.
+`targets` finds out what a path is, and `checker` checks many targets at once, each with the `ToolSource` of its format.
+The caller passes the sources and the launcher that describes programs; Python files are read, never imported. Only
+`fixes` changes files.
 """
 
 from typing import TYPE_CHECKING
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.authoring.check.checking import check_targets
-    from haft.authoring.check.mending import Mended, mend
+    from haft.authoring.check.checker import check_targets
+    from haft.authoring.check.fixes import FixResult, apply_fixes
     from haft.authoring.check.targets import placed, targets_of
     from haft.sources import Target
     from haft.sources.agent_studio import check_template
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 __getattr__ = face(
     __name__,
     {
-        "checking": "check_targets",
-        "mending": "Mended mend",
+        "checker": "check_targets",
+        "fixes": "FixResult apply_fixes",
         "targets": "placed targets_of",
         "haft.sources": "Target",
         "haft.sources.agent_studio": "check_template",

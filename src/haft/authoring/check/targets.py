@@ -1,4 +1,4 @@
-"""What a path is: which format recognizes it, and what of a folder is to be checked."""
+"""The targets of a check: which format recognizes a path, and which files of a folder are checked."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from haft.sources.skills import SKILL_FILE, TOOL_FOLDERS
 
 
 def targets_of(sources: Sequence[ToolSource], path: str, workspace: str | None = None) -> Iterator[Target]:
-    """What is to be checked at a path: one thing, or what lies in a folder."""
+    """The targets at a path: the path itself, or the files of a folder."""
     if not os.path.lexists(path):
-        raise BadUsage(f"there is no `{path}`", hint="give the path of a tool, a folder or a skill, or a tool's name")
+        raise BadUsage(
+            f"`{path}` does not exist", hint="give the path of a tool, a folder or a skill, or a tool's name"
+        )
     source = next((one for one in sources if one.recognizes(path)), None)
     if source is not None:
         yield from _recognized(sources, source, path, workspace)
         return
     if not os.path.isdir(path):
-        raise BadUsage(f"no format knows what `{path}` is")
+        raise BadUsage(f"`{path}` is not a tool of any known format")
     yield from _files(sources, path, workspace)
     for name in sorted(os.listdir(path)):
         inner = os.path.join(path, name)
@@ -41,7 +43,7 @@ def _recognized(
 
 
 def placed(target: Target, workspace: str | None = None) -> Target:
-    """A file with the skill and the workspace that it lies in."""
+    """The target with the skill and the workspace that its file is in."""
     if os.path.isdir(target.path):
         return target
     directory = os.path.dirname(os.path.abspath(target.path))
@@ -53,7 +55,7 @@ def placed(target: Target, workspace: str | None = None) -> Target:
 
 
 def _files(sources: Sequence[ToolSource], directory: str, workspace: str | None) -> Iterator[Target]:
-    """The files that a toolbox would take: nothing hidden, no data, no directories."""
+    """The files that a toolbox would load: no hidden files, no data files, no directories."""
     try:
         with os.scandir(directory) as entries:
             names = sorted(entry.name for entry in entries if _counts(entry))
@@ -68,5 +70,5 @@ def _counts(entry: os.DirEntry[str]) -> bool:
         return False
     try:
         return not entry.is_dir()
-    except OSError:  # a link that leads to itself
+    except OSError:  # A link to itself.
         return True

@@ -1,17 +1,17 @@
-"""Skills made anew, and taken in from elsewhere."""
+"""Makes new skills, and installs skills from folders and archives."""
 
 from typing import TYPE_CHECKING
 
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.authoring.skills.installing import install
-    from haft.authoring.skills.making import check_name, made_place, write_skill
+    from haft.authoring.skills.installer import install
+    from haft.authoring.skills.new_skill import check_name, make_place, write_skill
 
 __getattr__ = face(
     __name__,
     {
-        "installing": "install",
-        "making": "check_name made_place write_skill",
+        "installer": "install",
+        "new_skill": "check_name made_place write_skill",
     },
 )

@@ -1,6 +1,6 @@
-"""The hidden folder beside the skills in which new ones are gathered, and what is left of one that was interrupted.
+"""The hidden staging folder beside the skills, and the cleanup after an interrupted install.
 
-Whoever works in one holds its lock, which ends with the process: a folder that can be locked is nobody's.
+A process that uses a staging folder holds its lock, which ends with the process: a folder that can be locked is unused.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from haft.files import locked
 from haft.sources.skills import is_skill_name
 
 STAGING: Final = ".haft-install-"
-"""How its name begins."""
+"""The beginning of its name."""
 OLD: Final = "old"
-"""Where skills wait in it that are being replaced."""
+"""The folder in it for skills that are being replaced."""
 _PATIENCE: Final = 10.0
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def restore_interrupted(place: str) -> None:
-    """Put back what an install that was ended in the middle had moved away, and remove what it had gathered."""
+    """Restore the skills that an interrupted install had moved away, and remove its staging folder."""
     with suppress(OSError):
         for name in os.listdir(place):
             if name.startswith(STAGING):
@@ -35,11 +35,11 @@ def restore_interrupted(place: str) -> None:
 
 
 def _restore(staging: str, place: str) -> None:
-    """Nothing is followed here: a workspace that was cloned can hold a folder of this name, with links in it."""
+    """Restore one staging folder. No links are followed, since a cloned workspace can hold such a folder with links."""
     with suppress(OSError, TimeoutError), ExitStack() as stack:
         above = os.open(staging, _DIRECTORY)
         stack.callback(os.close, above)
-        stack.enter_context(locked(above, 0))  # Whoever is at work there holds it.
+        stack.enter_context(locked(above, 0))  # Fails if another process uses the folder.
         with suppress(FileNotFoundError):
             old = os.open(OLD, _DIRECTORY, dir_fd=above)
             stack.callback(os.close, old)
@@ -51,7 +51,7 @@ def _restore(staging: str, place: str) -> None:
 
 @contextmanager
 def staging_in(place: str) -> Iterator[str]:
-    """A hidden folder beside the skills, held as long as it is used."""
+    """A hidden folder beside the skills, locked while it is used and then removed."""
     try:
         staging = tempfile.mkdtemp(prefix=STAGING, dir=place)
         os.chmod(staging, stat.S_IRWXU)

@@ -1,8 +1,8 @@
-"""Agent Studio templates on their way: packed into a ZIP, installed from one, listed and removed.
+"""Packs Agent Studio templates into a ZIP, installs them from one, lists and removes them.
 
-`places` knows the directories that templates lie in, `gathering` reads a template's folder, `manifest` is the file that
-says what a ZIP holds, `packing`, `unpacking`, `installing` and `removing` do what they are called. Nothing of a
-template is ever imported or run here.
+`template_folders` knows the directories of templates, `template_files` reads the files of a template, `manifest` is the
+file that lists the content of a ZIP; `packer`, `unpacker`, `installer` and `remover` do the work. Nothing of a template
+is ever imported or run here.
 """
 
 from typing import TYPE_CHECKING
@@ -10,17 +10,23 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.authoring.studio.installing import install
-    from haft.authoring.studio.packing import check_for_packing, pack
-    from haft.authoring.studio.places import Placed, is_template_folder, problems_of, problems_of_name, templates_in
-    from haft.authoring.studio.removing import chosen, remove
+    from haft.authoring.studio.installer import install
+    from haft.authoring.studio.packer import check_for_packing, pack
+    from haft.authoring.studio.remover import find_template, remove
+    from haft.authoring.studio.template_folders import (
+        TemplateFolder,
+        is_template_folder,
+        problems_of,
+        problems_of_name,
+        templates_in,
+    )
 
 __getattr__ = face(
     __name__,
     {
-        "installing": "install",
-        "packing": "check_for_packing pack",
-        "places": "Placed is_template_folder problems_of problems_of_name templates_in",
-        "removing": "chosen remove",
+        "installer": "install",
+        "packer": "check_for_packing pack",
+        "template_folders": "TemplateFolder is_template_folder problems_of problems_of_name templates_in",
+        "remover": "find_template remove",
     },
 )

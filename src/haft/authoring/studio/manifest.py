@@ -1,6 +1,6 @@
-"""`workflow_template.json`: what a ZIP of templates says that it holds. Written here, and read with suspicion.
+"""`workflow_template.json`: the manifest of a ZIP of templates. Every field that is read is checked.
 
-Only tool templates are taken from it. Agents, tasks, servers and workflows that are in it too are named, and left out.
+Only tool templates are installed. Agents, tasks, servers and workflows in the ZIP are reported and left out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import uuid4
 
-from haft.authoring.unpacking.filling import plain_path
+from haft.authoring.archives.bounded_folder import plain_path
 from haft.contracts import BadUsage
 from haft.files import shown
 from haft.sources.agent_studio import ENTRY, REQUIREMENTS, is_template_name, slug_of
@@ -19,7 +19,7 @@ from haft.sources.agent_studio import ENTRY, REQUIREMENTS, is_template_name, slu
 PACK_MANIFEST: Final = "workflow_template.json"
 VERSION: Final = "0.0.1"
 FOLDERS: Final = "studio-data/tool_templates"
-"""Where the folders of tool templates lie in a ZIP."""
+"""The directory of tool templates in a ZIP."""
 _TOOLS: Final = "tool_templates"
 _WORKFLOW: Final = "workflow_template"
 _OTHERS: Final = ("agent_templates", "task_templates", "mcp_templates")
@@ -33,20 +33,20 @@ class Entry:
 
     name: str
     folder: str
-    """In the ZIP."""
+    """The path of its folder in the ZIP."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """What a ZIP says that it holds."""
+    """The content of a ZIP by its manifest."""
 
     entries: tuple[Entry, ...]
     left_out: tuple[str, ...] = ()
-    """What is in it and is no tool template, in words."""
+    """The parts that are not tool templates, in words."""
 
 
 def manifest_of(entries: Sequence[Entry], workflow: str) -> dict[str, Any]:
-    """What is written into a ZIP of these templates. `workflow` names the otherwise empty workflow that holds them."""
+    """The manifest for a ZIP of these templates. `workflow` is the name of the otherwise empty workflow around them."""
     return {
         "template_version": VERSION,
         _WORKFLOW: {
@@ -78,29 +78,29 @@ def manifest_of(entries: Sequence[Entry], workflow: str) -> dict[str, Any]:
 
 
 def read_pack(content: bytes, name: str | None = None) -> Pack:
-    """What a manifest says; `BadUsage` with the field that is wrong. A single template may get another name."""
+    """Read a manifest; `BadUsage` names the invalid field. `name` gives a single template another name."""
     try:
-        said = json.loads(content.decode("utf-8-sig"))
+        manifest = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise _bad(f"it is no JSON: {str(error)[:200]}") from error
-    if not isinstance(said, dict):
-        raise _bad("it is no JSON object")
-    if said.get("template_version") != VERSION:
+        raise _bad(f"it is not JSON: {str(error)[:200]}") from error
+    if not isinstance(manifest, dict):
+        raise _bad("it is not a JSON object")
+    if manifest.get("template_version") != VERSION:
         raise _bad(f'`template_version` must be "{VERSION}"')
-    if not isinstance(said.get(_TOOLS), list):
+    if not isinstance(manifest.get(_TOOLS), list):
         raise _bad(f"`{_TOOLS}` must be a list")
     for kind in _OTHERS:
-        if not isinstance(said.get(kind, []), list):
+        if not isinstance(manifest.get(kind, []), list):
             raise _bad(f"`{kind}` must be a list")
-    if not isinstance(said.get(_WORKFLOW), dict | None):
+    if not isinstance(manifest.get(_WORKFLOW), dict | None):
         raise _bad(f"`{_WORKFLOW}` must be an object")
     if name is not None:
-        if len(said[_TOOLS]) != 1:
-            raise BadUsage(f"a name is for one template, and there are {len(said[_TOOLS])}: nothing is installed")
-        said[_TOOLS] = [{**item, "name": name} if isinstance(item, dict) else item for item in said[_TOOLS]]
-    entries = [_entry(item, f"{_TOOLS}[{at}]") for at, item in enumerate(said[_TOOLS])]
+        if len(manifest[_TOOLS]) != 1:
+            raise BadUsage(f"a name is for one template, but there are {len(manifest[_TOOLS])}: nothing is installed")
+        manifest[_TOOLS] = [{**item, "name": name} if isinstance(item, dict) else item for item in manifest[_TOOLS]]
+    entries = [_entry(item, f"{_TOOLS}[{at}]") for at, item in enumerate(manifest[_TOOLS])]
     _require_apart(entries)
-    return Pack(tuple(entries), tuple(_left_out(said)))
+    return Pack(tuple(entries), tuple(_left_out(manifest)))
 
 
 def _entry(item: Any, where: str) -> Entry:
@@ -112,8 +112,8 @@ def _entry(item: Any, where: str) -> Entry:
     name = item["name"]
     if not is_template_name(name):
         raise BadUsage(
-            f"the {PACK_MANIFEST} is not right, nothing is installed: `{where}.name` is `{shown(name[:80])}`",
-            hint="a template's name is of letters, digits and spaces; `--name` gives a single one another name",
+            f"the {PACK_MANIFEST} is invalid, nothing is installed: `{where}.name` is `{shown(name[:80])}`",
+            hint="a template's name has letters, digits and spaces; `--name` gives a single one another name",
         )
     for key, only in (("python_code_file_name", ENTRY), ("python_requirements_file_name", REQUIREMENTS)):
         if item.get(key) != only:
@@ -130,7 +130,7 @@ def _entry(item: Any, where: str) -> Entry:
 
 
 def _require_apart(entries: Sequence[Entry]) -> None:
-    """Each has a name and a folder of its own."""
+    """Raise `BadUsage` unless each template has its own name and its own folder."""
     names: dict[str, Entry] = {}
     for entry in entries:
         other = names.setdefault(slug_of(entry.name), entry)
@@ -146,19 +146,19 @@ def _require_apart(entries: Sequence[Entry]) -> None:
         before = entry
 
 
-def _left_out(said: dict[str, Any]) -> Iterator[str]:
-    for kind, items in said.items():
+def _left_out(manifest: dict[str, Any]) -> Iterator[str]:
+    for kind, items in manifest.items():
         if kind == _TOOLS or not isinstance(items, list) or not items:
             continue
         names = [shown(str(one.get("name"))[:80]) for one in items[:_MOST_NAMED] if isinstance(one, dict)]
         yield f"{len(items)} of `{shown(kind[:80])}`" + (f" ({', '.join(names)})" if names else "")
-    workflow = said.get(_WORKFLOW)
+    workflow = manifest.get(_WORKFLOW)
     if isinstance(workflow, dict) and any(workflow.get(key) for key in ("agent_template_ids", "task_template_ids")):
         yield f"the workflow `{shown(str(workflow.get('name'))[:80])}`"
-    images = [item["tool_image_path"] for item in said[_TOOLS] if item.get("tool_image_path")]
+    images = [item["tool_image_path"] for item in manifest[_TOOLS] if item.get("tool_image_path")]
     if images:
         yield f"{len(images)} image{'s' * (len(images) > 1)}"
 
 
 def _bad(what: str) -> BadUsage:
-    return BadUsage(f"the {PACK_MANIFEST} is not right, nothing is installed: {what}")
+    return BadUsage(f"the {PACK_MANIFEST} is invalid, nothing is installed: {what}")

@@ -161,13 +161,13 @@ def _discovery(options: Globals) -> Discovery:
 async def _check_and_fix(
     targets: Sequence[Target], launcher: DescribeLauncher, options: Globals, discovery: Discovery, *, fix: bool
 ) -> list[Report]:
-    from haft.authoring.check import check_targets, mend
+    from haft.authoring.check import apply_fixes, check_targets
 
     sources = discovery.every_source()
     found = await check_targets(sources, targets, launcher, RESERVED)
     changed: dict[int, list[str]] = {}
     for at, reports in enumerate(found) if fix else ():
-        mended = mend((finding for report in reports for finding in report.findings), workspace_of(options))
+        mended = apply_fixes((finding for report in reports for finding in report.findings), workspace_of(options))
         for finding, done in mended.done:
             changed.setdefault(at, []).append(finding.code)
             if not options.quiet:

@@ -226,12 +226,12 @@ def _servers(skill: Skill) -> list[str]:
 
 
 def _place(options: Globals, *, is_global: bool) -> contextlib.AbstractContextManager[str]:
-    from haft.authoring.skills import made_place
+    from haft.authoring.skills import make_place
     from haft.service import check_workspace
 
     home = os.path.expanduser("~")
     workspace = "" if is_global else check_workspace(workspace_of(options), state_home().path)
-    return made_place(workspace, home, is_global=is_global)
+    return make_place(workspace, home, is_global=is_global)
 
 
 def _is_there(skills: Skills, name: str) -> bool:

@@ -25,12 +25,12 @@ from haft.surfaces.cli.words.template_places import (
     environments_of,
     is_own,
     places_of,
-    standing_of,
+    state_of_template,
 )
 
 if TYPE_CHECKING:
     from haft.authoring.check import Report
-    from haft.authoring.studio import Placed
+    from haft.authoring.studio import TemplateFolder
     from haft.service import TemplateState
 
 
@@ -40,7 +40,7 @@ def complete_templates(_ctx: click.Context, _parameter: click.Parameter, incompl
 
     from haft.authoring.studio import templates_in
 
-    found: list[Placed] = []
+    found: list[TemplateFolder] = []
     with contextlib.suppress(HaftError):
         found = [one for place in places_of(Globals(quiet=True)).directories for one in templates_in(place)]
     named = [(os.path.basename(one.folder), one.name) for one in found]
@@ -163,13 +163,13 @@ def list_templates(options: Globals, inside: str | None) -> None:
     places = places_of(options)
     directories = places.directories if inside is None else [os.path.abspath(inside)]
     environments = environments_of(options)
-    found: list[tuple[Placed, list[str], TemplateState]] = []
-    usable: list[Placed] = []
+    found: list[tuple[TemplateFolder, list[str], TemplateState]] = []
+    usable: list[TemplateFolder] = []
     rows = [_HEADER]
     for one in (one for place in directories for one in templates_in(place)):
-        problems, standing = problems_of(one, usable), standing_of(one.folder, options, environments)
-        found.append((one, problems, standing))
-        rows.append(_row(one, problems, standing, taken=len(problems_of_name(one, usable))))
+        problems, template_state = problems_of(one, usable), state_of_template(one.folder, options, environments)
+        found.append((one, problems, template_state))
+        rows.append(_row(one, problems, template_state, taken=len(problems_of_name(one, usable))))
         usable += [] if problems else [one]  # Of several with the same name, the first usable one gets it.
     if options.json:
         facts([_facts(*one) for one in found])
@@ -178,11 +178,11 @@ def list_templates(options: Globals, inside: str | None) -> None:
         table(rows, style_first="bold", cut=False)
     if options.quiet:
         return
-    for one, problems, standing in found:
+    for one, problems, template_state in found:
         for problem in problems:
             say(one_line(f"{one.name} ({one.folder}): {problem}"))
-        if standing.cold is not None:
-            say(one_line(f"{one.name} ({one.folder}): a new process for each call: {standing.cold}"))
+        if template_state.cold is not None:
+            say(one_line(f"{one.name} ({one.folder}): a new process for each call: {template_state.cold}"))
     if not places.configured and inside is None:
         say("no directory of templates is configured: list them in `paths` under `[templates]` in haft.toml")
     elif not found:
@@ -193,17 +193,17 @@ _HEADER: Final = ("NAME", "TOOL", "WORKFLOW", "ENVIRONMENT", "FOLDER")
 
 
 def _row(
-    one: Placed, problems: Sequence[str], standing: TemplateState, *, taken: int
+    one: TemplateFolder, problems: Sequence[str], template_state: TemplateState, *, taken: int
 ) -> tuple[str, str, str, str, str]:
     if problems:
         state = "broken" if len(problems) > taken else "duplicate"
     else:
-        state = "not built" if standing.environment is None else "built"
+        state = "not built" if template_state.environment is None else "built"
     return (one.name, one.slug, one.workflow or "-", state, one.folder)
 
 
-def _facts(one: Placed, problems: Sequence[str], standing: TemplateState) -> dict[str, Any]:
-    return {**one.to_json(problems), "environment": standing.environment is not None, "cold": standing.cold}
+def _facts(one: TemplateFolder, problems: Sequence[str], template_state: TemplateState) -> dict[str, Any]:
+    return {**one.to_json(problems), "environment": template_state.environment is not None, "cold": template_state.cold}
 
 
 @click.command("build", cls=HaftCommand)
@@ -216,9 +216,9 @@ def build_environment(options: Globals, word: str, workflow: str | None, allow_b
     holds until its requirements change."""
     import asyncio
 
-    from haft.authoring.studio import chosen
+    from haft.authoring.studio import find_template
 
-    one = chosen(word, places_of(options).directories, workflow=workflow)
+    one = find_template(word, places_of(options).directories, workflow=workflow)
     environments = environments_of(options)
     if allow_builds:
         environments.allow_build(one.folder, environments.requirements(one.folder))
@@ -237,10 +237,10 @@ def build_environment(options: Globals, word: str, workflow: str | None, allow_b
 @click.pass_obj
 def remove_template(options: Globals, word: str, workflow: str | None, is_confirmed: bool) -> None:
     """Remove a template: its folder with everything in it, and its environment."""
-    from haft.authoring.studio import chosen, remove
+    from haft.authoring.studio import find_template, remove
 
     places = places_of(options)
-    one = chosen(word, places.directories, workflow=workflow)
+    one = find_template(word, places.directories, workflow=workflow)
     for name in places.instances_of(one.folder):
         warn(f"`{name}` in `templates.instances` uses this template, and will be broken")
     if not is_confirmed:
@@ -252,7 +252,7 @@ def remove_template(options: Globals, word: str, workflow: str | None, is_confir
         lines([one_line(f"removed {one.name} from {one.folder}")])
 
 
-def _ask(one: Placed) -> None:
+def _ask(one: TemplateFolder) -> None:
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise Rejected(
             f"{one.folder} is not removed: there is no terminal to ask at",

@@ -21,7 +21,7 @@ from haft.surfaces.cli.screen.printing import facts, lines, say, warn
 from haft.surfaces.cli.screen.terminal import one_line
 
 if TYPE_CHECKING:
-    from haft.authoring.toolbox import Command, Form, Placed
+    from haft.authoring.toolbox import Command, Form, WrittenExecutable
 
 
 @click.command("wrap", cls=HaftCommand)
@@ -146,14 +146,14 @@ def export_tools(options: Globals, names: tuple[str, ...], directory: str, force
         wanted = [one for one in every if one.spec.provenance != "embedded" and "export" not in one.spec.meta]
     for one in wanted:
         if not one.enabled:
-            raise BadUsage(f"`{one.spec.name}` cannot be called, {one.why_not}")
+            raise BadUsage(f"`{one.spec.name}` cannot be called: {one.why_not}")
     workspace = os.path.realpath(workspace_of(options))
     if f"{os.path.realpath(os.path.expanduser(directory))}/".startswith(workspace.rstrip("/") + "/"):
         warn(f"{directory} is in the workspace: exports do not work there, since haft refuses calls from inside a call")
     _tell(export(wanted, os.path.abspath(os.path.expanduser(directory)), workspace, force=force), options)
 
 
-def _tell(placed: list[Placed], options: Globals) -> None:
+def _tell(placed: list[WrittenExecutable], options: Globals) -> None:
     if options.json:
         facts([one.to_json() for one in placed])
         return
@@ -168,7 +168,7 @@ def _tell(placed: list[Placed], options: Globals) -> None:
             say(f"{count}; to load them: AMP_TOOLBOX={directory}, or `toolbox.paths` in haft.toml")
 
 
-def _found_here(directory: str, placed: list[Placed], options: Globals) -> list[str]:
+def _found_here(directory: str, placed: list[WrittenExecutable], options: Globals) -> list[str]:
     """The names of the executables as tools of this workspace, if their directory is a toolbox here."""
     from haft.service import ListedTools
 

@@ -202,10 +202,10 @@ _IN_SANDBOX: Final = (
 
 def _environment(spec: ToolSpec, options: Globals) -> dict[str, Any]:
     """The environment that a template's calls run in."""
-    from haft.surfaces.cli.words.template_places import standing_of
+    from haft.surfaces.cli.words.template_places import state_of_template
 
-    standing = standing_of(spec.origin, options)
-    return {"path": standing.environment, "cold": standing.cold}
+    template_state = state_of_template(spec.origin, options)
+    return {"path": template_state.environment, "cold": template_state.cold}
 
 
 def _environment_lines(environment: dict[str, Any]) -> Iterable[str]:

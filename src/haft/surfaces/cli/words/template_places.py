@@ -102,7 +102,7 @@ def environments_of(options: Globals) -> TemplateEnvironments:
     return template_environments(workspace_of(options), state_home())
 
 
-def standing_of(folder: str, options: Globals, environments: TemplateEnvironments | None = None) -> TemplateState:
+def state_of_template(folder: str, options: Globals, environments: TemplateEnvironments | None = None) -> TemplateState:
     """The known state of the template in a folder. No process is started."""
     from haft.service import template_state
 

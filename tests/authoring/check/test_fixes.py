@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from haft.authoring.check import CODES, Finding, mend
+from haft.authoring.check import CODES, Finding, apply_fixes
 from haft.sources.checks.files import check_rights, check_start, inspect_file
 
 SCRIPT = b"#!/bin/sh\necho 'name: x'\n"
@@ -28,7 +28,7 @@ def test_whoever_may_read_a_program_may_run_it_afterwards(tmp_path, content, bef
     tool = tmp_path / "tool"
     tool.write_bytes(content)
     tool.chmod(before)
-    mended = mend(findings(tool))
+    mended = apply_fixes(findings(tool))
     assert ([finding.code for finding, _done in mended.done], mended.refused) == (["not-executable"], [])
     assert (mode(tool), tool.read_bytes()) == (after, content)
 
@@ -40,7 +40,7 @@ def test_others_lose_the_right_to_write(tmp_path):
     tool.write_bytes(SCRIPT)
     tool.chmod(0o777)
     place.chmod(0o777)
-    assert len(mend(findings(tool)).done) == 2
+    assert len(apply_fixes(findings(tool)).done) == 2
     assert (mode(tool), mode(place)) == (0o775, 0o775)
     assert not findings(tool)
 
@@ -57,7 +57,7 @@ def test_line_ends_and_the_mark_are_mended_and_no_other_byte(tmp_path, before, a
     tool = tmp_path / "tool"
     tool.write_bytes(before)
     tool.chmod(0o750)
-    mend(findings(tool))
+    apply_fixes(findings(tool))
     assert (tool.read_bytes(), mode(tool)) == (after, 0o750)
     assert not findings(tool)
     assert os.listdir(tmp_path) == ["tool"]
@@ -68,7 +68,7 @@ def test_what_is_not_broken_is_not_touched(tmp_path, content):
     tool = tmp_path / "tool"
     tool.write_bytes(content)
     tool.chmod(0o755)
-    assert not mend(findings(tool)).done
+    assert not apply_fixes(findings(tool)).done
     assert tool.read_bytes() == content
 
 
@@ -78,7 +78,7 @@ def test_a_link_that_leads_out_is_not_followed(tmp_path):
     outside.write_bytes(SCRIPT.replace(b"\n", b"\r\n"))
     outside.chmod(0o646)
     (place / "tool").symlink_to(outside)
-    mended = mend(findings(place / "tool"))
+    mended = apply_fixes(findings(place / "tool"))
     assert {finding.code for finding, _why in mended.refused} == {"world-writable", "not-executable", "crlf-shebang"}
     assert not mended.done and all("link" in why for _finding, why in mended.refused)
     assert (mode(outside), outside.read_bytes()) == (0o646, SCRIPT.replace(b"\n", b"\r\n"))
@@ -88,7 +88,7 @@ def test_a_link_inside_is_mended_where_it_leads(tmp_path):
     (tmp_path / "real").write_bytes(SCRIPT)
     (tmp_path / "real").chmod(0o644)
     (tmp_path / "tool").symlink_to("real")
-    assert mend(findings(tmp_path / "tool")).done
+    assert apply_fixes(findings(tmp_path / "tool")).done
     assert mode(tmp_path / "real") == 0o755 and (tmp_path / "tool").is_symlink()
 
 
@@ -96,7 +96,7 @@ def test_a_directory_that_is_a_link_is_not_changed(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "real").chmod(0o777)
     (tmp_path / "link").symlink_to("real")
-    mended = mend([Finding("world-writable", "x", path=str(tmp_path / "link"), fixable=True)])
+    mended = apply_fixes([Finding("world-writable", "x", path=str(tmp_path / "link"), fixable=True)])
     assert len(mended.refused) == 1 and mode(tmp_path / "real") == 0o777
 
 
@@ -108,10 +108,12 @@ def test_what_is_found_in_the_workspace_is_only_changed_in_the_workspace(tmp_pat
     victim.chmod(0o777)
     (workspace / ".agents").mkdir(parents=True)
     (workspace / ".agents/tools").symlink_to(victim)
-    mended = mend(findings(workspace / ".agents/tools/tool"), str(workspace))
+    mended = apply_fixes(findings(workspace / ".agents/tools/tool"), str(workspace))
     assert not mended.done and len(mended.refused) == 4
     assert (mode(victim), mode(victim / "tool")) == (0o777, 0o646) and b"\r\n" in (victim / "tool").read_bytes()
-    assert len(mend(findings(victim / "tool"), str(workspace)).done) == 4, "whoever names the file itself means it"
+    assert len(apply_fixes(findings(victim / "tool"), str(workspace)).done) == 4, (
+        "whoever names the file itself means it"
+    )
 
 
 def test_nor_through_a_link_out_of_its_directory_there(tmp_path):
@@ -119,10 +121,10 @@ def test_nor_through_a_link_out_of_its_directory_there(tmp_path):
     (tmp_path / "hook").write_bytes(SCRIPT)
     (tmp_path / "hook").chmod(0o644)
     (tmp_path / "tools/tool").symlink_to("../hook")
-    assert not mend(findings(tmp_path / "tools/tool"), str(tmp_path)).done and mode(tmp_path / "hook") == 0o644
+    assert not apply_fixes(findings(tmp_path / "tools/tool"), str(tmp_path)).done and mode(tmp_path / "hook") == 0o644
     (tmp_path / "tools/real").write_bytes(SCRIPT)
     (tmp_path / "tools/real").chmod(0o644)
-    assert mend(findings(tmp_path / "tools/real"), str(tmp_path)).done and mode(tmp_path / "tools/real") == 0o755
+    assert apply_fixes(findings(tmp_path / "tools/real"), str(tmp_path)).done and mode(tmp_path / "tools/real") == 0o755
 
 
 @pytest.mark.parametrize("payload", [b"\0\r\n\x01", b"\xff\r\n", b"\r\n" * 1_000_000])
@@ -132,12 +134,12 @@ def test_a_script_that_carries_more_than_text_keeps_every_byte(tmp_path, payload
     before = tool.read_bytes()
     (finding,) = [one for one in findings(tool) if one.code == "crlf-shebang"]
     assert not finding.fixable
-    mended = mend([Finding("crlf-shebang", "x", path=str(tool), fixable=True)])
+    mended = apply_fixes([Finding("crlf-shebang", "x", path=str(tool), fixable=True)])
     assert len(mended.refused) == 1 and tool.read_bytes() == before, "nor where it became so since it was looked at"
 
 
 def test_what_is_gone_is_said(tmp_path):
-    mended = mend([Finding("not-executable", "x", path=str(tmp_path / "gone"), fixable=True)])
+    mended = apply_fixes([Finding("not-executable", "x", path=str(tmp_path / "gone"), fixable=True)])
     assert len(mended.refused) == 1
 
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from haft.authoring.toolbox.placing import place
+from haft.authoring.toolbox.executables import place
 from haft.contracts import BadUsage
 
 
@@ -44,7 +44,7 @@ def test_what_is_something_else_is_not_replaced_and_nothing_is_written(tmp_path,
             there.write_bytes(b"\xff\0")
         case "directory":
             there.mkdir()
-    with pytest.raises(BadUsage, match=f"{there} is there already") as refused:
+    with pytest.raises(BadUsage, match=f"{there} exists already") as refused:
         place({"a": "x", "b": "y"}, str(tmp_path / "box"))
     assert refused.value.hint == "`--force` replaces it"
     assert names(tmp_path / "box") == ["b"]
@@ -59,7 +59,7 @@ def test_what_is_something_else_is_not_replaced_and_nothing_is_written(tmp_path,
 
 def test_how_many_are_in_the_way_is_said(tmp_path):
     place({"a": "1", "b": "1", "c": "1"}, str(tmp_path))
-    with pytest.raises(BadUsage, match="/a and 2 more is there already"):
+    with pytest.raises(BadUsage, match="/a and 2 more exists already"):
         place({"a": "2", "b": "2", "c": "2"}, str(tmp_path))
 
 

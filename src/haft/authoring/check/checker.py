@@ -1,7 +1,8 @@
-"""Checking many things at once, and each in the order in which it was named.
+"""Checks many targets at once, and returns the reports in the order of the targets.
 
-Programs are asked at the same time, so many at once and no more; whoever is waited for makes room for others after a
-while. One that seemed slow is asked again alone: what a crowd did to it, or the start of the sandbox, is not its fault.
+A limited number of programs is described at the same time; after a while, a program that takes long makes room for
+another. A program that seemed slow is described again alone, since the load or the start of the sandbox may be the
+cause.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from haft.sources.checks import Report
 
 AT_ONCE: Final = 16
 MOST_WAITED_FOR: Final = 64
-"""At most so many run, those that hang among them."""
+"""The most programs that run at the same time, including those that hang."""
 _PATIENCE: Final = 1.0
-"""Seconds after which another one may start."""
+"""Seconds after which another program may start."""
 MOST_AGAIN: Final = 10
-"""Slow ones that are asked again."""
+"""How many slow programs are described again."""
 
 
 async def check_targets(
@@ -29,24 +30,24 @@ async def check_targets(
     launcher: DescribeLauncher,
     reserved: Collection[str] = (),
 ) -> list[list[Report]]:
-    """Everything, in order, each by the source of its format. A Python file may have several tools."""
-    named = {source.name: source for source in sources}
+    """The reports of each target, in order, each by the source of its format. A Python file may have several tools."""
+    by_name = {source.name: source for source in sources}
 
     async def check(target: Target) -> list[Report]:
-        return list(await named[target.format].check(target, launcher, reserved))
+        return list(await by_name[target.format].check(target, launcher, reserved))
 
     turns, places = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(MOST_WAITED_FOR)
 
     async def one(target: Target) -> list[Report]:
         async with places:
             async with turns:
-                asked = asyncio.ensure_future(check(target))
+                task = asyncio.ensure_future(check(target))
                 try:
-                    await asyncio.wait([asked], timeout=_PATIENCE)
+                    await asyncio.wait([task], timeout=_PATIENCE)
                 except BaseException:
-                    asked.cancel()
+                    task.cancel()
                     raise
-            return await asked
+            return await task
 
     found = list(await asyncio.gather(*(one(target) for target in targets)))
     slow = [at for at, reports in enumerate(found) if any(report.has("describe-slow") for report in reports)]

@@ -10,8 +10,8 @@ import zipfile
 
 import pytest
 
-from haft.authoring.skills.installing import install
-from haft.authoring.skills.making import place_for
+from haft.authoring.skills.installer import install
+from haft.authoring.skills.new_skill import place_for
 from haft.contracts import BadUsage, HaftError
 
 TEXT = b"---\nname: one\ndescription: Use it.\n---\n"
@@ -96,7 +96,7 @@ def test_two_of_one_name_keep_each_other_out(place, here, source):
 def test_nothing_is_replaced_unasked(place, here, source):
     mine = place.make(".agents/skills/one", description="mine")
     (mine / "old.md").write_text("x")
-    refused(source, here, "there already, nothing is installed")
+    refused(source, here, "exists already")
     (one,) = install(str(source), here, force=True)
     assert one.replaced and not (mine / "old.md").exists() and (mine / "tools/run").exists()
 
@@ -147,7 +147,7 @@ def test_too_many_and_too_large_are_refused(here, source, monkeypatch):
         file.truncate(50_000_001)
     refused(source, here, "more than 50_000_000 bytes")
     (source / "large").unlink()
-    monkeypatch.setattr("haft.authoring.skills.unpacking.MOST_FILES", 20)
+    monkeypatch.setattr("haft.authoring.skills.archives.MOST_FILES", 20)
     for number in range(20):
         (source / f"{number}.md").write_text("x")
     refused(source, here, "more than 20 files and directories")
@@ -241,18 +241,18 @@ def test_an_archive_cut_short_or_without_a_skill_is_refused(here, tmp_path):
 
 
 def test_what_is_not_there_or_a_pipe_is_refused(here, tmp_path):
-    refused(tmp_path / "nothing", here, "is not there")
+    refused(tmp_path / "nothing", here, "does not exist")
     os.mkfifo(tmp_path / "pipe")
-    refused(tmp_path / "pipe", here, "no regular file")
+    refused(tmp_path / "pipe", here, "not a regular file")
 
 
 def test_directories_on_the_way_count_and_end_somewhere(here, source, tmp_path):
     many = [(f"one/{number}/a/b/c/file", b"") for number in range(300)]
     refused(tar_of(tmp_path / "x.tar", ("one/SKILL.md", TEXT), *many, packed=False), here, "more than 1_000 files and")
     deep = "/".join(["d"] * 100)
-    refused(zip_of(tmp_path / "x.zip", ("one/SKILL.md", TEXT), (f"one/{deep}/file", b"")), here, "lies too deep")
+    refused(zip_of(tmp_path / "x.zip", ("one/SKILL.md", TEXT), (f"one/{deep}/file", b"")), here, "is nested too deep")
     (source / deep).mkdir(parents=True)
-    refused(source, here, "lies too deep")
+    refused(source, here, "is nested too deep")
 
 
 def test_a_table_of_contents_that_points_to_another_is_refused(here, tmp_path):
@@ -269,7 +269,7 @@ def test_a_table_of_contents_that_points_to_another_is_refused(here, tmp_path):
 def test_methods_that_can_ask_for_any_memory_are_not_unpacked(here, tmp_path, method):
     with zipfile.ZipFile(tmp_path / "x.zip", "w", method) as archive:
         archive.writestr("one/SKILL.md", TEXT)
-    refused(tmp_path / "x.zip", here, "packed by a method that is not taken in")
+    refused(tmp_path / "x.zip", here, "compressed with a method that is not supported")
 
 
 @pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE])

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from haft.authoring.check import check_targets, checking, targets_of
-from haft.authoring.check.checking import AT_ONCE, MOST_AGAIN
+from haft.authoring.check import check_targets, checker, targets_of
+from haft.authoring.check.checker import AT_ONCE, MOST_AGAIN
 from haft.contracts import Exit
 from haft.sources.checks import behaviour
 
@@ -79,5 +79,5 @@ def test_those_that_hang_make_room_for_others(sources, targets, monkeypatch):
         await check_targets(sources, targets, launcher)
         return launcher.started
 
-    monkeypatch.setattr(checking, "_PATIENCE", 0.01)
+    monkeypatch.setattr(checker, "_PATIENCE", 0.01)
     assert len(targets) > AT_ONCE and len(asyncio.run(ask())) == len(targets)

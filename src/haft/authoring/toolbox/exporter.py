@@ -1,7 +1,7 @@
-"""Any tool as an executable that calls back into haft, so that its rules, limits, undo and record hold there too.
+"""Exports tools as executables that call back into haft, so that rules, limits, undo and the audit log apply there too.
 
-The executable says which tool it stands for, in a line that haft's own toolboxes look for: haft calls the tool itself
-then, and starts nothing.
+A line in the executable names the original tool. If haft finds the executable in a toolbox, it calls the original tool
+and does not start the executable.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from haft.authoring.toolbox.placing import IMPORTS, Placed, in_a_docstring, place
+from haft.authoring.toolbox.executables import IMPORTS, WrittenExecutable, in_a_docstring, place
 from haft.contracts import BadUsage, Listing, ToolSpec
 from haft.sources.amp_toolbox import MARK, PREFIX, Export
 
@@ -24,8 +24,8 @@ _TEXT: Final = '''#!/usr/bin/env python3
 {mark}
 """{summary}
 
-A toolbox executable that stands for a tool of haft, and was made by `haft toolbox export`. It starts
-`haft tools use`, so that approval, limits, undo and the audit log are haft's; what would ask waits in the inbox.
+A toolbox executable for a tool of haft, made by `haft toolbox export`. It starts `haft tools use`, so that approval,
+limits, undo and the audit log of haft apply. A call that needs approval waits in the inbox.
 """
 
 {imports}
@@ -60,28 +60,32 @@ if __name__ == "__main__":
 '''
 
 
-def export(listings: Sequence[Listing], directory: str, workspace: str, *, force: bool = False) -> list[Placed]:
+def export(
+    listings: Sequence[Listing], directory: str, workspace: str, *, force: bool = False
+) -> list[WrittenExecutable]:
     """Write an executable for each tool, all of them or none."""
     texts: dict[str, str] = {}
     for listing in listings:
         spec = listing.spec
         if spec.provenance == "embedded":
-            raise BadUsage(f"`{spec.name}` was handed over by a program, and is nowhere else: it cannot be exported")
+            raise BadUsage(f"`{spec.name}` cannot be exported: it exists only in the program that added it")
         if spec.hosting == "session":
-            raise BadUsage(f"`{spec.name}` keeps a state for its workspace: it cannot be exported to others")
+            raise BadUsage(f"`{spec.name}` cannot be exported: it keeps state for its workspace")
         if "export" in spec.meta:
             raise BadUsage(f"`{spec.name}` is exported already: {spec.origin}")
         name = spec.name.removeprefix(PREFIX)
         if name in texts:
-            raise BadUsage(f"`{name}` and `{PREFIX}{name}` would be one file: export them to different directories")
+            raise BadUsage(
+                f"`{name}` and `{PREFIX}{name}` would be the same file", hint="export them to different directories"
+            )
         texts[name] = executable(name, spec, None if spec.provenance in EVERYWHERE else workspace)
     return place(texts, directory, force=force)
 
 
 def executable(name: str, spec: ToolSpec, workspace: str | None) -> str:
-    """The text of one."""
+    """The text of the executable for a tool."""
     mark = MARK + json.dumps(Export(name, spec.name, workspace).to_json())
-    described: Mapping[str, Any] = {
+    description: Mapping[str, Any] = {
         "name": name,
         "description": spec.description,
         "inputSchema": json.loads(json.dumps(spec.input_schema, default=dict)),
@@ -91,12 +95,12 @@ def executable(name: str, spec: ToolSpec, workspace: str | None) -> str:
         imports=IMPORTS,
         summary=in_a_docstring(spec.summary) or name,
         haft=repr(_own_program()),
-        description=pprint.pformat(described, width=110, sort_dicts=False),
+        description=pprint.pformat(description, width=110, sort_dicts=False),
         wait=WAIT_SECONDS,
     )
 
 
 def _own_program() -> str:
-    """Where `haft` lies: beside the Python that runs it, mostly."""
+    """The path of `haft`: beside the Python that runs it, else from PATH."""
     beside = os.path.join(os.path.dirname(sys.executable), "haft")
     return beside if os.access(beside, os.X_OK) else shutil.which("haft") or "haft"

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from haft.authoring.toolbox.placing import in_a_docstring
-from haft.authoring.toolbox.wrapping import pinned, wrap, wrapper
+from haft.authoring.toolbox.executables import in_a_docstring
+from haft.authoring.toolbox.wrapper import pinned, wrap, wrapper
 from haft.sources.cli.spec import read_spec
 
 ECHO = """#!/bin/sh

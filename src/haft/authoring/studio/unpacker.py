@@ -1,7 +1,8 @@
-"""Unpacking a ZIP of templates into an empty folder, as if its author meant ill.
+"""Unpacks a ZIP of templates into an empty folder, as if its author were malicious.
 
-Refused is whatever leads out, is no regular file or directory, is there twice (on any file system), is encrypted, or is
-more than was said: in files, in bytes, in bytes for each byte of the archive. Nothing is run, and nothing is looked at.
+It refuses paths out of the folder, entries that are not regular files or directories, names that are the same on some
+file system, encrypted entries, and too many files, too many bytes, or too many bytes for the size of the archive.
+Nothing is run, and no content is checked.
 """
 
 from __future__ import annotations
@@ -12,9 +13,15 @@ import stat
 import unicodedata
 from typing import IO, TYPE_CHECKING, Final
 
-from haft.authoring.studio.gathering import BOUNDS, is_litter
-from haft.authoring.unpacking.filling import DEEPEST, Filling, Readable, checked_path
-from haft.authoring.unpacking.zips import is_special, opened, reading_zip, require_plain, require_short_directory
+from haft.authoring.archives.bounded_folder import DEEPEST, BoundedFolder, Readable, checked_path
+from haft.authoring.archives.zip_files import (
+    open_archive,
+    read_zip,
+    require_plain,
+    require_short_directory,
+    special_file_error,
+)
+from haft.authoring.studio.template_files import BOUNDS, is_litter
 from haft.contracts import BadUsage
 from haft.files import shown
 
@@ -22,33 +29,33 @@ if TYPE_CHECKING:
     from zipfile import ZipInfo
 
 MOST_RATIO: Final = 100
-"""Bytes that may come of each byte of the archive."""
+"""The most unpacked bytes for each byte of the archive."""
 ALWAYS: Final = 1_000_000
-"""Bytes that may come whatever the archive's size."""
+"""The unpacked bytes that are allowed whatever the size of the archive is."""
 MOST_DIRECTORY: Final = 2_000_000
-"""Bytes of its table of contents."""
+"""The most bytes of its table of contents."""
 _ENCRYPTED: Final = 0x1 | 0x40 | 0x2000
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
 
 
-def folded(path: str) -> str:
-    """The path as a file system would have it that knows neither case nor ways of writing a letter."""
+def fold_path(path: str) -> str:
+    """The path as a file system sees it that ignores case and Unicode normalization."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
 
 
 def unpack(archive: str, folder: str) -> None:
-    """Unpack it into a folder of the caller's own. Environments, caches and histories are left out."""
-    with opened(archive, BOUNDS.bytes) as file:
+    """Unpack a ZIP into a folder that only the caller uses. Environments, caches and version control are left out."""
+    with open_archive(archive, BOUNDS.bytes) as file:
         if file.read(2) != b"PK":
-            raise BadUsage(f"{shown(archive)} is no ZIP", hint="`haft templates pack` makes one")
+            raise BadUsage(f"{shown(archive)} is not a ZIP", hint="`haft templates pack` makes one")
         require_short_directory(archive, file, BOUNDS.files, MOST_DIRECTORY)
-        _unpack(archive, file, Filling(folder, BOUNDS))
+        _unpack(archive, file, BoundedFolder(folder, BOUNDS))
 
 
-def _unpack(archive: str, file: IO[bytes], filling: Filling) -> None:
+def _unpack(archive: str, file: IO[bytes], bounded_folder: BoundedFolder) -> None:
     seen = _Seen()
     ratio = _Ratio(os.fstat(file.fileno()).st_size)
-    with reading_zip(archive, file) as found:
+    with read_zip(archive, file) as found:
         for info in found.infolist():
             path = _path(info)
             if is_litter(path):
@@ -57,29 +64,29 @@ def _unpack(archive: str, file: IO[bytes], filling: Filling) -> None:
             mode = info.external_attr >> 16
             if info.is_dir():
                 if stat.S_IFMT(mode) not in (0, stat.S_IFDIR):
-                    raise is_special(info.filename)
-                filling.directory(path)
+                    raise special_file_error(info.filename)
+                bounded_folder.directory(path)
                 continue
             require_plain(info)
             if info.flag_bits & _ENCRYPTED:
                 raise BadUsage(f"`{shown(path)}` is encrypted: it is not installed")
             with found.open(info) as content:
-                filling.file(path, ratio.counting(content), mode)
+                bounded_folder.file(path, ratio.counting(content), mode)
 
 
 def _path(info: ZipInfo) -> str:
-    """Where an entry lies."""
+    """The checked path of an entry."""
     if "\0" in info.orig_filename or _DRIVE.match(info.filename):
-        raise BadUsage(f"it holds the name `{shown(info.orig_filename[:200])}`: it is not installed")
+        raise BadUsage(f"it holds the invalid name `{shown(info.orig_filename[:200])}`: it is not installed")
     path = checked_path(info.filename)
     assert path is not None
     if path.count("/") >= DEEPEST:
-        raise BadUsage(f"`{shown(path[:200])}` lies too deep: it is not installed")
+        raise BadUsage(f"`{shown(path[:200])}` is nested too deep: it is not installed")
     return path
 
 
 class _Seen:
-    """The names that came, and those above them."""
+    """The names of the entries so far, and their parents."""
 
     def __init__(self) -> None:
         self._spelled: dict[str, str] = {}
@@ -90,12 +97,12 @@ class _Seen:
         names = path.split("/")
         for end in range(1, len(names) + 1):
             one = "/".join(names[:end])
-            key = folded(one)
+            key = fold_path(one)
             is_file = end == len(names) and not is_directory
             known = self._spelled.setdefault(key, one)
             if known != one:
                 raise BadUsage(
-                    f"`{shown(known)}` and `{shown(one)}` are one name on other machines: it is not installed"
+                    f"`{shown(known)}` and `{shown(one)}` are the same name on other machines: it is not installed"
                 )
             if key in self._files or (is_file and key in self._above):
                 raise BadUsage(f"`{shown(one)}` is in it twice: it is not installed")
@@ -103,7 +110,7 @@ class _Seen:
 
 
 class _Ratio:
-    """How much came, for how much was sent."""
+    """Limits the unpacked bytes in relation to the size of the archive."""
 
     def __init__(self, size: int) -> None:
         self._left = max(ALWAYS, size * MOST_RATIO)
@@ -118,7 +125,7 @@ class _Ratio:
 
 
 class _Counting:
-    """A file whose bytes are counted as they come."""
+    """A file whose bytes are counted while they are read."""
 
     def __init__(self, ratio: _Ratio, content: Readable) -> None:
         self._ratio = ratio

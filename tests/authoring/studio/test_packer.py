@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from haft.authoring.studio import gathering
-from haft.authoring.studio.packing import pack
+from haft.authoring.studio import template_files
+from haft.authoring.studio.packer import pack
 from haft.contracts import BadUsage, HaftError
 
 from .conftest import SOURCE
@@ -155,31 +155,31 @@ def test_names_that_do_not_travel_are_refused(make, target, name):
     folder = make()
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text("x")
-    refused("has a name that does not travel", folder, target=target)
+    refused("has a name that other machines do not support", folder, target=target)
 
 
 def test_names_that_differ_in_case_only_are_refused(make, target):
     folder = make(a="1")
     (folder / "A").write_text("2")
-    refused("`A` and `a` in .* are one name on other machines", folder, target=target)
+    refused("`A` and `a` in .* are the same name on other machines", folder, target=target)
 
 
 def test_too_many_and_too_large_are_refused(make, target, monkeypatch):
     folder = make()
     with open(folder / "large", "wb") as file:
-        file.truncate(gathering.BOUNDS.bytes)
+        file.truncate(template_files.BOUNDS.bytes)
     refused("more than 100_000_000 bytes: nothing is packed", folder, target=target)
     (folder / "large").unlink()
     for number in range(20):
         (folder / str(number)).touch()
-    monkeypatch.setattr(gathering.Room.__init__, "__defaults__", (gathering.Bounds(20, 1000),))
+    monkeypatch.setattr(template_files.PackBudget.__init__, "__defaults__", (template_files.Bounds(20, 1000),))
     refused("more than 20 files and directories: nothing is packed", folder, target=target)
 
 
 def test_a_file_is_not_replaced_unasked(make, target):
     target.write_text("mine")
     folder = make()
-    refused("is there already: nothing is packed", folder, target=target)
+    refused("exists already: nothing is packed", folder, target=target)
     assert target.read_text() == "mine"
     pack([str(folder)], str(target), force=True)
     assert zipfile.is_zipfile(target) and os.listdir(target.parent) == ["pack.zip"]
@@ -188,9 +188,9 @@ def test_a_file_is_not_replaced_unasked(make, target):
 def test_a_target_that_cannot_be_is_said(make, target, tmp_path):
     folder = make()
     refused("is a directory", folder, target=target.parent)
-    with pytest.raises(BadUsage, match="is no directory"):
+    with pytest.raises(BadUsage, match="is not a directory"):
         pack([str(folder)], str(tmp_path / "none/x.zip"))
-    refused("lies in the template that is to be packed", folder, target=folder / "x.zip")
+    refused("is inside the template to pack", folder, target=folder / "x.zip")
 
 
 def test_a_file_that_appears_meanwhile_is_not_replaced(make, target, monkeypatch):
@@ -201,7 +201,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(make, target, monkeypatch
         link(source, destination, **options)
 
     monkeypatch.setattr(os, "link", late)
-    with pytest.raises(BadUsage, match="is there already"):
+    with pytest.raises(BadUsage, match="exists already"):
         pack([str(make())], str(target))
     assert os.listdir(target.parent) == ["pack.zip"] and target.read_text() == "theirs"
 

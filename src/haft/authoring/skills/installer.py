@@ -1,8 +1,8 @@
-"""Taking in skills from elsewhere: a folder, a folder of folders, or an archive of either. All of them or none.
+"""Installs skills from a folder, a folder of folders, or an archive of either: all of them or none.
 
-Everything is first gathered in a hidden folder beside the skills, looked at there, and then moved into place. Only
-regular files and directories arrive; a link that stays inside its skill arrives as what it leads to. Nothing is run,
-and nothing is said about whether what was installed means well.
+Everything is first copied into a hidden folder beside the skills, checked there, and then moved into place. Only
+regular files and directories are installed; a link inside its skill becomes a copy of its target. Nothing is run, and
+nothing checks whether a skill is malicious.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from haft.authoring.directories import make_directory
+from haft.authoring.skills.archives import BoundedFolder, checked_path, unpack
 from haft.authoring.skills.staging import OLD, STAGING, restore_interrupted, staging_in
-from haft.authoring.skills.unpacking import Filling, checked_path, unpack
 from haft.contracts import BadUsage, CallError, StorageFailed
 from haft.files import Root, shown
 from haft.sources.skills import LARGEST_TEXT, SKILL_FILE, lies_in, read_front_matter
@@ -24,7 +24,7 @@ from haft.sources.skills import MOST_BYTES as MOST_FRONT_MATTER
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """A skill that was taken in."""
+    """An installed skill."""
 
     name: str
     description: str
@@ -32,7 +32,7 @@ class Installed:
     executables: tuple[str, ...]
     """Files with the run bit, relative to the folder."""
     replaced: bool
-    """Whether another one was there, and is gone."""
+    """Whether it replaced another skill of that name."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -45,10 +45,10 @@ class Installed:
 
 
 def install(source: str, place: str, *, force: bool) -> list[Installed]:
-    """Take in what lies at `source`. What is in `place` under the same name is only replaced with `force`."""
+    """Install the skills at `source` in `place`. Skills of the same name are replaced only with `force`."""
     source = os.path.abspath(os.path.expanduser(source))
     if not os.path.lexists(source):
-        raise BadUsage(f"{source} is not there", hint="a folder with a SKILL.md, a .zip or a .tar.gz")
+        raise BadUsage(f"{source} does not exist", hint="give a folder with a SKILL.md, a .zip or a .tar.gz")
     restore_interrupted(place)
     with staging_in(place) as staging:
         return _install(source, place, staging, force=force)
@@ -67,8 +67,8 @@ def _install(source: str, place: str, staging: str, *, force: bool) -> list[Inst
         taken = [name for name in names if os.path.lexists(os.path.join(place, name))]
         if taken and not force:
             there = ", ".join(os.path.join(place, name) for name in taken)
-            raise BadUsage(f"{there}: there already, nothing is installed", hint="`--force` replaces what is there")
-        found = [_looked_at(os.path.join(brought, name), name, place, replaced=name in taken) for name in names]
+            raise BadUsage(f"nothing was installed: {there} exists already", hint="`--force` replaces it")
+        found = [_read_installed(os.path.join(brought, name), name, place, replaced=name in taken) for name in names]
         _move(names, brought, place, os.path.join(staging, OLD))
     except OSError as error:
         raise StorageFailed("nothing was installed", error) from error
@@ -76,10 +76,10 @@ def _install(source: str, place: str, staging: str, *, force: bool) -> list[Inst
 
 
 def _copy_folders(source: str, gathered: str) -> None:
-    """Copy the skill, or the skills, that a folder holds."""
-    filling = Filling(gathered)
+    """Copy the skill or skills of a folder."""
+    bounded_folder = BoundedFolder(gathered)
     if os.path.lexists(os.path.join(source, SKILL_FILE)):
-        _copy(source, filling, "skill")
+        _copy(source, bounded_folder, "skill")
         return
     with os.scandir(source) as entries:
         names = sorted(entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir())
@@ -91,14 +91,14 @@ def _copy_folders(source: str, gathered: str) -> None:
                     f"`{shown(name)}` is a link out of {source}: nothing is installed",
                     hint=f"name the folder itself: {shown(folder)}",
                 )
-            _copy(folder, filling, name)
+            _copy(folder, bounded_folder, name)
 
 
-def _copy(folder: str, filling: Filling, under: str) -> None:
-    """Copy a folder, each file through a walk that cannot leave it."""
+def _copy(folder: str, bounded_folder: BoundedFolder, under: str) -> None:
+    """Copy a folder. No link can lead the copy out of the folder."""
     root = Root(folder)
     pending = [""]
-    filling.directory(_beneath(under, ""))
+    bounded_folder.directory(_beneath(under, ""))
     while pending:
         inside = pending.pop()
         with os.scandir(os.path.join(root.root, inside)) as entries:
@@ -108,20 +108,20 @@ def _copy(folder: str, filling: Filling, under: str) -> None:
             if path is None or entry.name.startswith(STAGING):
                 continue
             if entry.is_dir(follow_symlinks=False):
-                filling.directory(_beneath(under, path))
+                bounded_folder.directory(_beneath(under, path))
                 pending.append(path)
             else:
-                _copy_file(root, path, filling, _beneath(under, path))
+                _copy_file(root, path, bounded_folder, _beneath(under, path))
 
 
-def _copy_file(root: Root, path: str, filling: Filling, target: str) -> None:
+def _copy_file(root: Root, path: str, bounded_folder: BoundedFolder, target: str) -> None:
     try:
         with root.open(path) as file:
-            filling.file(target, file, os.fstat(file.fileno()).st_mode)
+            bounded_folder.file(target, file, os.fstat(file.fileno()).st_mode)
     except CallError as error:
         raise BadUsage(
             f"`{shown(path)}` is not a regular file of the skill, so it is not installed: {error.message}",
-            hint="links that leave the skill, links to directories, devices and pipes are not taken in",
+            hint="links out of the skill, links to directories, devices and pipes are not installed",
         ) from error
 
 
@@ -130,20 +130,21 @@ def _beneath(under: str, path: str) -> str:
 
 
 def _arranged(gathered: str, brought: str) -> list[str]:
-    """Move each skill to `brought` under its own name; those names, sorted."""
+    """Move each skill to `brought` under its own name; return the names, sorted."""
     names: dict[str, str] = {}
     folders = _skills_in(gathered)
     for folder in folders:
         where = os.path.relpath(folder, gathered)
         with Root(folder).open(SKILL_FILE) as file:
-            said = read_front_matter(file.read(MOST_FRONT_MATTER))
+            front_matter = read_front_matter(file.read(MOST_FRONT_MATTER))
             if os.fstat(file.fileno()).st_size > LARGEST_TEXT:
                 raise BadUsage(f"the {SKILL_FILE} in `{shown(where)}` is too large, nothing is installed")
-        if said.problem is not None or said.name is None:
-            raise BadUsage(f"the skill in `{shown(where)}` cannot be used, nothing is installed: {said.problem}")
-        if said.name in names:
-            raise BadUsage(f"`{shown(names[said.name])}` and `{shown(where)}` are both called `{said.name}`")
-        names[said.name] = where
+        name, problem = front_matter.name, front_matter.problem
+        if problem is not None or name is None:
+            raise BadUsage(f"the skill in `{shown(where)}` cannot be used, nothing is installed: {problem}")
+        if name in names:
+            raise BadUsage(f"`{shown(names[name])}` and `{shown(where)}` are both called `{name}`")
+        names[name] = where
     if not names:
         raise BadUsage(
             f"there is no {SKILL_FILE} in it",
@@ -166,7 +167,7 @@ def _skills_in(folder: str, *, is_wrapper: bool = False) -> list[str]:
     return found
 
 
-def _looked_at(folder: str, name: str, place: str, *, replaced: bool) -> Installed:
+def _read_installed(folder: str, name: str, place: str, *, replaced: bool) -> Installed:
     executables = []
     for above, _, files in os.walk(folder):
         for file in files:
@@ -179,7 +180,7 @@ def _looked_at(folder: str, name: str, place: str, *, replaced: bool) -> Install
 
 
 def _move(names: list[str], brought: str, place: str, old: str) -> None:
-    """Into place, one after the other; back again where one cannot be."""
+    """Move the skills into place, one after the other; move them back if one fails."""
     make_directory(old)
     try:
         for name in names:

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from haft.authoring.skills.making import made_place, place_for, write_skill
+from haft.authoring.skills.new_skill import make_place, place_for, write_skill
 from haft.contracts import BadUsage, PathEscapes
 
 
@@ -47,7 +47,7 @@ def test_any_description_arrives(place, here, description):
     "name", ["", ".", "..", "../x", "a/b", "A", "a b", "a_b", "a" * 65, "ä", "a\n", "-h", "--force", "-"]
 )
 def test_a_name_that_is_none_is_refused(here, name, place):
-    with pytest.raises(BadUsage, match="no name for a skill"):
+    with pytest.raises(BadUsage, match="not a valid name for a skill"):
         write_skill(here, name, None, force=False)
     assert place.own() == []
 
@@ -61,7 +61,7 @@ def test_a_description_without_words_or_with_too_many_is_refused(here):
 def test_nothing_is_overwritten_and_with_force_only_the_text(place, here):
     folder = place.make(".agents/skills/one", "mine")
     (folder / "notes.md").write_text("kept")
-    with pytest.raises(BadUsage, match="there already"):
+    with pytest.raises(BadUsage, match="exists already"):
         write_skill(here, "one", None, force=False)
     assert (folder / "SKILL.md").read_text() == "mine"
     write_skill(here, "one", None, force=True)
@@ -88,14 +88,14 @@ def test_a_workspace_cannot_have_it_written_elsewhere(place, tmp_path):
 
 def test_a_home_that_is_no_absolute_path_gets_nothing(place, monkeypatch):
     monkeypatch.chdir(place.home)
-    with pytest.raises(BadUsage, match="no absolute path"):
+    with pytest.raises(BadUsage, match="not an absolute path"):
         place_for("", "home", is_global=True)
     assert list(place.home.iterdir()) == []
 
 
 def test_directories_made_for_nothing_go_again_and_those_that_were_there_stay(place):
     (place.workspace / ".agents").mkdir()
-    with pytest.raises(BadUsage), made_place(str(place.workspace), "", is_global=False) as here:
+    with pytest.raises(BadUsage), make_place(str(place.workspace), "", is_global=False) as here:
         write_skill(here, "../x", None, force=False)
     assert [path.name for path in place.workspace.rglob("*")] == [".agents"]
 

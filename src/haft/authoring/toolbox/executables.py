@@ -1,4 +1,4 @@
-"""Writing executables into a directory: all of them or none, and none over a file that is something else."""
+"""Writes executables into a directory: all of them or none, and never over another file without `force`."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from haft.authoring.directories import make_directories, unmake_directories
 from haft.contracts import BadUsage
 
 LONGEST: Final = 110
-"""Letters of words of others in one line."""
+"""The most characters of a description in one line."""
 
 
 IMPORTS: Final = """import os
 import sys
 
-# What lies beside this file is no library of it.
+# Files beside this one must not be imported as modules.
 _BESIDE = {os.path.dirname(os.path.abspath(__file__)), os.path.dirname(os.path.realpath(__file__))}
 sys.path[:] = [place for place in sys.path if os.path.abspath(place) not in _BESIDE]
 
 import json  # noqa: E402
 """
-"""What every executable begins with. A file put beside one is not what it imports."""
+"""The beginning of every executable. It keeps the executable from importing files that lie beside it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """An executable that was written, or was there already."""
+class WrittenExecutable:
+    """An executable that was written, or that existed already with the same text."""
 
     name: str
     path: str
@@ -40,15 +40,15 @@ class Placed:
         return {"name": self.name, "path": self.path, "new": self.is_new}
 
 
-def place(texts: Mapping[str, str], directory: str, *, force: bool = False) -> list[Placed]:
-    """Write each under its name. `BadUsage` where one is in the way, unless `force`."""
+def place(texts: Mapping[str, str], directory: str, *, force: bool = False) -> list[WrittenExecutable]:
+    """Write each text under its name. `BadUsage` if another file has that name, unless `force`."""
     made = _made(directory)
     paths = {name: os.path.join(directory, name) for name in texts}
     there = {name: _text_at(path) for name, path in paths.items()}
     others = [paths[name] for name, text in there.items() if text is not None and text != texts[name]]
     if others and not force:
         more = f" and {len(others) - 1} more" if len(others) > 1 else ""
-        raise BadUsage(f"{others[0]}{more} is there already, and is another", hint="`--force` replaces it")
+        raise BadUsage(f"{others[0]}{more} exists already with other content", hint="`--force` replaces it")
     for path in paths.values():
         if os.path.isdir(path):
             raise BadUsage(f"{path} is a directory")
@@ -67,7 +67,7 @@ def place(texts: Mapping[str, str], directory: str, *, force: bool = False) -> l
             if os.path.lexists(temporary):
                 os.unlink(temporary)
     written = {path for _temporary, path in staged}
-    return [Placed(name, path, path in written) for name, path in paths.items()]
+    return [WrittenExecutable(name, path, path in written) for name, path in paths.items()]
 
 
 def _made(directory: str) -> list[str]:
@@ -94,14 +94,14 @@ def _staged(text: str, directory: str) -> str:
 
 
 def in_a_docstring(text: str) -> str:
-    """Words of others as one line that ends no docstring."""
+    """A foreign text as one line that cannot end the docstring around it."""
     plain = "".join(letter if letter.isprintable() and letter != "\\" else " " for letter in text.replace('"', "'"))
     line = " ".join(plain.split())
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
 
 
 def _text_at(path: str) -> str | None:
-    """What a file holds; None where there is none. What cannot be read is unlike anything."""
+    """The text of a file; None if there is none, empty if it cannot be read or is not a regular file."""
     if not os.path.lexists(path):
         return None
     try:

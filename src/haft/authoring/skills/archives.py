@@ -1,7 +1,7 @@
-"""Unpacking an archive of skills into an empty folder: regular files and directories, and nothing that leads anywhere.
+"""Unpacks an archive of skills into an empty folder: only regular files and directories.
 
-Names are taken apart before anything is made of them, sizes are counted as they come, not as they are claimed, and
-whatever is neither file nor directory is refused. Nothing is run. The folder is the caller's own and nobody else's.
+Names are checked before a file is created, and sizes are counted while reading, since an archive can lie about them.
+Everything that is neither a file nor a directory is refused. Nothing is run. Only the caller may use the folder.
 """
 
 from __future__ import annotations
@@ -12,36 +12,36 @@ import zlib
 from collections.abc import Iterator
 from typing import IO, Any, Final
 
-from haft.authoring.unpacking import filling, zips
-from haft.authoring.unpacking.filling import Bounds
+from haft.authoring.archives import bounded_folder, zip_files
+from haft.authoring.archives.bounded_folder import Bounds
 from haft.contracts import BadUsage
 
 MOST_FILES: Final = 1_000
 MOST_BYTES: Final = 50_000_000
 _MOST_DIRECTORY: Final = 1_000_000
-"""Bytes of a zip archive's table of contents: read whole before anything can be counted."""
+"""The most bytes of a ZIP's table of contents, which is read whole before anything can be counted."""
 _MOST_HEADERS: Final = 10_000_000
 
 LEFT_OUT: Final = frozenset({".git", ".hg", ".svn", "__MACOSX", ".DS_Store", "__pycache__", "node_modules"})
-"""What is no part of a skill wherever it lies: hooks and histories, caches, litter."""
+"""Names that are never part of a skill: version control, caches, and files of desktops."""
 
 
-class Filling(filling.Filling):
-    """An empty folder that is filled with skills."""
+class BoundedFolder(bounded_folder.BoundedFolder):
+    """An empty folder that is filled with skills, within the bounds for skills."""
 
     def __init__(self, folder: str) -> None:
         super().__init__(folder, Bounds(MOST_FILES, MOST_BYTES))
 
 
 def checked_path(path: str) -> str | None:
-    """A relative path that stays beneath, with `/` between names; None for what is left out."""
-    return filling.checked_path(path, LEFT_OUT)
+    """The path if it stays inside its folder, with `/` between names; None if it is left out."""
+    return bounded_folder.checked_path(path, LEFT_OUT)
 
 
 def unpack(archive: str, folder: str) -> None:
-    """Unpack a .zip, .tar or .tar.gz. What it is, its first bytes say."""
-    into = Filling(folder)
-    with zips.opened(archive, MOST_BYTES) as file:
+    """Unpack a .zip, .tar or .tar.gz. The first bytes tell which it is."""
+    into = BoundedFolder(folder)
+    with zip_files.open_archive(archive, MOST_BYTES) as file:
         beginning = file.read(512)
         file.seek(0)
         if beginning.startswith(b"PK"):
@@ -50,13 +50,14 @@ def unpack(archive: str, folder: str) -> None:
             _unpack_tar(archive, file, into, is_packed=beginning.startswith(b"\x1f\x8b"))
         else:
             raise BadUsage(
-                f"{archive} is neither a folder nor an archive", hint="a folder with a SKILL.md, a .zip or a .tar.gz"
+                f"{archive} is neither a folder nor an archive",
+                hint="give a folder with a SKILL.md, a .zip or a .tar.gz",
             )
 
 
-def _unpack_zip(archive: str, file: IO[bytes], folder: Filling) -> None:
-    zips.require_short_directory(archive, file, MOST_FILES, _MOST_DIRECTORY)
-    with zips.reading_zip(archive, file) as opened:
+def _unpack_zip(archive: str, file: IO[bytes], folder: BoundedFolder) -> None:
+    zip_files.require_short_directory(archive, file, MOST_FILES, _MOST_DIRECTORY)
+    with zip_files.read_zip(archive, file) as opened:
         for info in opened.infolist():
             path = checked_path(info.filename)
             if path is None:
@@ -64,13 +65,13 @@ def _unpack_zip(archive: str, file: IO[bytes], folder: Filling) -> None:
             if info.is_dir():
                 folder.directory(path)
                 continue
-            zips.require_plain(info)
+            zip_files.require_plain(info)
             with opened.open(info) as content:
                 folder.file(path, content, info.external_attr >> 16)
 
 
 class _Bounded:
-    """A stream that ends with an error where it is longer than anything that would be installed."""
+    """A stream that raises an error if it is longer than anything that may be installed."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -84,7 +85,7 @@ class _Bounded:
         return piece
 
 
-def _unpack_tar(archive: str, file: IO[bytes], folder: Filling, *, is_packed: bool) -> None:
+def _unpack_tar(archive: str, file: IO[bytes], folder: BoundedFolder, *, is_packed: bool) -> None:
     try:
         for member, content in _members(file, is_packed=is_packed):
             path = checked_path(member.name)
@@ -93,16 +94,16 @@ def _unpack_tar(archive: str, file: IO[bytes], folder: Filling, *, is_packed: bo
             if member.isdir():
                 folder.directory(path)
             elif not member.isreg() or content is None:
-                raise zips.is_special(member.name)
+                raise zip_files.special_file_error(member.name)
             else:
                 folder.file(path, content, member.mode)
     except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, OverflowError, RecursionError) as error:
-        raise zips.damaged(archive, error) from error
+        raise zip_files.damaged_error(archive, error) from error
 
 
 def _members(file: IO[bytes], *, is_packed: bool) -> Iterator[tuple[Any, Any]]:
     stream: Any = _Bounded(gzip.GzipFile(fileobj=file) if is_packed else file)
-    # `r|`: read once from front to back, so that the bound holds for headers too.
+    # `r|` reads once from front to back, so that the bound applies to headers too.
     with tarfile.open(fileobj=stream, mode="r|") as opened:
         for member in opened:
             if member.name in ("", ".", "./"):

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from haft.authoring.studio import installing, unpacking
-from haft.authoring.studio.gathering import is_left_out
-from haft.authoring.studio.installing import install
-from haft.authoring.studio.packing import pack
+from haft.authoring.studio import installer, unpacker
+from haft.authoring.studio.installer import install
+from haft.authoring.studio.packer import pack
+from haft.authoring.studio.template_files import is_left_out
 from haft.contracts import BadUsage, HaftError
 from haft.sources.agent_studio.manifest import MANIFEST_FILE, read_manifest
 
@@ -111,13 +111,13 @@ def test_an_installed_one_can_be_packed_and_installed_again(make, place, tmp_pat
      "a/" * 600 + "a"],
 )  # fmt: skip
 def test_names_that_could_leave_their_folder_are_refused(zip_of, place, name):
-    refused(zip_of((name, "x")), place, "it holds the name")
+    refused(zip_of((name, "x")), place, "it holds the (invalid )?name")
 
 
 def test_a_name_that_is_cut_at_a_nul_is_refused(zip_of, place):
     archive = zip_of((f"{FOLDER}/axtxt", "x"))
     archive.write_bytes(archive.read_bytes().replace(b"/axtxt", b"/a\0txt"))
-    refused(archive, place, "it holds the name")
+    refused(archive, place, "it holds the (invalid )?name")
 
 
 @pytest.mark.parametrize("mode", [0o120777, 0o010644, 0o020644, 0o060644, 0o140644, 0o040755])
@@ -134,9 +134,9 @@ def test_a_link_that_calls_itself_a_directory_is_refused(zip_of, place):
     [
         ("x", "x", "is in it twice"),
         ("x", "./x", "is in it twice"),
-        ("x", "X", "are one name on other machines"),
-        ("d/x", "D/y", "are one name on other machines"),
-        ("\u00e9", "e\u0301", "are one name on other machines"),
+        ("x", "X", "are the same name on other machines"),
+        ("d/x", "D/y", "are the same name on other machines"),
+        ("\u00e9", "e\u0301", "are the same name on other machines"),
         ("x", "x/y", "is in it twice"),
         ("x/y", "x", "is in it twice"),
     ],
@@ -149,12 +149,12 @@ def test_names_that_come_twice_are_refused(zip_of, place, first, second, words):
 @pytest.mark.parametrize("name", ["tool.py", "TOOL.PY"])
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_a_second_tool_is_refused(zip_of, place, name):
-    refused(zip_of((f"{FOLDER}/{name}", "import os")), place, "is in it twice|are one name")
+    refused(zip_of((f"{FOLDER}/{name}", "import os")), place, "is in it twice|are the same name")
 
 
 def test_what_unpacks_to_too_much_is_refused(zip_of, place, monkeypatch):
     refused(zip_of((f"{FOLDER}/x", bytes(3_000_000))), place, "more than 100 times its size")
-    monkeypatch.setattr(unpacking, "BOUNDS", unpacking.BOUNDS.__class__(files=50, bytes=20_000))
+    monkeypatch.setattr(unpacker, "BOUNDS", unpacker.BOUNDS.__class__(files=50, bytes=20_000))
     refused(zip_of((f"{FOLDER}/x", bytes(30_000))), place, "more than 20_000 bytes")
     refused(zip_of(*((f"{FOLDER}/{number}", "") for number in range(60))), place, "more than 50 files and directories")
     refused(zip_of((f"{FOLDER}/x", os.urandom(30_000))), place, "larger than 20_000 bytes")
@@ -177,7 +177,7 @@ def test_a_long_table_of_contents_is_not_read(zip_of, place):
 
 
 def test_what_lies_too_deep_is_refused(zip_of, place):
-    refused(zip_of(("a/" * 40 + "x", "1")), place, "lies too deep")
+    refused(zip_of(("a/" * 40 + "x", "1")), place, "is nested too deep")
 
 
 def test_what_is_encrypted_is_refused(zip_of, place):
@@ -195,7 +195,7 @@ def test_what_is_encrypted_is_refused(zip_of, place):
 def test_another_method_than_deflate_is_refused(tmp_path, place):
     with zipfile.ZipFile(tmp_path / "x.zip", "w", zipfile.ZIP_BZIP2) as archive:
         archive.writestr("workflow_template.json", manifest(entry()))
-    refused(tmp_path / "x.zip", place, "packed by a method that is not taken in")
+    refused(tmp_path / "x.zip", place, "compressed with a method that is not supported")
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_another_method_than_deflate_is_refused(tmp_path, place):
 )
 def test_what_is_no_zip_is_refused(tmp_path, place, content):
     (tmp_path / "x.zip").write_bytes(content)
-    refused(tmp_path / "x.zip", place, "is no ZIP|is damaged|cannot be unpacked|there is no workflow_template.json")
+    refused(tmp_path / "x.zip", place, "is not a ZIP|is damaged|cannot be unpacked|there is no workflow_template.json")
 
 
 def test_every_damaged_zip_is_refused_or_the_same(zip_of, place, tmp_path):
@@ -223,20 +223,20 @@ def test_every_damaged_zip_is_refused_or_the_same(zip_of, place, tmp_path):
 
 
 def test_an_archive_that_is_no_file_is_refused(tmp_path, place):
-    refused(tmp_path / "none.zip", place, "is not there")
+    refused(tmp_path / "none.zip", place, "does not exist")
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(BadUsage, match="no regular file"):
+    with pytest.raises(BadUsage, match="not a regular file"):
         install(str(tmp_path / "pipe"), str(place))
-    with pytest.raises(BadUsage, match="is a directory, and `install` takes a ZIP"):
+    with pytest.raises(BadUsage, match="is a directory, but `install` needs a ZIP"):
         install(str(tmp_path), str(place))
 
 
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ("{", "it is no JSON"),
-        ("[" * 200_000, "it is no JSON"),
-        ("[]", "it is no JSON object"),
+        ("{", "it is not JSON"),
+        ("[" * 200_000, "it is not JSON"),
+        ("[]", "it is not a JSON object"),
         ("{}", '`template_version` must be "0.0.1"'),
         (json.dumps({"template_version": "9", "tool_templates": []}), '`template_version` must be "0.0.1"'),
         (json.dumps({"template_version": "0.0.1"}), "`tool_templates` must be a list"),
@@ -319,7 +319,7 @@ def test_an_environment_a_cache_and_a_manifest_that_come_along_are_left_out(zip_
 
 def test_links_of_an_environment_that_is_left_out_do_not_matter(zip_of, place):
     install(str(zip_of((f"{FOLDER}/.venv/bin/python", "/usr/bin/python3", 0o120777))), str(place))
-    refused(zip_of((f"{FOLDER}/.venv/../../../../x", "")), place, "it holds the name")
+    refused(zip_of((f"{FOLDER}/.venv/../../../../x", "")), place, "it holds the (invalid )?name")
 
 
 def test_a_name_is_unique_within_its_scope(zip_of, make, place):
@@ -341,7 +341,7 @@ def test_the_name_of_a_plain_folder_is_taken_too(zip_of, make, place):
 
 @pytest.mark.parametrize("workflow", ["", " ", "a\nb", "x" * 201])
 def test_a_workflow_has_a_name(zip_of, place, workflow):
-    refused(zip_of(), place, "a workflow has a name", workflow=workflow)
+    refused(zip_of(), place, "a workflow's name must have", workflow=workflow)
 
 
 def test_other_kinds_are_named_and_left_out(zip_of, place):
@@ -376,13 +376,13 @@ def test_a_single_template_may_get_another_name(zip_of, place):
     assert install(str(archive), str(place), name="Good Name").templates[0].name == "Good Name"
     refused(archive, place, "is not a valid template name", name="bad_name")
     two = zip_of(said=manifest(entry(), entry("Other", "other")))
-    refused(two, place, "a name is for one template, and there are 2", name="X")
+    refused(two, place, "a name is for one template, but there are 2", name="X")
 
 
 def test_a_place_that_cannot_be_is_said(zip_of, make, tmp_path):
     archive = str(zip_of())
     (tmp_path / "file").touch()
-    with pytest.raises(BadUsage, match=r"is no directory|cannot be made"):
+    with pytest.raises(BadUsage, match=r"is not a directory|cannot be made"):
         install(archive, str(tmp_path / "file"))
     with pytest.raises(BadUsage, match="cannot be made"):
         install(archive, str(tmp_path / "file/x"))
@@ -410,7 +410,7 @@ def _killed(archive, place):
     def end(*_):
         os.kill(os.getpid(), signal.SIGKILL)
 
-    installing._move = end
+    installer._move = end
     install(archive, place)
 
 

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from haft.authoring.studio.installing import install
-from haft.authoring.studio.places import problems_of, templates_in
-from haft.authoring.studio.removing import chosen, remove
+from haft.authoring.studio.installer import install
+from haft.authoring.studio.remover import find_template, remove
+from haft.authoring.studio.template_folders import problems_of, templates_in
 from haft.contracts import BadUsage, HaftError
 
 
@@ -39,35 +39,35 @@ def test_problems_are_errors_of_the_check_and_names_that_are_taken(filled, make)
     make("Plain_One").rename(filled / "Plain_One")
     found = templates_in(str(filled))
     problems = next(problems_of(one, found) for one in found if one.folder.endswith("plain_one"))
-    assert problems[0].startswith("python-parse: ") and problems[-1] == f"its name is also that of {filled}/Plain_One"
+    assert problems[0].startswith("python-parse: ") and problems[-1] == f"{filled}/Plain_One has the same name"
 
 
 def test_a_template_is_chosen_by_name_slug_folder_or_path(filled):
     places = [str(filled)]
     plain = str(filled / "plain_one")
     for word in ("plain one", "plain_one", "Plain One", plain):
-        assert chosen(word, places).folder == plain
+        assert find_template(word, places).folder == plain
     with pytest.raises(BadUsage, match="`JSON Reader` is the name of several templates: "):
-        chosen("JSON Reader", places)
-    assert chosen("JSON Reader", places, workflow="W").workflow == "W"
-    assert chosen(plain, []).folder == plain, "a path is enough"
+        find_template("JSON Reader", places)
+    assert find_template("JSON Reader", places, workflow="W").workflow == "W"
+    assert find_template(plain, []).folder == plain, "a path is enough"
 
 
 def test_what_is_no_template_stays(filled, tmp_path, monkeypatch):
-    with pytest.raises(BadUsage, match="is no template's folder: it stays"):
-        chosen(str(filled / "notes"), [str(filled)])
-    with pytest.raises(BadUsage, match="is no template's folder: it stays"):
-        chosen(str(filled / "README.md"), [str(filled)])
-    with pytest.raises(BadUsage, match="there is no "):
-        chosen(str(filled / "none"), [str(filled)])
+    with pytest.raises(BadUsage, match="is not a template"):
+        find_template(str(filled / "notes"), [str(filled)])
+    with pytest.raises(BadUsage, match="is not a template"):
+        find_template(str(filled / "README.md"), [str(filled)])
+    with pytest.raises(BadUsage, match="does not exist"):
+        find_template(str(filled / "none"), [str(filled)])
     with pytest.raises(BadUsage, match="is not of the workflow `V`"):
-        chosen(str(filled / "plain_one"), [], workflow="V")
+        find_template(str(filled / "plain_one"), [], workflow="V")
     with pytest.raises(BadUsage, match="there is no template called `plain tow`") as caught:
-        chosen("plain tow", [str(filled)])
+        find_template("plain tow", [str(filled)])
     assert caught.value.hint == "did you mean `plain one`?"
     monkeypatch.chdir(filled)
     with pytest.raises(BadUsage, match="there is no template called `plain_one`") as caught:
-        chosen("plain_one", [])
+        find_template("plain_one", [])
     assert "`./plain_one`" in caught.value.hint
 
 
@@ -76,7 +76,7 @@ def test_removing_takes_the_folder_and_nothing_that_it_leads_to(filled, tmp_path
     (tmp_path / "precious/x").touch()
     (filled / "plain_one/link").symlink_to(tmp_path / "precious")
     before = set(os.listdir(filled))
-    remove(chosen("plain one", [str(filled)]))
+    remove(find_template("plain one", [str(filled)]))
     assert set(os.listdir(filled)) == before - {"plain_one"}
     assert (tmp_path / "precious/x").exists()
 
@@ -84,15 +84,15 @@ def test_removing_takes_the_folder_and_nothing_that_it_leads_to(filled, tmp_path
 def test_a_link_to_a_template_goes_alone(filled, make):
     elsewhere = make("elsewhere")
     (filled / "elsewhere").symlink_to(elsewhere)
-    remove(chosen("elsewhere", [str(filled)]))
+    remove(find_template("elsewhere", [str(filled)]))
     assert not os.path.lexists(filled / "elsewhere") and (elsewhere / "tool.py").exists()
 
 
 def test_what_holds_the_workspace_stays(filled):
     workspace = filled / "plain_one" / "inner"
     workspace.mkdir()
-    with pytest.raises(BadUsage, match="it stays"):
-        remove(chosen("plain one", [str(filled)]), keeping=[str(workspace)])
+    with pytest.raises(BadUsage, match="was not removed"):
+        remove(find_template("plain one", [str(filled)]), keeping=[str(workspace)])
     assert workspace.exists()
 
 
@@ -100,7 +100,7 @@ def test_one_that_cannot_be_moved_away_is_as_before(filled, monkeypatch):
     def fail(*_, **__):
         raise OSError(13, "Permission denied")
 
-    one = chosen("plain one", [str(filled)])
+    one = find_template("plain one", [str(filled)])
     monkeypatch.setattr(os, "rename", fail)
     with pytest.raises(HaftError, match="was not removed"):
         remove(one)

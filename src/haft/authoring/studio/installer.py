@@ -1,9 +1,9 @@
-"""Taking in templates from a ZIP: all of them or none.
+"""Installs the templates of a ZIP: all of them or none.
 
-Everything is unpacked into a hidden folder of the directory that templates lie in, checked there by its files alone,
-and then moved into place under new identities and new folder names. Killed in the middle, it leaves that hidden folder,
-which the next one removes; templates that were in place by then are whole, and stay. Nothing of a template is run, and
-nothing is said about whether it means well.
+The ZIP is unpacked into a hidden folder of the directory of templates and checked there. Then the templates are moved
+into place with new ids and new folder names. If the process is killed, the hidden folder stays, and the next install
+removes it; templates that were already moved are complete, and stay. Nothing of a template is run, and nothing checks
+whether it is malicious.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any, Final
 from uuid import uuid4
 
 from haft.authoring.directories import make_directory
-from haft.authoring.studio.gathering import is_left_out
 from haft.authoring.studio.manifest import PACK_MANIFEST, Entry, Pack, read_pack
-from haft.authoring.studio.places import held, is_same, is_template_folder, passing_folder, templates_in
-from haft.authoring.studio.unpacking import unpack
+from haft.authoring.studio.template_files import is_left_out
+from haft.authoring.studio.template_folders import is_same, is_template_folder, lock_place, staging_folder, templates_in
+from haft.authoring.studio.unpacker import unpack
 from haft.contracts import BadUsage, StorageFailed
 from haft.files import shown
 from haft.sources.agent_studio import (
@@ -37,12 +37,12 @@ from haft.sources.agent_studio import (
 
 LARGEST_MANIFEST: Final = 1_000_000
 _LONGEST_WORKFLOW: Final = 200
-_MAX_NAMED: Final = 3
+_MAX_LISTED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """A template that was taken in."""
+    """An installed template."""
 
     id: str
     name: str
@@ -61,28 +61,28 @@ class Installed:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What came of a ZIP."""
+    """The result of installing a ZIP."""
 
     templates: tuple[Installed, ...]
     left_out: tuple[str, ...]
-    """What was in it and is no tool template, in words."""
+    """The parts of the ZIP that are not tool templates, in words."""
 
 
 def check_workflow(workflow: str) -> None:
-    """`BadUsage` where a workflow cannot be called this."""
+    """Raise `BadUsage` if a workflow cannot have this name."""
     if not 0 < len(workflow) <= _LONGEST_WORKFLOW or workflow.isspace() or not workflow.isprintable():
-        raise BadUsage(f"a workflow has a name of 1 to {_LONGEST_WORKFLOW} characters that can be printed")
+        raise BadUsage(f"a workflow's name must have 1 to {_LONGEST_WORKFLOW} printable characters")
 
 
 def install(archive: str, place: str, *, workflow: str | None = None, name: str | None = None) -> Installation:
-    """Take in what a ZIP holds, for one workflow or for everybody. `name` gives a single template another name."""
+    """Install the templates of a ZIP, for one workflow or for all. `name` gives a single template another name."""
     archive, place = os.path.abspath(os.path.expanduser(archive)), os.path.abspath(place)
     if not os.path.lexists(archive):
-        raise BadUsage(f"{shown(archive)} is not there", hint="`haft templates pack` makes a ZIP of templates")
+        raise BadUsage(f"{shown(archive)} does not exist", hint="`haft templates pack` makes a ZIP of templates")
     if os.path.isdir(archive):
         raise BadUsage(
-            f"{shown(archive)} is a directory, and `install` takes a ZIP",
-            hint="a folder becomes a tool through `templates.paths`; `haft templates pack` makes a ZIP of it",
+            f"{shown(archive)} is a directory, but `install` needs a ZIP",
+            hint="to load a folder, add it to `templates.paths`; `haft templates pack` makes a ZIP of it",
         )
     if workflow is not None:
         check_workflow(workflow)
@@ -90,15 +90,15 @@ def install(archive: str, place: str, *, workflow: str | None = None, name: str 
         check_template_name(name)
     if is_template_folder(place):
         raise BadUsage(f"{shown(place)} is a template itself", hint="`--to DIR` names a directory of templates")
-    with held(place), passing_folder(place) as passing:
+    with lock_place(place), staging_folder(place) as staging:
         try:
-            return _install(archive, place, passing, workflow, name)
+            return _install(archive, place, staging, workflow, name)
         except OSError as error:
             raise StorageFailed("nothing was installed", error) from error
 
 
-def _install(archive: str, place: str, passing: str, workflow: str | None, name: str | None) -> Installation:
-    unpacked, ready = os.path.join(passing, "new"), os.path.join(passing, "ready")
+def _install(archive: str, place: str, staging: str, workflow: str | None, name: str | None) -> Installation:
+    unpacked, ready = os.path.join(staging, "new"), os.path.join(staging, "ready")
     make_directory(unpacked)
     make_directory(ready)
     unpack(archive, unpacked)
@@ -106,7 +106,7 @@ def _install(archive: str, place: str, passing: str, workflow: str | None, name:
     if not found.entries:
         raise BadUsage(f"there is no tool template in {shown(archive)}: nothing is installed")
     _require_free(found.entries, place, workflow)
-    done = [_made_ready(entry, unpacked, ready, place, workflow) for entry in found.entries]
+    done = [_prepare(entry, unpacked, ready, place, workflow) for entry in found.entries]
     for one in done:
         _require_sound(os.path.join(ready, os.path.basename(one.folder)), one.name)
     _move([os.path.basename(one.folder) for one in done], ready, place)
@@ -114,7 +114,7 @@ def _install(archive: str, place: str, passing: str, workflow: str | None, name:
 
 
 def _pack_in(unpacked: str, name: str | None) -> Pack:
-    """What the ZIP says that it holds; what it holds where it is a single template that says nothing."""
+    """The content of the ZIP by its manifest; without a manifest, the one template that it holds."""
     manifest = os.path.join(unpacked, PACK_MANIFEST)
     if os.path.isfile(manifest):
         if os.path.getsize(manifest) > LARGEST_MANIFEST:
@@ -131,9 +131,7 @@ def _pack_in(unpacked: str, name: str | None) -> Pack:
     is_single = os.path.isfile(os.path.join(unpacked, ENTRY))
     raise BadUsage(
         f"there is no {PACK_MANIFEST} in it: nothing is installed",
-        hint="it is one template: `--name N` says what it is called"
-        if is_single
-        else "`haft templates pack` makes one",
+        hint="it is one template: give it a name with `--name N`" if is_single else "`haft templates pack` makes one",
     )
 
 
@@ -149,8 +147,8 @@ def _require_free(entries: Sequence[Entry], place: str, workflow: str | None) ->
                 )
 
 
-def _made_ready(entry: Entry, unpacked: str, ready: str, place: str, workflow: str | None) -> Installed:
-    """Move a template's folder to where it waits, under its new name and with its manifest."""
+def _prepare(entry: Entry, unpacked: str, ready: str, place: str, workflow: str | None) -> Installed:
+    """Move a template's folder to `ready`, under its new name and with its manifest."""
     source = os.path.join(unpacked, entry.folder)
     if not os.path.isdir(source):
         raise BadUsage(
@@ -174,16 +172,16 @@ def _made_ready(entry: Entry, unpacked: str, ready: str, place: str, workflow: s
 def _require_sound(folder: str, name: str) -> None:
     errors = [each for each in check_template(folder).findings if each.level == "error"]
     if errors:
-        told = "; ".join(f"{each.code}: {each.message}" for each in errors[:_MAX_NAMED])
-        more = f"; and {len(errors) - _MAX_NAMED} more" if len(errors) > _MAX_NAMED else ""
+        listed = "; ".join(f"{each.code}: {each.message}" for each in errors[:_MAX_LISTED])
+        more = f"; and {len(errors) - _MAX_LISTED} more" if len(errors) > _MAX_LISTED else ""
         raise BadUsage(
-            f"`{name}` fails the check, nothing is installed: {told}{more}",
+            f"`{name}` fails the check, nothing is installed: {listed}{more}",
             hint="`haft tools check --explain CODE` explains a code",
         )
 
 
 def _move(folders: Sequence[str], ready: str, place: str) -> None:
-    """Into place, one after the other; back again where one cannot be."""
+    """Move the templates into place, one after the other; move them back if one fails."""
     try:
         for folder in folders:
             os.rename(os.path.join(ready, folder), os.path.join(place, folder))

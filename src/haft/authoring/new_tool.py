@@ -1,8 +1,8 @@
-"""Fresh tools: what kinds there are, where they go, and writing them.
+"""New tools: their kinds, their places, and writing them.
 
-A kind is a line of `KINDS` and what lies under its name in `templates`: a file, for a tool that is one, or a folder.
-Templates are real programs of a tool called `__NAME__`; making one is copying it under another name. Nothing is run
-here, and nothing that exists is touched unless that is asked for. Whether haft looks at the place is not known here.
+A kind is an entry of `KINDS` and a template of the same name in `templates`: a file or a folder. A template is a real
+program of a tool called `__NAME__`; a new tool is a copy of it with another name. This module runs nothing, and
+replaces existing files only on request. It does not know whether haft looks for tools in the place.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Format = Literal["amp-toolbox", "bash-plugin", "agent-studio"]
 
 PLACEHOLDER: Final = "__NAME__"
 LONGEST_NAME: Final = 60
-"""A tool's name may have 64 characters, and `tb__` is put before this one."""
+"""A tool's name may have 64 characters, and haft puts `tb__` before this one."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
-_PASSING: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 GLOBAL_TOOLBOX: Final = "~/.config/amp/tools"
 
@@ -40,15 +40,15 @@ class ToolKind:
     """A kind of tool that can be made."""
 
     word: str
-    """What its option and its template are called."""
+    """The name of its option and of its template."""
     about: str
     format: Format
     home: str
-    """Where it goes in a workspace."""
+    """Its directory in a workspace."""
     program: str
-    """What must be there to run it."""
+    """The program that runs it."""
     cure: str
-    """How to come by that."""
+    """How to install that program."""
 
 
 KINDS: Final = {
@@ -75,36 +75,36 @@ class Made:
     """The tool: a file, or the folder of a template."""
     files: tuple[str, ...]
     warnings: tuple[str, ...]
-    """What may keep it from working or from being safe."""
+    """Reasons why it may not work, or may not be safe."""
 
 
 def check_name(name: str) -> None:
-    """`BadUsage` with a better proposal where a tool cannot be called so."""
+    """Raise `BadUsage`, with a proposal for a valid name, if a tool cannot have this name."""
     rule = f"letters, digits, `_` and `-`, at most {LONGEST_NAME}, not beginning with `-`"
     is_good = len(name) <= LONGEST_NAME and _NAME.fullmatch(name) is not None
     if not is_good:
         proposed = cleaned_name(name)
-        hint = f"a name has {rule}" + (f"; `{proposed}` would do" if proposed else "")
+        hint = f"a name has {rule}" + (f"; `{proposed}` is a valid name" if proposed else "")
         raise BadUsage(f"a tool cannot be called `{name[:200]}`", hint=hint)
 
 
 def cleaned_name(name: str) -> str:
-    """The nearest name that a tool may have; empty where there is nothing to go by."""
+    """The nearest valid name; empty if no character of it can be used."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     return re.sub(r"[^A-Za-z0-9_-]+", "_", plain).strip("_-")[:LONGEST_NAME].rstrip("_-")
 
 
 def global_toolbox(environ: Mapping[str, str]) -> str:
-    """The user's own toolbox: the first directory of AMP_TOOLBOX, or the usual one."""
-    named = next(filter(None, environ.get("AMP_TOOLBOX", "").split(os.pathsep)), GLOBAL_TOOLBOX)
-    path = os.path.expanduser(named)
-    if named.startswith("~") and not os.path.isabs(path):
-        raise BadUsage(f"your home directory makes `{named}` to `{path}`, which is no absolute path", hint="set HOME")
+    """The user's own toolbox: the first directory of AMP_TOOLBOX, else the default."""
+    directory = next(filter(None, environ.get("AMP_TOOLBOX", "").split(os.pathsep)), GLOBAL_TOOLBOX)
+    path = os.path.expanduser(directory)
+    if directory.startswith("~") and not os.path.isabs(path):
+        raise BadUsage(f"`{directory}` is `{path}`, which is not an absolute path", hint="set HOME")
     return os.path.abspath(path)
 
 
 def skill_toolbox(skill: str, workspace: str, environ: Mapping[str, str]) -> str:
-    """The folder for tools of a skill. `BadUsage` where there is no such skill, or it is none to add to."""
+    """The folder for tools of a skill. `BadUsage` if there is no such skill, or if it comes with haft."""
     from haft.sources.skills import Skills
 
     skills = Skills(workspace, env=environ)
@@ -112,23 +112,27 @@ def skill_toolbox(skill: str, workspace: str, environ: Mapping[str, str]) -> str
     if not any(one.name == skill for one in found):
         near = near_miss(skill[:80], [one.name for one in found if one.is_usable])
         meant = f"did you mean `{near}`? Otherwise " if near else ""
-        makes = f"{meant}`haft skills make {shlex.quote(skill[:80])}` makes one"
-        raise BadUsage(f"there is no skill called `{skill[:80]}`", hint=makes)
+        hint = f"{meant}`haft skills make {shlex.quote(skill[:80])}` makes one"
+        raise BadUsage(f"there is no skill called `{skill[:80]}`", hint=hint)
     chosen = skills.get(skill)
     if chosen.provenance == "builtin":
-        raise BadUsage(f"the skill `{skill}` comes with haft and takes no tools", hint="`haft skills make NAME`")
+        raise BadUsage(
+            f"the skill `{skill}` comes with haft: tools cannot be added to it",
+            hint="`haft skills make NAME` makes one",
+        )
     try:
         chosen.files().locate("tools")
     except PathEscapes as error:
         folder = os.path.join(chosen.folder, "tools")
         raise BadUsage(
-            f"{folder} leads out of the skill: no tool is made there", hint="remove the link, or name a place by `--to`"
+            f"{folder} is a link out of the skill: no tool was made", hint="remove the link, or give `--to DIR`"
         ) from error
     return os.path.join(chosen.folder, "tools")
 
 
 def project_folder(kind: ToolKind, workspace: str) -> str:
-    """Where a tool goes in a workspace. `BadUsage` where that is a link out of it, as a cloned one can hold."""
+    """The directory for a tool in a workspace. `BadUsage` if it is a link out of the workspace, as a cloned workspace
+    may have one."""
     from haft.files import Root
 
     folder = os.path.join(workspace, kind.home)
@@ -136,15 +140,15 @@ def project_folder(kind: ToolKind, workspace: str) -> str:
         Root(workspace).locate(kind.home)
     except PathEscapes as error:
         raise BadUsage(
-            f"{folder} leads out of the workspace: no tool is made there",
-            hint="remove the link, or name a place by `--to`",
+            f"{folder} is a link out of the workspace: no tool was made",
+            hint="remove the link, or give `--to DIR`",
         ) from error
     return folder
 
 
 def make(name: str, kind: ToolKind, directory: str, *, force: bool) -> Made:
-    """Write a fresh tool into `directory`, which is made where it is missing. With `force`, what is in its way is
-    replaced; a link is replaced itself, never what it leads to."""
+    """Write a new tool into `directory`, which is created if it is missing. With `force` an existing file is replaced;
+    of a link, the link itself is replaced, never its target."""
     check_name(name)
     directory = os.path.abspath(directory)
     path = os.path.join(directory, name)
@@ -172,7 +176,7 @@ def _make_directory(path: str) -> None:
     while not os.path.lexists(above):
         above = os.path.dirname(above)
     if not os.path.isdir(above):
-        raise BadUsage(f"{above} is no directory: no tool can be made there")
+        raise BadUsage(f"{above} is not a directory: no tool can be made there")
     make_directories(path)
 
 
@@ -184,9 +188,9 @@ def _require_free(file: str, *, force: bool) -> None:
 
 
 def _write(file: str, content: bytes, *, is_program: bool, force: bool) -> None:
-    """Whole or not at all. The umask counts, except for what the owner needs."""
-    passing = os.path.join(os.path.dirname(file), f".haft-{os.urandom(8).hex()}.tmp")
-    descriptor = os.open(passing, _PASSING, 0o755 if is_program else 0o644)
+    """Write a file in one step. The umask applies, but the owner always gets the rights that the file needs."""
+    temporary = os.path.join(os.path.dirname(file), f".haft-{os.urandom(8).hex()}.tmp")
+    descriptor = os.open(temporary, _NEW_FILE, 0o755 if is_program else 0o644)
     try:
         with open(descriptor, "wb") as opened:
             opened.write(content)
@@ -195,24 +199,24 @@ def _write(file: str, content: bytes, *, is_program: bool, force: bool) -> None:
             os.fchmod(descriptor, mode | (0o700 if is_program else 0o600))
             os.fsync(descriptor)
         if force:
-            os.rename(passing, file)
+            os.rename(temporary, file)
         else:
-            _link(passing, file)
+            _link(temporary, file)
     finally:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(passing)
+            os.unlink(temporary)
 
 
-def _link(passing: str, file: str) -> None:
-    """Give it its name, unless somebody took that meanwhile."""
+def _link(temporary: str, file: str) -> None:
+    """Give the file its name; `BadUsage` if another process has created a file with that name."""
     try:
-        os.link(passing, file)
+        os.link(temporary, file)
     except FileExistsError:
-        raise BadUsage(f"{file} was made meanwhile", hint="`--force` replaces it") from None
+        raise BadUsage(f"another process has just made {file}", hint="`--force` replaces it") from None
     except OSError as error:
-        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):  # a file system without links
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):  # A file system without links.
             raise
-        os.rename(passing, file)
+        os.rename(temporary, file)
 
 
 def _warnings(name: str, kind: ToolKind, directory: str) -> Iterator[str]:
@@ -220,7 +224,7 @@ def _warnings(name: str, kind: ToolKind, directory: str) -> Iterator[str]:
         yield f"`{kind.program}` is not on your PATH, and the tool needs it: {kind.cure}"
     mode = os.stat(directory).st_mode
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-        yield f"anyone on this machine can replace what lies in {directory}: `chmod o-w` it"
+        yield f"anyone on this machine can replace the files in {directory}: run `chmod o-w` on it"
     if kind.format == "agent-studio" and "-" in name:
         plain = name.replace("-", "_")
-        yield f"a template's name is of letters, digits and spaces: `{name}` runs and cannot be packed, `{plain}` could"
+        yield f"`{name}` works but cannot be packed: a packed name has no `-`, such as `{plain}`"

@@ -1,7 +1,7 @@
-"""Executables for the commands of a program, one each: they need nothing but Python's own library.
+"""Writes an executable for each command of a program. It needs only Python's standard library.
 
-A wrapper is what describes the command, as Python has it, and the text of two modules of `sources.cli`, which are
-written so that they stand alone.
+A wrapper consists of the description of the command as a Python value, and the text of two modules of `sources.cli`,
+which import nothing of haft.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from importlib import resources
 from typing import Final
 
-from haft.authoring.toolbox.placing import IMPORTS, Placed, in_a_docstring, place
+from haft.authoring.toolbox.executables import IMPORTS, WrittenExecutable, in_a_docstring, place
 from haft.sources.cli import Command, with_help
 
 _HEAD: Final = '''#!/usr/bin/env python3
@@ -30,24 +30,24 @@ COMMAND = {command}
 '''
 
 
-def wrap(commands: Sequence[Command], directory: str, *, force: bool = False) -> list[Placed]:
-    """Write an executable for each, all of them or none."""
+def wrap(commands: Sequence[Command], directory: str, *, force: bool = False) -> list[WrittenExecutable]:
+    """Write an executable for each command, all of them or none."""
     return place({command["name"]: wrapper(command) for command in commands}, directory, force=force)
 
 
 def wrapper(command: Command) -> str:
-    """The text of one."""
-    told = {key: value for key, value in with_help(command).items() if key != "effects"}
+    """The text of the executable for a command."""
+    description = {key: value for key, value in with_help(command).items() if key != "effects"}
     first = command["description"].strip().split("\n", 1)[0]
     summary = in_a_docstring(first) or command["name"]
     line = in_a_docstring(" ".join([*command["program"], *command["words"]]))
-    shown = pprint.pformat(told, width=118, sort_dicts=False)
+    shown = pprint.pformat(description, width=118, sort_dicts=False)
     head = _HEAD.format(summary=summary, line=line, imports=IMPORTS, command=shown)
     return "\n\n".join([head, *_parts("arguments.py"), *_parts("wrapper_main.py")]) + "\n"
 
 
 def _parts(module: str) -> Iterator[str]:
-    """What a module defines, without what it imports."""
+    """The definitions of a module, without its imports."""
     text = resources.files("haft.sources.cli").joinpath(module).read_text(encoding="utf-8")
     for number, node in enumerate(ast.parse(text).body):
         is_docstring = number == 0 and isinstance(node, ast.Expr)
@@ -59,5 +59,5 @@ def _parts(module: str) -> Iterator[str]:
 
 
 def pinned(commands: Sequence[Command], path: str) -> list[Command]:
-    """The same, with the program where it lies now instead of wherever PATH finds it."""
+    """The commands with the full path of the program, so that PATH does not matter."""
     return [{**command, "program": [os.path.abspath(path), *command["program"][1:]]} for command in commands]

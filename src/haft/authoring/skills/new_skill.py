@@ -1,4 +1,4 @@
-"""A fresh skill: a folder whose SKILL.md explains itself, and can be used at once."""
+"""Makes a new skill: a folder with a SKILL.md that explains the format and works at once."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ description: {description}
 
 # {title}
 
-<!-- Until they take up the skill, agents see only the name and the description above: say there what it teaches and
-when to use it, in at most 1024 characters. The name is the folder's, of a-z, 0-9 and `-`. Everything from here on is
-what they read then. Keep it short, and move what is rarely needed into files of references/: an agent asks for
-references/setup.md by the name `setup`. Executables in tools/ join its tools; make one with
+<!-- Before agents load the skill, they see only the name and the description above: say there what it teaches and when
+to use it, in at most 1024 characters. The name is the name of the folder, of a-z, 0-9 and `-`. Agents read the text
+below when they load the skill. Keep it short, and move rarely needed parts into files of references/: an agent asks
+for references/setup.md by the name `setup`. Executables in tools/ become tools when the skill is active; make one with
 `haft tools make NAME --skill {name}`. -->
 
 ## When to use this
@@ -41,17 +41,17 @@ references/setup.md by the name `setup`. Executables in tools/ join its tools; m
 
 
 def place_for(workspace: str, home: str, *, is_global: bool) -> str:
-    """Where a new skill goes: an existing directory, which really lies in the workspace unless it is the user's."""
-    with made_place(workspace, home, is_global=is_global) as place:
+    """The directory for new skills, created if it is missing. Unless `is_global`, it is inside the workspace."""
+    with make_place(workspace, home, is_global=is_global) as place:
         return place
 
 
 @contextmanager
-def made_place(workspace: str, home: str, *, is_global: bool) -> Iterator[str]:
-    """The same. The directories that had to be made for it go again where the caller fails."""
+def make_place(workspace: str, home: str, *, is_global: bool) -> Iterator[str]:
+    """The directory for new skills, as `place_for`. If the caller fails, created directories are removed again."""
     if is_global:
         if not os.path.isabs(home):
-            raise BadUsage(f"your home directory is `{home[:200]}`, which is no absolute path", hint="set HOME")
+            raise BadUsage(f"your home directory `{home[:200]}` is not an absolute path", hint="set HOME")
         place = os.path.join(home, USER_PLACE)
     else:
         root = Root(workspace)
@@ -61,7 +61,7 @@ def made_place(workspace: str, home: str, *, is_global: bool) -> Iterator[str]:
     except OSError as error:
         raise BadUsage(f"{place} cannot be made: {(error.strerror or str(error)).lower()}") from error
     if not os.path.isdir(place):
-        raise BadUsage(f"{place} cannot be made: it is no directory, or one above it is none")
+        raise BadUsage(f"{place} cannot be created: it, or a parent of it, is not a directory")
     try:
         yield place
     except BaseException:
@@ -70,22 +70,23 @@ def made_place(workspace: str, home: str, *, is_global: bool) -> Iterator[str]:
 
 
 def check_name(name: str) -> None:
-    """`BadUsage` where a skill cannot be called this."""
+    """Raise `BadUsage` if a skill cannot have this name."""
     if not is_skill_name(name):
         raise BadUsage(
-            f"`{name[:80]}` is no name for a skill", hint="at most 64 of a-z, 0-9 and `-`, not beginning with `-`"
+            f"`{name[:80]}` is not a valid name for a skill",
+            hint="use at most 64 of a-z, 0-9 and `-`, and do not begin with `-`",
         )
 
 
 def write_skill(place: str, name: str, description: str | None, *, force: bool) -> str:
-    """Write it, and return its folder. With `force` only its SKILL.md is written anew."""
+    """Write a new skill, and return its folder. With `force`, only the SKILL.md of an existing one is overwritten."""
     check_name(name)
     about = " ".join((description or _DESCRIPTION).split())
     if not about or len(about) > LONGEST_DESCRIPTION:
         raise BadUsage(f"a description has 1 to {LONGEST_DESCRIPTION} characters, this one has {len(about)}")
     folder = os.path.join(place, name)
     if os.path.lexists(folder) and not force:
-        raise BadUsage(f"{folder} is there already", hint="`--force` writes its SKILL.md anew, and leaves the rest")
+        raise BadUsage(f"{folder} exists already", hint="`--force` overwrites its SKILL.md, and leaves the rest")
     text = _TEXT.format(
         name=name, description=json.dumps(about, ensure_ascii=False), title=name.replace("-", " ").capitalize()
     )

@@ -1,8 +1,8 @@
-"""Mending what is safe to mend: bits of modes, line ends and a byte order mark. Nothing else of a file changes.
+"""The fixes of `--fix`: mode bits, line ends and a byte order mark. Nothing else of a file changes.
 
-A file is reached through the directory that it was found in, and never through a link that leads out of there. What
-lies in the workspace is reached from the workspace on: nothing outside is changed, whichever directory is a link.
-Content is replaced in one step, or not at all, and only where all of it is text.
+A file is opened through the directory that it was found in, and never through a link out of that directory. A file in
+the workspace is opened from the workspace on, so that nothing outside changes even if a directory is a link. Content is
+replaced in one step, and only if all of it is text.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from haft.sources.skills import lies_in
 
 
 @dataclass(slots=True)
-class Mended:
-    """What was done, and what could not be."""
+class FixResult:
+    """The fixes that were made, and those that could not be made."""
 
     done: list[tuple[Finding, str]] = field(default_factory=list)
     """The finding, and what was done about it."""
@@ -28,27 +28,27 @@ class Mended:
     """The finding, and why nothing could be done."""
 
 
-def mend(findings: Iterable[Finding], workspace: str | None = None) -> Mended:
-    """Mend what is marked as fixable. What is named by a path in the workspace must really lie there."""
-    mended = Mended()
-    # A replaced file keeps its mode: content first, so that a mode is changed on what stays.
+def apply_fixes(findings: Iterable[Finding], workspace: str | None = None) -> FixResult:
+    """Fix the findings that are marked as fixable. A path in the workspace must not lead out of it."""
+    result = FixResult()
+    # Content first, then modes: a replaced file keeps its mode, but is another file.
     for finding in sorted(findings, key=lambda one: one.code not in ("bom-shebang", "crlf-shebang")):
         if not finding.fixable or finding.path is None:
             continue
         try:
-            mended.done.append((finding, _mend(finding.code, *_place(finding.path, workspace))))
+            result.done.append((finding, _fix(finding.code, *_place(finding.path, workspace))))
         except PathEscapes:
-            why = "it is a link out of its directory or of the workspace: mend what it leads to"
-            mended.refused.append((finding, why))
+            why = "it is a link out of its directory or of the workspace: fix the target of the link"
+            result.refused.append((finding, why))
         except HaftError as error:
-            mended.refused.append((finding, error.message))
+            result.refused.append((finding, error.message))
         except OSError as error:
-            mended.refused.append((finding, error.strerror or str(error)))
-    return mended
+            result.refused.append((finding, error.strerror or str(error)))
+    return result
 
 
 def _place(path: str, workspace: str | None) -> tuple[Root, str]:
-    """From where a file or directory is reached, and by which path."""
+    """The root from which a file or directory is opened, and its path there."""
     path = os.path.abspath(path)
     for top in () if workspace is None else (os.path.abspath(workspace), os.path.realpath(workspace)):
         if path != top and lies_in(path, top):
@@ -60,21 +60,21 @@ def _place(path: str, workspace: str | None) -> tuple[Root, str]:
     return Root(os.path.dirname(path)), os.path.basename(path)
 
 
-def _mend(code: str, root: Root, name: str) -> str:
+def _fix(code: str, root: Root, name: str) -> str:
     if code == "world-writable" and os.path.isdir(os.path.join(root.root, name)):
         return _close_directory(root, name)
     match code:
         case "not-executable":
-            # Whoever may read it may run it.
+            # Everyone who may read the file may run it.
             return _change_mode(root, name, lambda mode: mode | (mode & 0o444) >> 2)
         case "world-writable":
             return _change_mode(root, name, lambda mode: mode & ~stat.S_IWOTH)
         case "bom-shebang":
             _change_content(root, name, lambda content: content.removeprefix(BOM))
-            return "took the byte order mark away"
+            return "removed the byte order mark"
         case "crlf-shebang":
             _change_content(root, name, lambda content: content.replace(b"\r\n", b"\n"))
-            return "made CRLF plain line ends"
+            return "replaced CRLF line ends with LF"
         case _:
             raise AssertionError(code)
 
@@ -104,5 +104,5 @@ def _change_content(root: Root, name: str, change: Callable[[bytes], bytes]) -> 
     with root.open(name) as file:
         content = file.read(MOST_READ)
     if not is_all_text(content):
-        raise BadUsage("it holds more than text, which line ends may be part of")
+        raise BadUsage("it holds data that is not text, and line ends may be part of the data")
     root.replace(name, change(content), expect=identity)

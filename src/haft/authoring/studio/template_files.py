@@ -1,7 +1,7 @@
-"""Everything that a template's folder holds and that travels with it.
+"""The files of a template that are packed.
 
-Environments, caches, histories and what installing left behind stay. Links and special files are refused, never
-followed: each directory is opened by the descriptor of the one above it, so that nothing can be put in between.
+Environments, caches, version control and files of the installer are left out. Links and special files are refused,
+never followed: each directory is opened from the descriptor of its parent, so that nobody can swap one meanwhile.
 """
 
 from __future__ import annotations
@@ -12,40 +12,40 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from haft.authoring.unpacking.filling import DEEPEST, Bounds, plain_path
+from haft.authoring.archives.bounded_folder import DEEPEST, Bounds, plain_path
 from haft.contracts import BadUsage
 from haft.files import shown
 from haft.sources.agent_studio import ENVIRONMENT, HASH_FILE, MANIFEST_FILE
 
 BOUNDS: Final = Bounds(files=5_000, bytes=100_000_000)
-"""Of all templates of a ZIP together."""
+"""The bounds for all templates of a ZIP together."""
 LEFT_OUT: Final = frozenset({ENVIRONMENT, "__pycache__", ".git", ".hg", ".svn", "__macosx", ".ds_store"})
-"""What is no part of a template wherever it lies, in lower case."""
+"""Names that are never part of a template, in lower case."""
 LEFT_OUT_AT_TOP: Final = frozenset({HASH_FILE, MANIFEST_FILE})
-"""What is none in the template's folder itself."""
+"""Names that are left out only in the template's folder itself."""
 _UNFINISHED: Final = f"{ENVIRONMENT}."
-"""How the name of an environment begins that is being made, or is going."""
+"""The beginning of the name of an environment that is being built or removed."""
 _OURS: Final = ".haft"
-"""How names in a template's folder begin that are of use to us only."""
+"""The beginning of the names of haft's own files in a template's folder."""
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _DEEPEST: Final = DEEPEST - 3
-"""In a ZIP, three folders are above it."""
+"""In a ZIP, a template's folder has three parents."""
 _LONGEST: Final = 700
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A file of a template, or a directory."""
+class TemplateEntry:
+    """A file or a directory of a template."""
 
     path: str
     content: bytes | None
-    """None: a directory."""
+    """None for a directory."""
     is_executable: bool = False
 
 
-class Room:
-    """How much may still be gathered."""
+class PackBudget:
+    """How many files and bytes may still be packed."""
 
     def __init__(self, bounds: Bounds = BOUNDS) -> None:
         self._bounds = bounds
@@ -67,29 +67,29 @@ class Room:
 
 
 def is_left_out(path: str) -> bool:
-    """Whether what has this path in a template's folder is no part of the template."""
+    """Whether a path in a template's folder is not part of the template."""
     top, *rest = path.lower().split("/")
     return is_litter(path) or top.startswith(_OURS) or (not rest and top in LEFT_OUT_AT_TOP)
 
 
 def is_litter(path: str) -> bool:
-    """Whether a path leads through an environment, a cache or a history."""
+    """Whether a path is in an environment, a cache or a version control directory."""
     return any(name in LEFT_OUT or name.startswith(_UNFINISHED) for name in path.lower().split("/"))
 
 
-def gather(folder: str, room: Room) -> Iterator[Piece]:
-    """The files and directories of a template, each directory before what is in it, in the order of their names."""
+def template_entries(folder: str, budget: PackBudget) -> Iterator[TemplateEntry]:
+    """The files and directories of a template in the order of their names, each directory before its content."""
     try:
         top = os.open(os.path.realpath(folder), _DIRECTORY)
     except OSError as error:
         raise _cannot(folder, error) from error
     try:
-        yield from _inside(top, "", folder, room)
+        yield from _inside(top, "", folder, budget)
     finally:
         os.close(top)
 
 
-def _inside(descriptor: int, above: str, folder: str, room: Room) -> Iterator[Piece]:
+def _inside(descriptor: int, above: str, folder: str, budget: PackBudget) -> Iterator[TemplateEntry]:
     with os.scandir(descriptor) as entries:
         names = sorted(entry.name for entry in entries)
     for name in names:
@@ -97,42 +97,44 @@ def _inside(descriptor: int, above: str, folder: str, room: Room) -> Iterator[Pi
         if is_left_out(path):
             continue
         where = os.path.join(folder, path)
-        room.count()
+        budget.count()
         if plain_path(path) != path or path.count("/") >= _DEEPEST or len(path) > _LONGEST:
-            raise BadUsage(f"`{shown(where)}` has a name that does not travel: nothing is packed", hint="rename it")
+            raise BadUsage(
+                f"`{shown(where)}` has a name that other machines do not support: nothing is packed", hint="rename it"
+            )
         try:
             mode = os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode
             if stat.S_ISDIR(mode):
-                yield Piece(path, None)
-                yield from _below(descriptor, name, path, folder, room)
+                yield TemplateEntry(path, None)
+                yield from _below(descriptor, name, path, folder, budget)
             elif stat.S_ISREG(mode):
-                yield _file(descriptor, name, path, where, room)
+                yield _file(descriptor, name, path, where, budget)
             else:
                 raise _special(where, mode)
         except OSError as error:
             raise _cannot(where, error) from error
 
 
-def _below(descriptor: int, name: str, path: str, folder: str, room: Room) -> Iterator[Piece]:
+def _below(descriptor: int, name: str, path: str, folder: str, budget: PackBudget) -> Iterator[TemplateEntry]:
     inner = os.open(name, _DIRECTORY, dir_fd=descriptor)
     try:
-        yield from _inside(inner, path, folder, room)
+        yield from _inside(inner, path, folder, budget)
     finally:
         os.close(inner)
 
 
-def _file(descriptor: int, name: str, path: str, where: str, room: Room) -> Piece:
+def _file(descriptor: int, name: str, path: str, where: str, budget: PackBudget) -> TemplateEntry:
     opened = os.open(name, _READ, dir_fd=descriptor)
     mode = os.fstat(opened).st_mode
     if not stat.S_ISREG(mode):
         os.close(opened)
         raise _special(where, mode)
-    return Piece(path, room.read(opened), bool(mode & stat.S_IXUSR))
+    return TemplateEntry(path, budget.read(opened), bool(mode & stat.S_IXUSR))
 
 
 def _special(where: str, mode: int) -> BadUsage:
     if stat.S_ISLNK(mode):
-        return BadUsage(f"`{shown(where)}` is a link: nothing is packed", hint="put the file itself in its place")
+        return BadUsage(f"`{shown(where)}` is a link: nothing is packed", hint="replace the link with the file")
     return BadUsage(f"`{shown(where)}` is neither a file nor a directory: nothing is packed", hint="remove it")
 
 

@@ -1,7 +1,7 @@
-"""An empty folder that is filled with what somebody else sent: regular files and directories, and so much of them.
+"""An empty folder that is filled from an archive of somebody else: a bounded number of regular files and directories.
 
-Names are taken apart before anything is made of them, and sizes are counted as they come, not as they are claimed. The
-folder is the caller's own and nobody else's. What the files say is not looked at here.
+Names are checked before a file is created, and sizes are counted while reading, since an archive can lie about them.
+Only the caller may use the folder. The content of the files is not checked here.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXE
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much may come."""
+    """How much may be written."""
 
     files: int
-    """Files and directories."""
+    """The number of files and directories."""
     bytes: int
-    """Of all files together."""
+    """The size of all files together."""
 
 
 class Readable(Protocol):
@@ -38,8 +38,8 @@ class Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-class Filling:
-    """An empty folder that is filled, and how much there is in it."""
+class BoundedFolder:
+    """A folder that is filled, with counts of its files and bytes."""
 
     def __init__(self, folder: str, bounds: Bounds) -> None:
         self.folder = folder
@@ -49,10 +49,10 @@ class Filling:
         self._made = {""}
 
     def directory(self, path: str) -> None:
-        """Make a directory, and those above it: each of them counts."""
+        """Create a directory and its missing parents; each of them counts."""
         names = path.split("/")
         if len(names) > DEEPEST:
-            raise BadUsage(f"`{shown(path[:200])}` lies too deep: it is not installed")
+            raise BadUsage(f"`{shown(path[:200])}` is nested too deep: it is not installed")
         for end in range(1, len(names) + 1):
             above = "/".join(names[:end])
             if above not in self._made:
@@ -88,7 +88,7 @@ class Filling:
 
 
 def plain_path(path: str) -> str | None:
-    """A relative path that stays beneath, with `/` between names; None for one that could lead elsewhere."""
+    """The path if it is relative and stays inside its folder, with `/` between names; else None."""
     names = [name for name in path.rstrip("/").split("/") if name != "."]
     if (
         not names
@@ -102,7 +102,7 @@ def plain_path(path: str) -> str | None:
 
 
 def checked_path(path: str, left_out: Collection[str] = ()) -> str | None:
-    """The same, and `BadUsage` where it could lead elsewhere; None for what is left out."""
+    """The path as from `plain_path`; `BadUsage` if it could leave its folder, None if a name in it is left out."""
     found = plain_path(path)
     if found is None:
         raise BadUsage(f"it holds the name `{shown(path[:200])}`, which could leave its folder: it is not installed")

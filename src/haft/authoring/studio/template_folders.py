@@ -1,7 +1,7 @@
-"""The directories that templates lie in: which there are, whose each is, and holding one while it is changed.
+"""The folders of templates, and the lock of a directory of templates while it is changed.
 
-Whoever installs or removes holds the lock of the directory, which ends with the process. What lies in it under a
-passing name while nobody holds the lock was left behind by someone who was killed.
+A process that installs or removes holds the lock of the directory; the lock ends with the process. A staging folder in
+a directory that nobody has locked was left by a process that was killed.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from haft.contracts import BadUsage, StorageFailed
 from haft.files import locked, shown
 from haft.sources.agent_studio import ENTRY, check_template, name_of_folder, read_manifest, slug_of
 
-PASSING: Final = ".haft-templates-"
-"""How the name of a folder begins in which something is made ready, or taken apart."""
+STAGING: Final = ".haft-templates-"
+"""The beginning of the name of a staging folder, for templates that are being installed or removed."""
 _PATIENCE: Final = 30.0
 _TRIES: Final = 10
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """A template where it lies."""
+class TemplateFolder:
+    """A template and its folder."""
 
     folder: str
     name: str
     workflow: str | None
-    """Whose it is; None: everybody's."""
+    """The workflow that it belongs to; None for all."""
     id: str | None
-    """Of one that was installed."""
+    """The id of an installed template; None for others."""
 
     @property
     def slug(self) -> str:
@@ -55,14 +55,14 @@ class Placed:
 
 
 def is_template_folder(path: str) -> bool:
-    """Whether a folder is a template's, in whatever state."""
+    """Whether a folder is a template, valid or not."""
     return os.path.isdir(path) and (os.path.lexists(os.path.join(path, ENTRY)) or read_manifest(path) is not None)
 
 
-def placed(folder: str) -> Placed:
+def read_template_folder(folder: str) -> TemplateFolder:
     """The template in a folder."""
     manifest = read_manifest(folder)
-    return Placed(
+    return TemplateFolder(
         folder,
         name_of_folder(folder),
         None if manifest is None else manifest.workflow,
@@ -70,39 +70,40 @@ def placed(folder: str) -> Placed:
     )
 
 
-def templates_in(place: str) -> list[Placed]:
-    """The templates of a directory, by folder; the directory itself where it is one."""
+def templates_in(place: str) -> list[TemplateFolder]:
+    """The templates of a directory, sorted by folder; the directory itself if it is a template."""
     if is_template_folder(place):
-        return [placed(place)]
+        return [read_template_folder(place)]
     try:
         names = sorted(os.listdir(place))
     except OSError:
         return []
     folders = [os.path.join(place, name) for name in names if not name.startswith(".")]
-    return [placed(folder) for folder in folders if is_template_folder(folder)]
+    return [read_template_folder(folder) for folder in folders if is_template_folder(folder)]
 
 
-def problems_of(template: Placed, others: Sequence[Placed]) -> list[str]:
-    """What keeps a template from being used, in words."""
+def problems_of(template: TemplateFolder, others: Sequence[TemplateFolder]) -> list[str]:
+    """The problems that keep a template from being used, in words."""
     report = check_template(template.folder)
     found = [f"{each.code}: {each.message}" for each in report.findings if each.level == "error"]
     return [*found, *problems_of_name(template, others)]
 
 
-def problems_of_name(template: Placed, others: Sequence[Placed]) -> list[str]:
-    """The same, as far as it is that others have its name."""
+def problems_of_name(template: TemplateFolder, others: Sequence[TemplateFolder]) -> list[str]:
+    """A problem for each other template with the same name."""
     same = [one for one in others if one.folder != template.folder and is_same(one, template.name, template.workflow)]
-    return [f"its name is also that of {one.folder}" for one in same]
+    return [f"{one.folder} has the same name" for one in same]
 
 
-def is_same(template: Placed, name: str, workflow: str | None) -> bool:
-    """Whether a template has this name where names must differ."""
+def is_same(template: TemplateFolder, name: str, workflow: str | None) -> bool:
+    """Whether a template has this name in this workflow, in which names must differ."""
     return template.slug == slug_of(name) and template.workflow == workflow
 
 
 @contextmanager
-def held(place: str) -> Iterator[None]:
-    """Nobody else changes the directory meanwhile. Made where it is missing, and gone again where nothing came."""
+def lock_place(place: str) -> Iterator[None]:
+    """Lock a directory of templates, so that no other process changes it. The directory is created if it is missing,
+    and removed again if it stays empty."""
     made: list[str] = []
     with ExitStack() as stack:
         for _ in range(_TRIES):
@@ -115,12 +116,12 @@ def held(place: str) -> Iterator[None]:
                 stack.enter_context(locked(descriptor, _PATIENCE))
             except TimeoutError:
                 raise BadUsage(
-                    f"another haft is at work in {shown(place)}", hint="wait for it, then try again"
+                    f"another haft process is changing {shown(place)}", hint="wait for its end, then try again"
                 ) from None
-            if _is_at(descriptor, place):  # whoever made it may have taken it away again
+            if _is_at(descriptor, place):  # The process that created it may have removed it again.
                 break
         else:
-            raise BadUsage(f"{shown(place)} does not stay: someone removes it again and again")
+            raise BadUsage(f"{shown(place)} cannot be used: another process removes it again and again")
         stack.callback(unmake_directories, made)
         _remove_left_behind(place)
         yield
@@ -132,7 +133,7 @@ def _made(place: str) -> list[str]:
     except OSError as error:
         raise BadUsage(f"{shown(place)} cannot be made: {(error.strerror or str(error)).lower()}") from error
     if os.path.lexists(place) and not os.path.isdir(place):
-        raise BadUsage(f"{shown(place)} is no directory")
+        raise BadUsage(f"{shown(place)} is not a directory")
     return made
 
 
@@ -154,15 +155,15 @@ def _is_at(descriptor: int, place: str) -> bool:
 def _remove_left_behind(place: str) -> None:
     with suppress(OSError):
         for name in os.listdir(place):
-            if name.startswith(PASSING):
+            if name.startswith(STAGING):
                 shutil.rmtree(os.path.join(place, name), ignore_errors=True)
 
 
 @contextmanager
-def passing_folder(place: str) -> Iterator[str]:
-    """A hidden folder in a directory that is held; gone afterwards, with what is in it."""
+def staging_folder(place: str) -> Iterator[str]:
+    """A hidden folder in a locked directory; removed afterwards with its content."""
     try:
-        folder = tempfile.mkdtemp(prefix=PASSING, dir=place)
+        folder = tempfile.mkdtemp(prefix=STAGING, dir=place)
         os.chmod(folder, stat.S_IRWXU)
     except OSError as error:
         raise StorageFailed(f"nothing can be changed in {shown(place)}", error) from error

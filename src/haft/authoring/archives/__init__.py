@@ -1,0 +1,1 @@
+"""Archives from other people: opened and unpacked within bounds."""
