@@ -12,6 +12,6 @@ __getattr__ = face(
     __name__,
     {
         "installer": "install",
-        "new_skill": "check_name made_place write_skill",
+        "new_skill": "check_name make_place write_skill",
     },
 )
