@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from haft.audit.redact import Redactor, secret_values
     from haft.audit.trail import Trail, entries, last_entries
     from haft.audit.verification import Verdict, verify
-
-__getattr__ = face(
-    __name__,
-    {
-        "redact": "Redactor secret_values",
-        "trail": "Trail entries last_entries",
-        "verification": "Verdict verify",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "redact": "Redactor secret_values",
+            "trail": "Trail entries last_entries",
+            "verification": "Verdict verify",
+        },
+    )

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
         skill_toolbox,
     )
     from haft.authoring.toolbox_places import obstacles, toolbox_at
-
-__getattr__ = face(
-    __name__,
-    {
-        "new_tool": "DEFAULT_KIND KINDS Made ToolKind check_name global_toolbox make project_folder skill_toolbox",
-        "toolbox_places": "obstacles toolbox_at",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "new_tool": "DEFAULT_KIND KINDS Made ToolKind check_name global_toolbox make project_folder skill_toolbox",
+            "toolbox_places": "obstacles toolbox_at",
+        },
+    )

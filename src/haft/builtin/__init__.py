@@ -18,8 +18,8 @@ from haft.lazy import face
 
 if TYPE_CHECKING:
     from haft.builtin.ripgrep import find_ripgrep
-
-__getattr__ = face(__name__, {"ripgrep": "find_ripgrep"})
+else:
+    __getattr__ = face(__name__, {"ripgrep": "find_ripgrep"})
 
 
 def builtin_tools() -> tuple[Tool, ...]:

@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from haft.config.trusted_texts import since_trusted, text_to_keep
     from haft.config.values import MISSING_VARIABLES
     from haft.config.workspace import check_workspace, find_workspace
-
-__getattr__ = face(
-    __name__,
-    {
-        "config": "Config configured secret_texts load_config newly_ignored working_directory",
-        "files": "ConfigFile read_config user_config workspace_config",
-        "collector": "SettingsCollector",
-        "narrowing": "Ignored",
-        "ownership": "ForeignFile foreign_file_in",
-        "placeholders": "MissingVariable",
-        "settings": "SETTINGS Setting",
-        "locations": "WORKSPACE_FILES is_configured user_file",
-        "trusted_texts": "since_trusted text_to_keep",
-        "trust_store": "is_workspace_trusted is_trusted revoke trust trusted_text was_trusted",
-        "values": "MISSING_VARIABLES",
-        "workspace": "check_workspace find_workspace",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "config": "Config configured secret_texts load_config newly_ignored working_directory",
+            "files": "ConfigFile read_config user_config workspace_config",
+            "collector": "SettingsCollector",
+            "narrowing": "Ignored",
+            "ownership": "ForeignFile foreign_file_in",
+            "placeholders": "MissingVariable",
+            "settings": "SETTINGS Setting",
+            "locations": "WORKSPACE_FILES is_configured user_file",
+            "trusted_texts": "since_trusted text_to_keep",
+            "trust_store": "is_workspace_trusted is_trusted revoke trust trusted_text was_trusted",
+            "values": "MISSING_VARIABLES",
+            "workspace": "check_workspace find_workspace",
+        },
+    )

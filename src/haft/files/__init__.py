@@ -26,27 +26,27 @@ if TYPE_CHECKING:
     from haft.files.trees import measured, remove
     from haft.files.watches import Watches
     from haft.files.withheld_variables import grant_words, missed_by, note, variables_of, withheld_from
-
-__getattr__ = face(
-    __name__,
-    {
-        "activated_environment": "activated_in deciding_files programs_of state_of",
-        "root": "Root",
-        "caches": "CACHES",
-        "digest": "digest_of digest_of_file",
-        "gitconfig": "Malformed Setting first_line shareable_gitconfig parsed plain_bytes settings",
-        "git_paths": "git_paths_of shared_git_settings",
-        "editable_installs": "editable_sources",
-        "links": "leads_inside lies_inside steps_of",
-        "locks": "HeldLock holder_of locked noted try_lock",
-        "machine_secrets": "SECRETS secrets_of_root",
-        "packages": "NEVER SHARED holds_a_home interpreter_of package_of",
-        "protected": "AREA ENDINGS NAMES REASONS elsewhere folded",
-        "printable": "shown",
-        "sync": "sync_filesystem",
-        "tool_source": "texts_of",
-        "trees": "measured remove",
-        "watches": "Watches",
-        "withheld_variables": "grant_words missed_by note variables_of withheld_from",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "activated_environment": "activated_in deciding_files programs_of state_of",
+            "root": "Root",
+            "caches": "CACHES",
+            "digest": "digest_of digest_of_file",
+            "gitconfig": "Malformed Setting first_line shareable_gitconfig parsed plain_bytes settings",
+            "git_paths": "git_paths_of shared_git_settings",
+            "editable_installs": "editable_sources",
+            "links": "leads_inside lies_inside steps_of",
+            "locks": "HeldLock holder_of locked noted try_lock",
+            "machine_secrets": "SECRETS secrets_of_root",
+            "packages": "NEVER SHARED holds_a_home interpreter_of package_of",
+            "protected": "AREA ENDINGS NAMES REASONS elsewhere folded",
+            "printable": "shown",
+            "sync": "sync_filesystem",
+            "tool_source": "texts_of",
+            "trees": "measured remove",
+            "watches": "Watches",
+            "withheld_variables": "grant_words missed_by note variables_of withheld_from",
+        },
+    )

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from haft.pipeline.run import Run
     from haft.pipeline.stages.decide import Decide
     from haft.pipeline.stages.record import Durability
-
-__getattr__ = face(
-    __name__,
-    {
-        "hooks": "preview_of",
-        "order": "Dependencies",
-        "pipeline": "Pipeline",
-        "run": "Run",
-        "stages.decide": "Decide",
-        "stages.record": "Durability",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "hooks": "preview_of",
+            "order": "Dependencies",
+            "pipeline": "Pipeline",
+            "run": "Run",
+            "stages.decide": "Decide",
+            "stages.record": "Durability",
+        },
+    )

@@ -31,31 +31,31 @@ if TYPE_CHECKING:
     from haft.policy.rules.tool_grants import RUNNABLE_ACTIONS, grants_for_all_calls
     from haft.policy.rules.unmatchable import check_rule, check_rules
     from haft.policy.suggester import PastAnswer, PastCall, Suggester, Suggestion
-
-__getattr__ = face(
-    __name__,
-    {
-        "allowable": "with_variables",
-        "analysis": "analyse prepare_analysis",
-        "analysis.verdict": "AnalysisContext",
-        "approval.environments": "ENVIRONMENT Environments may_use_environment",
-        "approval.inbox": "Answered Inbox Waiting digest_of fingerprint_of new_request_id",
-        "approval.memory": "Memory",
-        "approval.pins": "Pin Pins pinned_files is_unchanged loaded_files pin_of",
-        "baseline": "BUILT_IN_SOURCE",
-        "candidates": "Candidate",
-        "enablement": "Enablement Feature NameList",
-        "policy_engine": "PolicyEngine",
-        "query": "Explanation PolicyQuery Step",
-        "rules.examples": "check_examples",
-        "rules.lines": "rule_lines",
-        "rules.missing": "is_for_other_workspace missing_target",
-        "rules.names": "name_matches",
-        "rules.unmatchable": "check_rule check_rules",
-        "rules.reading": "rule_from rule_source rules_from",
-        "rules.rule": "Rule RuleOrigin",
-        "rules.shapes": "shapes_of",
-        "rules.tool_grants": "RUNNABLE_ACTIONS grants_for_all_calls",
-        "suggester": "PastAnswer PastCall Suggester Suggestion",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "allowable": "with_variables",
+            "analysis": "analyse prepare_analysis",
+            "analysis.verdict": "AnalysisContext",
+            "approval.environments": "ENVIRONMENT Environments may_use_environment",
+            "approval.inbox": "Answered Inbox Waiting digest_of fingerprint_of new_request_id",
+            "approval.memory": "Memory",
+            "approval.pins": "Pin Pins pinned_files is_unchanged loaded_files pin_of",
+            "baseline": "BUILT_IN_SOURCE",
+            "candidates": "Candidate",
+            "enablement": "Enablement Feature NameList",
+            "policy_engine": "PolicyEngine",
+            "query": "Explanation PolicyQuery Step",
+            "rules.examples": "check_examples",
+            "rules.lines": "rule_lines",
+            "rules.missing": "is_for_other_workspace missing_target",
+            "rules.names": "name_matches",
+            "rules.unmatchable": "check_rule check_rules",
+            "rules.reading": "rule_from rule_source rules_from",
+            "rules.rule": "Rule RuleOrigin",
+            "rules.shapes": "shapes_of",
+            "rules.tool_grants": "RUNNABLE_ACTIONS grants_for_all_calls",
+            "suggester": "PastAnswer PastCall Suggester Suggestion",
+        },
+    )

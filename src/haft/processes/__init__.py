@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from haft.processes.helper import Helper
     from haft.processes.launcher import ProcessLauncher, ProcessSession, StaleHelper, plain_starter, replaced_error
     from haft.processes.warm import WarmStarter
-
-__getattr__ = face(
-    __name__,
-    {
-        "handle": "Starter",
-        "helper": "Helper",
-        "launcher": "ProcessLauncher ProcessSession StaleHelper plain_starter replaced_error",
-        "warm": "WarmStarter",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "handle": "Starter",
+            "helper": "Helper",
+            "launcher": "ProcessLauncher ProcessSession StaleHelper plain_starter replaced_error",
+            "warm": "WarmStarter",
+        },
+    )

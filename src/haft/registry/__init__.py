@@ -11,11 +11,11 @@ from haft.lazy import face
 if TYPE_CHECKING:
     from haft.registry.catalogue import Catalogue, unknown_tool
     from haft.registry.tool_search import search
-
-__getattr__ = face(
-    __name__,
-    {
-        "catalogue": "Catalogue unknown_tool",
-        "tool_search": "search",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "catalogue": "Catalogue unknown_tool",
+            "tool_search": "search",
+        },
+    )

@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from haft.runs.recovery import recover
     from haft.runs.run_writer import RunWriter
     from haft.storage import Filter
-
-__getattr__ = face(
-    __name__,
-    {
-        "entry": "RunRecord entry_of",
-        "follower": "follow",
-        "history": "History",
-        "journal": "Journal journal_paths",
-        "kept_output": "Frame KeptOutput",
-        "old_outputs": "Outputs outputs_in remove_outputs",
-        "recovery": "recover",
-        "run_writer": "RunWriter",
-        "haft.storage": "Filter",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "entry": "RunRecord entry_of",
+            "follower": "follow",
+            "history": "History",
+            "journal": "Journal journal_paths",
+            "kept_output": "Frame KeptOutput",
+            "old_outputs": "Outputs outputs_in remove_outputs",
+            "recovery": "recover",
+            "run_writer": "RunWriter",
+            "haft.storage": "Filter",
+        },
+    )

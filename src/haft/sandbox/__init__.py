@@ -26,17 +26,17 @@ if TYPE_CHECKING:
         sweep,
     )
     from haft.sandbox.toolchains import is_below
-
-__getattr__ = face(
-    __name__,
-    {
-        "abilities": "Abilities",
-        "environment": "NETWORK_VARIABLES safe_path",
-        "identities": "with_parents",
-        "sandbox": "IN_PROCESS Mode REMOTE Sandbox",
-        "site": "CACHES Site can_be_hidden home_of needed",
-        "helper_requests": "OWN_PLACES",
-        "thread_scratch": "IDLE_SECONDS Removed ThreadScratch not_found remove_scratch scratch_in scratch_root sweep",
-        "toolchains": "is_below",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "abilities": "Abilities",
+            "environment": "NETWORK_VARIABLES safe_path",
+            "identities": "with_parents",
+            "sandbox": "IN_PROCESS Mode REMOTE Sandbox",
+            "site": "CACHES Site can_be_hidden home_of needed",
+            "helper_requests": "OWN_PLACES",
+            "thread_scratch": "IDLE_SECONDS Removed ThreadScratch not_found remove_scratch scratch_in scratch_root sweep",
+            "toolchains": "is_below",
+        },
+    )

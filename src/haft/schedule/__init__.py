@@ -7,11 +7,11 @@ from haft.lazy import face
 if TYPE_CHECKING:
     from haft.schedule.admission import Admission
     from haft.schedule.slot import Slot
-
-__getattr__ = face(
-    __name__,
-    {
-        "admission": "Admission",
-        "slot": "Slot",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "admission": "Admission",
+            "slot": "Slot",
+        },
+    )

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from haft.schema.signature import Signature, problems_of, read_signature
     from haft.schema.text import shortened
     from haft.schema.validate import Validator, validator_for, why_not_json
-
-__getattr__ = face(
-    __name__,
-    {
-        "bounds": "why_too_large",
-        "coercion": "coerce",
-        "compact": "from_compact from_words",
-        "docstring": "read_docstring",
-        "signature": "Signature problems_of read_signature",
-        "text": "shortened",
-        "validate": "Validator validator_for why_not_json",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "bounds": "why_too_large",
+            "coercion": "coerce",
+            "compact": "from_compact from_words",
+            "docstring": "read_docstring",
+            "signature": "Signature problems_of read_signature",
+            "text": "shortened",
+            "validate": "Validator validator_for why_not_json",
+        },
+    )

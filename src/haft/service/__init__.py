@@ -64,48 +64,48 @@ if TYPE_CHECKING:
     from haft.sources.skills import Activations, Skill, Skills, lies_in, server_names
     from haft.storage import Filter, StateHome, default_home
     from haft.toolsets import Discovery, TemplateEnvironments, Updated, fill_catalogue, probe_launcher
-
-__getattr__ = face(
-    __name__,
-    {
-        "principals": "this_user user_name",
-        "changes": "ChangesFacade nothing_to rows_for",
-        "checks": "Check",
-        "doctor": "diagnose",
-        "housekeeping": "bounds_of",
-        "inbox": "InboxFacade Reply answered_by to_json",
-        "call_arguments": "check_arguments never_granted",
-        "own_file": "OwnFile",
-        "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",
-        "plugins": "ListedPlugin PluginsFacade",
-        "previews": "missed_scratch",
-        "state_reader": "request_cancel has_state open_changes open_history recover_dead_hosts",
-        "audit_log": "AuditLogFacade",
-        "recovery": "recover_into",
-        "rule_changes": "RuleChange RuleChanges",
-        "rule_listing": "is_all_there listed_rules",
-        "service": "ToolService",
-        "store": "StoreFacade Tidied",
-        "suggestions": "Suggested add_line suggested",
-        "sync": "SyncToolService",
-        "templates": "TemplateState really_inside template_environments template_state",
-        "tool_listing": "ListedTools approval_of withheld_from",
-        "trust": "Proposal TrustChange TrustFacade",
-        "haft.changes": "PathChange FileDifference HeldChangeSet Row Usage format_bytes stat_lines",
-        "haft.config": (
-            "Config ConfigFile Ignored SETTINGS Setting ForeignFile check_workspace find_workspace load_config "
-            "newly_ignored"
-        ),
-        "haft.files": "grant_words",
-        "haft.pipeline": "Run",
-        "haft.policy": "Explanation Rule Suggestion Waiting name_matches",
-        "haft.registry": "search unknown_tool",
-        "haft.runs": "Frame History RunRecord follow",
-        "haft.schema": "coerce",
-        "haft.sources": "NOT_DESCRIBED",
-        "haft.sources.amp_toolbox": "PROJECT",
-        "haft.sources.skills": "Activations Skill Skills lies_in server_names",
-        "haft.storage": "Filter StateHome default_home",
-        "haft.toolsets": "Discovery TemplateEnvironments Updated fill_catalogue probe_launcher",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "principals": "this_user user_name",
+            "changes": "ChangesFacade nothing_to rows_for",
+            "checks": "Check",
+            "doctor": "diagnose",
+            "housekeeping": "bounds_of",
+            "inbox": "InboxFacade Reply answered_by to_json",
+            "call_arguments": "check_arguments never_granted",
+            "own_file": "OwnFile",
+            "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",
+            "plugins": "ListedPlugin PluginsFacade",
+            "previews": "missed_scratch",
+            "state_reader": "request_cancel has_state open_changes open_history recover_dead_hosts",
+            "audit_log": "AuditLogFacade",
+            "recovery": "recover_into",
+            "rule_changes": "RuleChange RuleChanges",
+            "rule_listing": "is_all_there listed_rules",
+            "service": "ToolService",
+            "store": "StoreFacade Tidied",
+            "suggestions": "Suggested add_line suggested",
+            "sync": "SyncToolService",
+            "templates": "TemplateState really_inside template_environments template_state",
+            "tool_listing": "ListedTools approval_of withheld_from",
+            "trust": "Proposal TrustChange TrustFacade",
+            "haft.changes": "PathChange FileDifference HeldChangeSet Row Usage format_bytes stat_lines",
+            "haft.config": (
+                "Config ConfigFile Ignored SETTINGS Setting ForeignFile check_workspace find_workspace load_config "
+                "newly_ignored"
+            ),
+            "haft.files": "grant_words",
+            "haft.pipeline": "Run",
+            "haft.policy": "Explanation Rule Suggestion Waiting name_matches",
+            "haft.registry": "search unknown_tool",
+            "haft.runs": "Frame History RunRecord follow",
+            "haft.schema": "coerce",
+            "haft.sources": "NOT_DESCRIBED",
+            "haft.sources.amp_toolbox": "PROJECT",
+            "haft.sources.skills": "Activations Skill Skills lies_in server_names",
+            "haft.storage": "Filter StateHome default_home",
+            "haft.toolsets": "Discovery TemplateEnvironments Updated fill_catalogue probe_launcher",
+        },
+    )

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from haft.sources.description_cache import NOT_DESCRIBED, DescribedFile, GrantsFor, no_grants
     from haft.sources.owner_task import OwnerTask
     from haft.sources.port import ProgressCallback, SourceHost, Target, ToolSource
-
-__getattr__ = face(
-    __name__,
-    {
-        "description_cache": "DescribedFile GrantsFor NOT_DESCRIBED no_grants",
-        "brief_run": "DESCRIBE_SECONDS MAX_STDOUT ProgramOutput run_briefly stderr_summary",
-        "owner_task": "OwnerTask",
-        "port": "SourceHost Target ProgressCallback ToolSource",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "description_cache": "DescribedFile GrantsFor NOT_DESCRIBED no_grants",
+            "brief_run": "DESCRIBE_SECONDS MAX_STDOUT ProgramOutput run_briefly stderr_summary",
+            "owner_task": "OwnerTask",
+            "port": "SourceHost Target ProgressCallback ToolSource",
+        },
+    )

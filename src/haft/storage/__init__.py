@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from haft.storage.ports.rules_and_pins import KeptPin, KeptRule, PinStore, RuleStore
     from haft.storage.ports.runs import Filter, RunStore
     from haft.storage.ports.stores import Connection, Health, Stores
-
-__getattr__ = face(
-    __name__,
-    {
-        "append_only_file": "AppendOnlyFile",
-        "definitions": "DefinitionCache",
-        "encoding": "decode encode fragment",
-        "home": "StateHome default_home",
-        "implementation": "open_stores",
-        "ports.approvals": "Answered ApprovalStore Waiting digest_of",
-        "ports.audit_log": "AuditLog",
-        "ports.change_sets": "Ledger Row Verb",
-        "ports.leases": "Lease Leases",
-        "ports.rules_and_pins": "KeptPin KeptRule PinStore RuleStore",
-        "ports.runs": "Filter RunStore",
-        "ports.stores": "Connection Health Stores",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "append_only_file": "AppendOnlyFile",
+            "definitions": "DefinitionCache",
+            "encoding": "decode encode fragment",
+            "home": "StateHome default_home",
+            "implementation": "open_stores",
+            "ports.approvals": "Answered ApprovalStore Waiting digest_of",
+            "ports.audit_log": "AuditLog",
+            "ports.change_sets": "Ledger Row Verb",
+            "ports.leases": "Lease Leases",
+            "ports.rules_and_pins": "KeptPin KeptRule PinStore RuleStore",
+            "ports.runs": "Filter RunStore",
+            "ports.stores": "Connection Health Stores",
+        },
+    )

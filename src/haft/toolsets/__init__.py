@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from haft.toolsets.plugins import BashPluginSource, ConfiguredPlugins, PythonPluginSource
     from haft.toolsets.probe import probe_launcher
     from haft.toolsets.sessions import Sessions
-
-__getattr__ = face(
-    __name__,
-    {
-        "catalogue": "ToolLike as_tool fill_catalogue",
-        "checkouts": "NotFetched",
-        "discovery": "Discovery",
-        "environments": "TemplateEnvironments",
-        "environments.cold": "note_cold why_cold",
-        "environments.installer": "find_uv",
-        "fetching": "CheckoutState Updated",
-        "formats": "Host",
-        "catalogue_refresher": "CatalogueRefresher",
-        "probe": "probe_launcher",
-        "plugins": "BashPluginSource ConfiguredPlugins PythonPluginSource",
-        "sessions": "Sessions",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "catalogue": "ToolLike as_tool fill_catalogue",
+            "checkouts": "NotFetched",
+            "discovery": "Discovery",
+            "environments": "TemplateEnvironments",
+            "environments.cold": "note_cold why_cold",
+            "environments.installer": "find_uv",
+            "fetching": "CheckoutState Updated",
+            "formats": "Host",
+            "catalogue_refresher": "CatalogueRefresher",
+            "probe": "probe_launcher",
+            "plugins": "BashPluginSource ConfiguredPlugins PythonPluginSource",
+            "sessions": "Sessions",
+        },
+    )

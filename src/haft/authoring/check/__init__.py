@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from haft.sources import Target
     from haft.sources.agent_studio import check_template
     from haft.sources.checks import CODES, Code, Finding, Level, Report, check_listing, code_of
-
-__getattr__ = face(
-    __name__,
-    {
-        "checker": "check_targets",
-        "fixes": "FixResult apply_fixes",
-        "targets": "placed targets_of",
-        "haft.sources": "Target",
-        "haft.sources.agent_studio": "check_template",
-        "haft.sources.checks": "CODES Code Finding Level Report check_listing code_of",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "checker": "check_targets",
+            "fixes": "FixResult apply_fixes",
+            "targets": "placed targets_of",
+            "haft.sources": "Target",
+            "haft.sources.agent_studio": "check_template",
+            "haft.sources.checks": "CODES Code Finding Level Report check_listing code_of",
+        },
+    )

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
         problems_of_name,
         templates_in,
     )
-
-__getattr__ = face(
-    __name__,
-    {
-        "installer": "install",
-        "packer": "check_for_packing pack",
-        "template_folders": "TemplateFolder is_template_folder problems_of problems_of_name templates_in",
-        "remover": "find_template remove",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "installer": "install",
+            "packer": "check_for_packing pack",
+            "template_folders": "TemplateFolder is_template_folder problems_of problems_of_name templates_in",
+            "remover": "find_template remove",
+        },
+    )

@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from haft.changes.engines.overlay import OverlayTransaction, layer_options
     from haft.changes.engines.session import SessionCalls, SessionEnded
     from haft.changes.engines.snapshot import SnapshotTransaction, snapshots_of
-
-__getattr__ = face(
-    __name__,
-    {
-        "declared": "DeclaredTransaction",
-        "overlay": "OverlayTransaction layer_options",
-        "session": "SessionCalls SessionEnded",
-        "snapshot": "SnapshotTransaction snapshots_of",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "declared": "DeclaredTransaction",
+            "overlay": "OverlayTransaction layer_options",
+            "session": "SessionCalls SessionEnded",
+            "snapshot": "SnapshotTransaction snapshots_of",
+        },
+    )
 
 __all__ = [
     "DeclaredTransaction",

@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from haft.sources.agent_studio.source import Templates
     from haft.sources.agent_studio.template import Parameters, Problem
     from haft.sources.agent_studio.template_reader import read_template
-
-__getattr__ = face(
-    __name__,
-    {
-        "check": "check_template",
-        "discover": "ENTRY ENVIRONMENT HASH_FILE TemplateDirectory REQUIREMENTS ConfiguredInstance",
-        "manifest": "MANIFEST_FILE Manifest read_manifest",
-        "names": "check_template_name is_template_name name_of_folder new_folder_name slug_of",
-        "template_reader": "read_template",
-        "requirements": "NAME Requirements read_requirements parse_requirements",
-        "source": "Templates",
-        "template": "Parameters Problem",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "check": "check_template",
+            "discover": "ENTRY ENVIRONMENT HASH_FILE TemplateDirectory REQUIREMENTS ConfiguredInstance",
+            "manifest": "MANIFEST_FILE Manifest read_manifest",
+            "names": "check_template_name is_template_name name_of_folder new_folder_name slug_of",
+            "template_reader": "read_template",
+            "requirements": "NAME Requirements read_requirements parse_requirements",
+            "source": "Templates",
+            "template": "Parameters Problem",
+        },
+    )

@@ -28,20 +28,20 @@ if TYPE_CHECKING:
     from haft.sources.amp_toolbox.source import Separators, Toolboxes, found_tool
     from haft.sources.amp_toolbox.start_command import readable_paths
     from haft.sources.amp_toolbox.tool import PREFIX
-
-__getattr__ = face(
-    __name__,
-    {
-        "describe_action": "run_describe",
-        "check": "check_executable",
-        "describe": "fetching_hint script",
-        "exports": "Export MARK exported_tool export_at",
-        "discover": "Candidate PROJECT ToolboxDirectory candidate is_data standard_places",
-        "interpreters": "missing_interpreter",
-        "description": "Description NO_DESCRIPTION Unreadable read_description",
-        "separator": "detect_separator",
-        "source": "Separators Toolboxes found_tool",
-        "start_command": "readable_paths",
-        "tool": "PREFIX",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "describe_action": "run_describe",
+            "check": "check_executable",
+            "describe": "fetching_hint script",
+            "exports": "Export MARK exported_tool export_at",
+            "discover": "Candidate PROJECT ToolboxDirectory candidate is_data standard_places",
+            "interpreters": "missing_interpreter",
+            "description": "Description NO_DESCRIPTION Unreadable read_description",
+            "separator": "detect_separator",
+            "source": "Separators Toolboxes found_tool",
+            "start_command": "readable_paths",
+            "tool": "PREFIX",
+        },
+    )

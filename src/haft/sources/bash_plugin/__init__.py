@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from haft.sources.bash_plugin.references import PluginReference, read_reference
     from haft.sources.bash_plugin.source import BashPlugins, describe, found_tool
     from haft.sources.bash_plugin.tool import Policy
-
-__getattr__ = face(
-    __name__,
-    {
-        "check": "check_plugin files_to_check",
-        "discover": "DESCRIPTOR PluginFile files_of is_bash_plugin",
-        "references": "PluginReference read_reference",
-        "source": "BashPlugins found_tool describe",
-        "tool": "Policy",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "check": "check_plugin files_to_check",
+            "discover": "DESCRIPTOR PluginFile files_of is_bash_plugin",
+            "references": "PluginReference read_reference",
+            "source": "BashPlugins found_tool describe",
+            "tool": "Policy",
+        },
+    )

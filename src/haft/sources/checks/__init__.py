@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from haft.sources.checks.definition import check_listing
     from haft.sources.checks.files import BOM, MOST_READ, inspect_file, is_all_text
     from haft.sources.checks.findings import Finding, Report
-
-__getattr__ = face(
-    __name__,
-    {
-        "codes": "CODES code_of",
-        "codes.model": "Code Level",
-        "definition": "check_listing",
-        "files": "BOM MOST_READ inspect_file is_all_text",
-        "findings": "Finding Report",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "codes": "CODES code_of",
+            "codes.model": "Code Level",
+            "definition": "check_listing",
+            "files": "BOM MOST_READ inspect_file is_all_text",
+            "findings": "Finding Report",
+        },
+    )

@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from haft.sources.cli.source import CommandLine, CommandLines
     from haft.sources.cli.spec import Command
     from haft.sources.cli.spec_file import read_spec_file
-
-__getattr__ = face(
-    __name__,
-    {
-        "introspect": "Form introspect_commands",
-        "schema": "with_help",
-        "source": "CommandLines CommandLine",
-        "spec": "Command",
-        "spec_file": "read_spec_file",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "introspect": "Form introspect_commands",
+            "schema": "with_help",
+            "source": "CommandLines CommandLine",
+            "spec": "Command",
+            "spec_file": "read_spec_file",
+        },
+    )

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from haft.sources.python.discover import Broken, installed_tools
     from haft.sources.python.invoke import PythonTool
     from haft.sources.python.thread_pool import abandoned
-
-__getattr__ = face(
-    __name__,
-    {
-        "check": "check_python is_python_tools",
-        "decorate": "tool",
-        "discover": "Broken installed_tools",
-        "invoke": "PythonTool",
-        "thread_pool": "abandoned",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "check": "check_python is_python_tools",
+            "decorate": "tool",
+            "discover": "Broken installed_tools",
+            "invoke": "PythonTool",
+            "thread_pool": "abandoned",
+        },
+    )

@@ -12,11 +12,11 @@ from haft.lazy import face
 if TYPE_CHECKING:
     from haft.sources.python_plugin.entries import PluginEntry, entries_of
     from haft.sources.python_plugin.source import PythonPlugins
-
-__getattr__ = face(
-    __name__,
-    {
-        "entries": "PluginEntry entries_of",
-        "source": "PythonPlugins",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "entries": "PluginEntry entries_of",
+            "source": "PythonPlugins",
+        },
+    )

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from haft.sources.skills.invoke import SkillTool
     from haft.sources.skills.skill import LARGEST_TEXT, REFERENCES, SKILL_FILE, TOOL_FOLDERS, Skill, lies_in
     from haft.sources.skills.texts import server_names
-
-__getattr__ = face(
-    __name__,
-    {
-        "activations": "Activations",
-        "check": "check_skill",
-        "discover": "Skills USER_PLACE WORKSPACE_PLACE",
-        "front_matter": "FrontMatter LONGEST_DESCRIPTION MOST_BYTES is_skill_name read_front_matter",
-        "invoke": "SkillTool",
-        "texts": "server_names",
-        "skill": "LARGEST_TEXT REFERENCES SKILL_FILE Skill TOOL_FOLDERS lies_in",
-    },
-)
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "activations": "Activations",
+            "check": "check_skill",
+            "discover": "Skills USER_PLACE WORKSPACE_PLACE",
+            "front_matter": "FrontMatter LONGEST_DESCRIPTION MOST_BYTES is_skill_name read_front_matter",
+            "invoke": "SkillTool",
+            "texts": "server_names",
+            "skill": "LARGEST_TEXT REFERENCES SKILL_FILE Skill TOOL_FOLDERS lies_in",
+        },
+    )
