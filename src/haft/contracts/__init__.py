@@ -148,7 +148,8 @@ else:
         {
             "call": "Call own_copy",
             "change": "Change ChangeKind Changes ChangesState ConflictingPath Engine NO_CHANGES UNTRACKED path_to_json",
-            "decision": "Action RuleOffer ApprovalAnswer ApprovalRequest Approver DecidedPart Decision Delegation Scope",
+            "decision": "Action RuleOffer ApprovalAnswer ApprovalRequest "
+            "Approver DecidedPart Decision Delegation Scope",
             "renamed_fields": "with_current_names",
             "errors": (
                 "AmbiguousRun BadApprover BadConfig BadUsage Bug CallError Conflict Deadlock EXIT_CODES Failure "
@@ -161,7 +162,8 @@ else:
             "limits": "Limits LimitsApplied PROCESS_LIMITS",
             "locales": "PLAIN_LOCALE non_utf8_variable is_locale_variable reads_utf8",
             "names": (
-                "HostId RUN_ID RunId ThreadId ToolName clean_tool_name is_tool_name new_host_id new_run_id new_thread_id"
+                "HostId RUN_ID RunId ThreadId ToolName "
+                "clean_tool_name is_tool_name new_host_id new_run_id new_thread_id"
             ),
             "outcome": "UNAUDITED_FIELDS NO_LIMITS OUTCOME_FIELDS Outcome outcome_from",
             "passed_variables": "EVALUATED_VARIABLES ALWAYS_PASSED NETWORK_VARIABLES",
@@ -174,7 +176,8 @@ else:
             "secrets": "MARK MaskedStream NO_SECRETS MIN_SECRET_LENGTH Secrets named_secrets says_secret texts_in",
             "states": "NEXT_STATUSES STATUSES Status TERMINAL",
             "tool": (
-                "Answer DiscoveredTool Effects Hosting Kind Listing Provenance RenamedTool State Tool ToolSpec configured"
+                "Answer DiscoveredTool Effects Hosting Kind Listing "
+                "Provenance RenamedTool State Tool ToolSpec configured"
             ),
             "variables": "names_reported_missing names_read why_not_granted withheld",
             "confinement": "Grants Layer NOT_RUN NO_GRANTS NO_CONFINEMENT Profile Confinement grants_from",

@@ -36,7 +36,8 @@ else:
             "sandbox": "IN_PROCESS Mode REMOTE Sandbox",
             "site": "CACHES Site can_be_hidden home_of needed",
             "helper_requests": "OWN_PLACES",
-            "thread_scratch": "IDLE_SECONDS Removed ThreadScratch not_found remove_scratch scratch_in scratch_root sweep",
+            "thread_scratch": "IDLE_SECONDS Removed ThreadScratch not_found "
+            "remove_scratch scratch_in scratch_root sweep",
             "toolchains": "is_below",
         },
     )
