@@ -29,7 +29,7 @@ _NOTHING_KNOWN: Final = Dangers(("not-understood",), tuple(DANGERS))
 
 
 def analyse_line(command: str, context: AnalysisContext, programs: Mapping[str, Program] | None = None) -> Analysis:
-    """What a line would do, part by part, according to a table of programs.
+    """The parts of a line, each with what it would do according to a table of programs.
 
     It does not analyse scripts, or programs outside the table, and it looks at the disk as it is now.
     """
@@ -39,7 +39,7 @@ def analyse_line(command: str, context: AnalysisContext, programs: Mapping[str, 
         return Analysis(tuple(_parts(command, context, programs, 0)), understood=True)
     except NotUnderstood as error:
         return _not_understood(command, str(error))
-    except Exception as error:  # whatever goes wrong here, the answer is to ask
+    except Exception as error:  # after any failure, the line needs approval
         return _not_understood(command, f"its analysis failed ({type(error).__name__})")
 
 

@@ -37,7 +37,7 @@ class LinkReason(str):
 
 
 class DirectoryLinkReason(LinkReason):
-    """The same for a program that may also open files that are not among its arguments."""
+    """A `LinkReason` of a program that may also open other files of its directory than its arguments."""
 
     __slots__ = ()
 
@@ -81,7 +81,7 @@ class Invocation:
         return any(name in names for name, _value in self.options)
 
     def value(self, name: str) -> str | None:
-        """The last value of an option."""
+        """The value of the last option of this name."""
         return next((value for each, value in reversed(self.options) if each == name), None)
 
 

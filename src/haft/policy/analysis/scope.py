@@ -50,9 +50,9 @@ class Scope:
     """The directories in which it may have stayed when a change of directory failed."""
     variables: dict[str, Values] = field(default_factory=dict)
     followed_no_link: bool = True
-    """Whether no change of directory followed a link: `cd ..` goes back by name, not by location."""
+    """Whether no `cd` went through a link. After one that did, `cd ..` goes back by name, not by location."""
     reads_names: bool = False
-    """Whether it reads names from its input one by one: another reader of the input would leave parts of names."""
+    """Whether a loop reads names from this input, one by one: another reader would leave only parts of names."""
 
     has_input: bool = False
     """Whether a pipe or a file may be the input of commands here, because it is the input of the enclosing
@@ -64,11 +64,11 @@ class Scope:
     """Unknown variables that may contain a pattern of file names."""
 
     def copy(self) -> Scope:
-        """A copy for a level below, whose changes do not affect this one."""
+        """A copy for an inner level of the shell, whose changes do not affect this one."""
         return replace(self, variables=dict(self.variables))
 
     def widen(self, others: frozenset[str] | None = frozenset()) -> None:
-        """Continue as if the commands before may have failed, or as if the directory may be one of `others`."""
+        """Continue as if earlier commands may have failed, or as if the directory may be one of `others`."""
         if self.directories is None or others is None:
             self.directories = None
         else:
@@ -78,7 +78,7 @@ class Scope:
         self.directories_if_failed = frozenset()
 
     def move(self, directories: frozenset[str], *, is_certain: bool) -> None:
-        """Note a change of directory, which may fail unless `is_certain`."""
+        """Record a change of directory, which may fail unless `is_certain`."""
         if not is_certain:
             self.directories_if_failed = self.directories_if_failed | (self.directories or frozenset())
         self.directories = directories
@@ -95,12 +95,12 @@ def is_numeric(values: Values) -> bool:
 
 
 def is_harmless_name(name: str) -> bool:
-    """Whether a variable of this name affects no program that is safe."""
+    """Whether a variable of this name affects no program that haft treats as safe."""
     return name in _HARMLESS_UPPERCASE or (
         _HARMLESS_LOWERCASE.fullmatch(name) is not None and _AFFECTS_PROGRAMS.fullmatch(name) is None
     )
 
 
 def is_harmless_before(name: str, value: str | None) -> bool:
-    """Whether a variable may be set for one command only."""
+    """Whether a variable may be set to this value for one command."""
     return name in _SETTABLE_FOR_ONE_COMMAND and value is not None and _VALUE.fullmatch(value) is not None

@@ -15,7 +15,7 @@ from haft.policy.analysis.scope import Scope, is_harmless_name
 from haft.policy.analysis.tree.path_resolver import PathResolver
 
 Builtin = Callable[[list[Argument], Scope, PathResolver], str | None]
-"""Returns why not, or None if it is harmless; may change the known facts."""
+"""Returns why a call is not harmless, or None; may change the scope."""
 
 _FILE_TESTS: Final = frozenset(f"-{letter}" for letter in "abcdefghkprstuwxGLNOS")
 _TEXT_TESTS: Final = frozenset(("-z", "-n"))
@@ -43,7 +43,7 @@ def why_not_inside(argument: Argument, scope: Scope, resolver: PathResolver) -> 
 
 
 def why_not_read(argument: Argument, scope: Scope, resolver: PathResolver) -> str | None:
-    """Why a program that opens an argument would not only read files inside the workspace; None if it would."""
+    """Why a program that opens an argument may do more than read a file inside the workspace; None if it may not."""
     why = why_not_inside(argument, scope, resolver)
     if why is not None or (argument.literal and argument.text == "-"):
         return why
@@ -95,7 +95,7 @@ def _why_not_go(arguments: list[Argument], scope: Scope) -> str | None:
 
 
 def _before_steps_up(path: str) -> list[str]:
-    """The paths that must be directories so that `..` leads out of them."""
+    """The paths that must be directories, because a `..` follows them."""
     parts = path.split("/")
     return ["/".join(parts[:at]) or "/" for at, part in enumerate(parts) if part == ".." and at]
 
@@ -144,7 +144,7 @@ def bracket(arguments: list[Argument], scope: Scope, resolver: PathResolver) -> 
 
 
 def test(arguments: list[Argument], scope: Scope, resolver: PathResolver) -> str | None:
-    """`test`, which evaluates the names of variables after `-v`, and commands in them."""
+    """`test`, whose `-v` evaluates the name of a variable, including commands in it."""
     if any(each.may_split or each.may_have_effects for each in arguments):
         return "the words of this test may change when it runs"
     while len(arguments) > 1 and arguments[0].literal and arguments[0].text == "!":
@@ -157,7 +157,7 @@ def test(arguments: list[Argument], scope: Scope, resolver: PathResolver) -> str
 def simple_test(
     arguments: list[Argument], scope: Scope, resolver: PathResolver, *, are_numbers_evaluated: bool
 ) -> str | None:
-    """One operator and its operands."""
+    """A test with one operator and its operands."""
     if len(arguments) == 2:
         return _unary(arguments[0], arguments[1], scope, resolver)
     if len(arguments) != 3 or not arguments[1].literal:

@@ -21,7 +21,7 @@ from haft.values import dataclass
 
 _MAX_WRAPPERS: Final = 4
 _NO_PROGRAMS: Final = frozenset(("time", "command", "builtin"))
-"""Keywords of the shell that start the command after them; other programs do not know them."""
+"""Keywords and built-in commands of the shell that start the command after them; other programs cannot start them."""
 _NEEDS_NO_INPUT: Final = frozenset(("echo", "printf", "basename", "dirname", "pwd", "true", "false", "[", "test", ":"))
 _KNOWN_PLACES: Final = ("/bin/", "/usr/bin/")
 
@@ -47,7 +47,7 @@ class CommandClassifier:
 
     @property
     def lister(self) -> Lister:
-        """Finds the names that pipes list here."""
+        """Finds the names that pipes print."""
         return Lister(self.programs, self.surveyor)
 
     def classify(self, arguments: list[Argument], scope: Scope) -> Classification:
@@ -77,7 +77,7 @@ class CommandClassifier:
         name = started[0].text
         if not started[0].literal or name in BUILTINS or name in _NO_PROGRAMS or "/" in name:
             return Classification(False, f"`find` starts `{name}`, which haft does not know to be read-only")
-        # Several files may replace the one that is written.
+        # One `{}` may become several files.
         several = [each for word in started[1:] for each in ([word] * 3 if word.is_program_output else [word])]
         classification = self._classify_by_table("find", find[1:], scope)
         return self._classify_by_table(name, several, scope) if classification.is_safe else classification
@@ -151,7 +151,7 @@ class CommandClassifier:
         are_followed = not (entry.all_options_harmless and entry.operands == "words") and not (
             known == "ls" and ls_shows_only_names(arguments)
         )
-        # Names from a listing that are paths are checked below.
+        # Names from a listing that are paths are checked by `why_not_read` further down.
         are_paths = entry.operands in ("paths", "pattern-paths") and not entry.subcommands
         looked_up = [each for each in arguments if not (are_paths and each.is_program_output)]
         why = self.why_expansion_leaves_workspace(looked_up, scope, are_followed=are_followed)
@@ -209,7 +209,7 @@ class CommandClassifier:
 
 
 def _has_certain_file(found: SplitCommand) -> bool:
-    """Whether a file is certainly among the operands: a pipe may list nothing."""
+    """Whether a file is certainly among the operands: an operand that may split may also be empty."""
     return any(each is operand for each in found.paths if not each.may_split for operand in found.invocation.operands)
 
 

@@ -1,7 +1,7 @@
 """Finds the dangers of a command, independent of the table of programs.
 
 They are for the reason that a person reads, and for rules that would allow the command. A missed danger only costs an
-explanation, never the prompt, because no command found here is safe anyway. So in doubt a danger is found.
+explanation, never the prompt, because no command named here is safe anyway. So in doubt a danger is reported.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ class Dangers:
     """The dangers of a command, or of a line."""
 
     visible: tuple[Danger, ...] = ()
+    """The dangers that its words show."""
     possible: tuple[Danger, ...] = ()
     """The dangers that it may have in addition: see `Part.possible`."""
 
@@ -68,15 +69,16 @@ class DangerFinder:
 
     resolver: PathResolver
     line_dangers: Callable[[str, int, bool], Dangers]
-    """Returns the dangers of a line that a shell gets as text, at a depth; with whether the shell has an input."""
+    """Returns the dangers of a line that a shell gets as text, at a depth; the last argument says whether the shell has
+    an input."""
     depth: int
 
     def find(
         self, arguments: list[Argument], directory: str | None, *, has_input: bool, has_outer_input: bool = False
     ) -> Dangers:
-        """The dangers of a command: its program, then what it is given.
+        """The dangers of a command: its program, then its arguments.
 
-        `has_input` where a pipe leads into it; `has_outer_input` where one leads into what stands around it.
+        `has_input`: a pipe is its input; `has_outer_input`: a pipe is the input of the statement around it.
         """
         found: list[Danger] = []
         for _ in range(_MAX_WRAPPERS):
@@ -92,7 +94,7 @@ class DangerFinder:
         return Dangers(in_class_order(found))
 
     def operand_dangers(self, arguments: list[Argument], directory: str | None) -> tuple[Danger, ...]:
-        """The danger of an operand that leaves the workspace, whatever the program does with it."""
+        """The danger of an operand that lies outside of the workspace, for any program."""
         for argument in arguments[1:]:
             for text in self._texts(argument):
                 path = _path_in(text)

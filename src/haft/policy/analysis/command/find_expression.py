@@ -1,6 +1,6 @@
-"""Finds the names that a `find` may pass on: its start directories, and a bound on the names that pass its tests.
+"""Finds the names that a `find` may print or pass on: its start directories, and a test that all these names pass.
 
-In doubt the bound includes more names: every test passes all names, except a test of a plain name that is not negated.
+In doubt the test passes more names. Only `-name` and `-iname` with a plain pattern, not negated, exclude any.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ def _any_name(_name: str) -> bool:
 
 
 class NotSimple(Exception):
-    """An expression that is not simple enough."""
+    """The expression is not simple enough to be read here."""
 
 
 def split_roots(texts: list[str]) -> tuple[list[str], list[str]]:
-    """PathResolver to start at and the expression, of the words behind `find`; `NotSimple` where one is not plain."""
+    """The start directories, and the expression, from the words after `find`; `NotSimple` if a directory is not
+    plain."""
     at = 0
     while at < len(texts) and not texts[at].startswith("-") and texts[at] not in ("(", "!"):
         if not _ROOT.fullmatch(texts[at]) or "//" in texts[at]:
@@ -46,18 +47,18 @@ def split_roots(texts: list[str]) -> tuple[list[str], list[str]]:
 
 
 def literal_texts(arguments: list[Argument]) -> list[str] | None:
-    """The words, where all are known."""
+    """The texts of the words; None if one of them is unknown."""
     return [each.text for each in arguments] if all(each.literal for each in arguments) else None
 
 
 def max_depth(expression: list[str]) -> int | None:
-    """How deep it looks; None where it does not say."""
+    """The value of `-maxdepth`; None if it is not given."""
     values = [expression[at + 1] for at, word in enumerate(expression[:-1]) if word == "-maxdepth"]
     return max(map(int, values)) if values and all(re.fullmatch("[0-9]{1,2}", each) for each in values) else None
 
 
 def printed_names_test(expression: list[str]) -> NameTest:
-    """A bound on the names that an expression prints, which holds no action but to print."""
+    """A test that every printed name passes. The expression may contain no action except to print."""
     actions = [at for at, word in enumerate(expression) if word in _PRINTS]
     if not actions:
         return passed_names_test(expression)
@@ -67,7 +68,7 @@ def printed_names_test(expression: list[str]) -> NameTest:
 
 
 def passed_names_test(expression: list[str]) -> NameTest:
-    """A bound on the names that reach the end of an expression; `NotSimple` where a word of it is not known."""
+    """A test that every name that reaches the end of an expression passes; `NotSimple` if a word is unknown."""
     reader = _Reader(list(reversed(expression)))
     try:
         test = reader.read_or(0)
@@ -81,7 +82,7 @@ def passed_names_test(expression: list[str]) -> NameTest:
 
 
 def _check_words(expression: list[str]) -> None:
-    """That every word is one that is known, whatever their order says."""
+    """Raise `NotSimple` unless every word is known, in whatever order."""
     at = 0
     while at < len(expression):
         word = expression[at]
@@ -93,7 +94,7 @@ def _check_words(expression: list[str]) -> None:
 
 
 class _UnknownOrder(Exception):
-    """Words that follow one another in a way that is not read here."""
+    """The words are in an order that is not read here."""
 
 
 class _Reader:

@@ -27,18 +27,19 @@ End = Literal["line", "nul"]
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Names as they are printed."""
+    """The names that a pipe prints."""
 
     names: tuple[str, ...]
     end: End = "line"
 
     def as_words(self) -> tuple[str, ...] | None:
-        """Where white space parts them: a name with spaces is several words then."""
+        """The words, if white space separates them: a name with spaces becomes several words. None if a name is not
+        plain."""
         words = [word for name in self.names for word in name.split(" ") if word]
         return tuple(words) if self.end == "line" and all(map(is_one_word, words)) else None
 
     def as_trimmed_lines(self) -> tuple[str, ...] | None:
-        """Where the ends of lines part them, white space around them is dropped, and quotes are obeyed."""
+        """The names, with and without spaces around them, if each line is one name. None if one contains a quote."""
         lines = self.as_lines()
         if lines is None or any(sign in name for name in lines for sign in "'\"\\"):
             return None
@@ -47,24 +48,24 @@ class Listing:
         )
 
     def as_lines(self) -> tuple[str, ...] | None:
-        """Where the ends of lines part them."""
+        """The names, if each line is one name. None if a name is not plain."""
         return self.names if self.end == "line" and all(map(is_one_line, self.names)) else None
 
     def as_nul_ended(self) -> tuple[str, ...] | None:
-        """Where a NUL parts them."""
+        """The names, if each ends with a NUL. None if a name begins with a dash."""
         is_fine = self.end == "nul" and not any(name.startswith("-") for name in self.names)
         return self.names if is_fine else None
 
 
 @dataclass(frozen=True, slots=True)
 class Lister:
-    """Finds the names that a pipe lists, in one context, by a table of programs."""
+    """Finds the names that a pipe prints, in one context and by a table of programs."""
 
     programs: Mapping[str, Program]
     surveyor: Surveyor
 
     def names_of_pipe(self, stages: list[list[Argument]], directory: str) -> Listing | None:
-        """The names that a pipe prints, seen from a directory; None where it may print something else."""
+        """The names that a pipe prints, relative to a directory; None if it may print anything else."""
         try:
             listing = self._names_of_first(stages[0], directory)
         except (Unlisted, find_expression.NotSimple):
@@ -81,7 +82,7 @@ class Lister:
         return None if produce is None else produce(self, arguments[1:], directory)
 
     def names_of_find(self, roots: list[str], depth: int | None, test: NameTest, directory: str) -> Listing | None:
-        """What lies below some roots and passes a test of its last name."""
+        """The paths below some roots whose last component passes a test."""
         names: list[str] = []
         for root in roots:
             below = (
@@ -91,7 +92,7 @@ class Lister:
             )
             if below is None:
                 return None
-            # What the name of the root itself is tested against depends on how it is written.
+            # How `find` tests the name of the root itself depends on how the root is written, so it is always included.
             start = root if root.endswith("/") else root + "/"
             names.append(root)
             for path in below:
@@ -178,7 +179,7 @@ class Lister:
         if reads is None or not reads(texts[1:]):
             return None
         names = self.surveyor.tracked_names(directory)
-        # Between lines, git writes other names than these in quotes.
+        # Unless `-z` is given, git prints names with other characters in quotes.
         if names is None or ("-z" not in texts and not all(map(_UNQUOTED.fullmatch, names))):
             return None
         requested = texts[1:] if texts[0] == "ls-files" else texts[texts.index("--") :] if "--" in texts else []
@@ -186,7 +187,7 @@ class Lister:
         return Listing(tuple(name for name in names if _may_match(name, pathspecs)), "nul" if "-z" in texts else "line")
 
     def _split_by_options(self, name: str, arguments: list[Argument], options: str) -> Invocation:
-        """By an entry that knows less than the table: only what leaves names as they are."""
+        """Split a command by an entry with fewer options than the table: only those that print names unchanged."""
         kind = self.programs[name].operands if name in self.programs else "paths"
         entry = Program(options, operands=kind, patterns=("-e", "--files"), all_options_harmless=True)
         return split_command(name, arguments, entry).invocation
@@ -207,7 +208,7 @@ _PATHSPEC: Final = regex(r"[A-Za-z0-9_.*][A-Za-z0-9_.*/-]*")
 
 
 def _texts(invocation: Invocation, skip: int = 0) -> list[str] | None:
-    """What the operands stand for, behind the first few, which must be one word each."""
+    """The words of the operands after the first `skip`, which must be one word each; None if one is unknown."""
     words: list[str] = []
     for at, each in enumerate(invocation.operands):
         if at < skip and each.may_split:
@@ -224,7 +225,7 @@ def _is_pathspec(text: str) -> bool:
 
 
 def _may_match(name: str, pathspecs: list[str]) -> bool:
-    """Whether a name may be among those that are requested for; a pattern is only told by what it ends in."""
+    """Whether git may select a name by these pathspecs; of a pattern, only the end is compared."""
     return not pathspecs or any(map(functools.partial(_may_be_requested, name), pathspecs))
 
 
@@ -241,7 +242,7 @@ def _is_plain_ls_files(texts: list[str]) -> bool:
 
 
 def _is_plain_diff(texts: list[str]) -> bool:
-    """Only what lies in the index is compared: a word before `--` may be a commit."""
+    """Whether `git diff` only prints names from the index: a word before `--` may be a commit."""
     at = texts.index("--") if "--" in texts else len(texts)
     is_plain = all(
         each in ("--name-only", "-z") or re.fullmatch("--diff-filter=[A-Za-z]+", each) for each in texts[:at]
@@ -254,7 +255,7 @@ def _is_plain_git_grep(texts: list[str]) -> bool:
     options = [each for each in texts[:at] if each.startswith("-")]
     is_plain = all(re.fullmatch(r"-[liwEFPIvz]+|--files-with-matches|--name-only", each) for each in options)
     lists = any(re.fullmatch(r"-[iwEFPIvz]*l[liwEFPIvz]*|--files-with-matches|--name-only", each) for each in options)
-    # The word behind the pattern may be a commit.
+    # A word after the pattern may be a commit.
     return is_plain and lists and at - len(options) == 1 and all(map(_is_pathspec, texts[at + 1 :]))
 
 
@@ -271,7 +272,7 @@ _NUL: Final = (["\\n", "\\0"], ["\\n", "\\000"])
 
 
 def _filter_listing(arguments: list[Argument], listing: Listing) -> Listing | None:
-    """What a program leaves of a listing that it is fed, where it only drops or turns round whole names."""
+    """The names that remain after a program that only removes or reorders whole names; None for other programs."""
     name = arguments[0].text
     if name == "tr" and find_expression.literal_texts(arguments[1:]) in _NUL:
         return Listing(listing.names, "nul") if listing.as_lines() else None
@@ -285,7 +286,7 @@ def _filter_listing(arguments: list[Argument], listing: Listing) -> Listing | No
     most = 1 if name == "grep" and not found.has("-e") else 0
     if len(found.operands) > most or any(each.may_split for each in found.operands):
         return None
-    # Of text that is not plain it says so instead of printing it.
+    # For names that are not ASCII, `grep` may print a note about binary data instead.
     if name == "grep" and not all(map(str.isascii, listing.names)):
         return None
     if (listing.end == "nul") != found.has("-z") or (listing.end == "line" and listing.as_lines() is None):

@@ -15,7 +15,8 @@ _SHORT: Final = regex(r"-[1aAcCdfFgGhiklmnNopqQrsStuUvxX]+")
 
 
 def ls_shows_only_names(arguments: list[Argument]) -> bool:
-    """Whether an `ls` is told to list names themselves (`-d`), and not to follow links, as a slash at the end does."""
+    """Whether `ls` shows only the names themselves (`-d`) and follows no link, as it would for a name that ends with a
+    slash."""
     options = [each.text for each in arguments if each.text.startswith("-")]
     if any(each.text.rstrip("\"'").endswith("/") for each in arguments):
         return False
@@ -24,7 +25,8 @@ def ls_shows_only_names(arguments: list[Argument]) -> bool:
 
 
 def why_parent_not_inside(argument: Argument, scope: Scope, resolver: PathResolver) -> str | None:
-    """Why it would not do to name what an argument stands for: a directory on the way there lies outside."""
+    """Why a program that only prints names may not get an argument: the directory of a name lies outside. None if it
+    may."""
     text = argument.text
     names = (text,) if argument.literal else argument.paths
     if names is None or (not argument.literal and _PUT_TOGETHER.search(text)):
@@ -33,7 +35,8 @@ def why_parent_not_inside(argument: Argument, scope: Scope, resolver: PathResolv
         return why_not_inside(argument, scope, resolver)
     for each in names:
         name = each if argument.literal else each.rstrip("/") or "/"
-        # A pattern that would be looked up outside is answered by the part that leads there.
+        # If bash would expand a pattern outside, the result is the path that leads there, and that path is checked
+        # whole.
         is_whole = argument.literal or _depth(name) == _depth(text)
         parent = name.rpartition("/")[0] or ("/" if name.startswith("/") else ".")
         why = why_not_inside(Argument(parent if is_whole else name), scope, resolver)

@@ -255,5 +255,5 @@ class _Reader:
 
 
 def _is_one_word(argument: Argument) -> bool:
-    """Whether it stays one word in the present state: a pattern without a match, or a quoted expansion."""
+    """Whether it stays one word: a pattern with one match, or a quoted expansion."""
     return len(argument.paths) == 1 if argument.paths is not None else not argument.may_split

@@ -16,7 +16,7 @@ _PRINTERS: Final = frozenset((
     "arch", "basename", "dirname", "echo", "expr", "hostname", "id", "nproc", "printf", "seq", "uname", "uptime", "wc",
     "whoami",
 ))  # fmt: skip
-"""Programs that print numbers, names of the system, and the words that they are given."""
+"""Programs that print only numbers, names of the system, or their own arguments."""
 _SUMS: Final = frozenset(("cksum", "md5sum", "sha1sum", "sha256sum", "sum", "factor"))
 _FILTERS: Final = {
     "head": regex(r"(?:-[0-9]+|-[nc]\0?[0-9]+)?"),
@@ -29,7 +29,7 @@ _FILTERS: Final = {
     "cat": regex(""),
     "grep": regex(r"(?:-[viEowFP]+\0)*[^\0-][^\0]*"),
 }
-"""Programs that print parts of what they are fed, with the words for that, a NUL between them."""
+"""Programs that print parts of their input, and the arguments with which they do so, separated by NUL."""
 _COUNT: Final = regex(r"(?:-[viEowFP]*c[viEowFP]*\0)(?:-[viEowFP]+\0)*[^\0-].*", re.DOTALL)
 _GIT: Final = regex(
     r"rev-parse(?: (?:--short(?:=[0-9]+)?|--abbrev-ref|--verify|-q|[A-Za-z0-9_./~^@{}][A-Za-z0-9_./~^@{}-]*))+"
@@ -39,22 +39,22 @@ _GIT: Final = regex(
 
 
 def has_pattern(text: str) -> bool:
-    """Whether bash may look for files by it, or by what an escape in it stands for."""
+    """Whether bash may expand it to file names, also after an escape in it is resolved."""
     return any(sign in text for sign in "*?[\\")
 
 
 def variable_name(expansion: str) -> str:
-    """The variable of `NAME`, or of `${NAME…}`."""
+    """The name of the variable in `NAME` or `${NAME…}`."""
     return _NAME.sub(r"\1", expansion)
 
 
 def is_set_by_bash(name: str) -> bool:
-    """Whether bash may by itself put text of the line into a variable."""
+    """Whether bash itself may store text of the line in a variable of this name."""
     return _SET_BY_BASH.fullmatch(name) is not None
 
 
 def prints_no_pattern(stages: list[list[Argument]], directories: frozenset[str] | None) -> bool:
-    """Whether a pipe, in one of some directories, prints nothing that bash would look up."""
+    """Whether a pipe, run in one of these directories, prints nothing that bash would expand to file names."""
     for program, *words in reversed(stages):
         if not program.literal or not all(map(_is_plain, words)):
             return False

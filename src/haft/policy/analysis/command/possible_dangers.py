@@ -4,7 +4,7 @@ Two things hide a danger from a reader of the line: a command that is composed w
 `xargs` passes on), and text that another program runs as a command (`watch 'rm -r x'`). A program that is merely
 unknown, like `make` or `./x.sh`, hides none: what it does on its own is not in the line.
 
-In doubt a danger is found. This is only used for commands that are not known to be harmless.
+In doubt a danger is reported. This is only used for commands that are not known to be harmless.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ _READS_LINES: Final = frozenset((
     "watch", "parallel", "su", "runuser", "script", "flock", "ssh", "tmux", "screen", "trap", "mapfile", "readarray",
     "compgen", "complete", "bind", "sg",
 ))  # fmt: skip
-"""Programs that take a word for a line of commands."""
+"""Programs that run a word as a command line."""
 _EVALUATES_NAMES: Final = frozenset((
     "test", "[", "[[", "printf", "read", "unset", "declare", "typeset", "local", "export", "readonly", "mapfile",
     "readarray", "getopts", "wait",
 ))  # fmt: skip
-"""Commands of the shell that evaluate the names of variables that they are given, and commands in them."""
+"""Built-in commands that evaluate the variable names in their arguments, including commands in those names."""
 _READS_INPUT: Final = frozenset(
     ("at", "batch", "crontab", "su", "sudo", "doas", "chroot", "newgrp", "nsenter", "unshare")
 )
-"""Programs that take their input for commands, where they are given none."""
+"""Programs that run their input as commands, if their arguments contain no command."""
 _INPUT: Final = regex(r"/dev/stdin|/dev/fd/[0-9]+|/proc/[^/]+/fd/[0-9]+")
 _RENAMES: Final = frozenset(("eval", "let", "alias", "hash", "coproc"))
-"""Commands of the shell after which, or by which, something runs that stands nowhere as a command."""
+"""Built-in commands that run text, or change what a name runs: no command in the line shows it."""
 _EDITORS: Final = frozenset((
     "awk", "gawk", "mawk", "nawk", "sed", "gsed", "vi", "vim", "nvim", "ex", "ed", "emacs", "gdb",
 ))  # fmt: skip
-"""Programs with a language of their own in which others can be started."""
+"""Programs with their own language, which can start other programs."""
 _COMMAND_IN_CODE: Final = regex(r"(?:(?<![-\w])|^-[A-Za-z])rm\b[^;|&]*?[\s'\",]-(?:[A-Za-z]*[rR]|-recursive)")
 _RUN_BY_OTHERS: Final = regex(
     r"(?:GIT_|MAN)?(?:PAGER|EDITOR)|VISUAL|BROWSER|GIT_(?:SSH|SSH_COMMAND|EXTERNAL_DIFF|SEQUENCE_EDITOR|ASKPASS)"
     r"|GIT_PROXY_COMMAND|(?:SSH|SUDO)_ASKPASS|SUDO_EDITOR|LESSOPEN|LESSCLOSE|RSYNC_RSH"
 )
-"""Variables whose value another program takes for a command."""
+"""Variables whose value other programs run as a command."""
 _DECLARES: Final = frozenset(("declare", "typeset", "local", "export", "readonly", "unset"))
 _DIGITS: Final = regex(r"-?[0-9]*")
 _WORD: Final = regex(r"\w*", re.ASCII)
@@ -73,12 +73,12 @@ _OPTION: Final = regex(r"--[a-z-]+=|-[A-Za-z]*?c(?=\S)")
 _SPLIT: Final = regex(r"-[iv0]*S|--s[a-z-]*=?")
 _STARTS: Final = ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch")
 _OPTIONS: Final = tuple(map(Argument, ("-r", "-i", "-delete", "--delete", "clean", "-f", "u+s", "stop", "-9", "-1")))
-"""Words that make known programs dangerous: with them it is tried what an unknown word may do."""
+"""Words that make known programs dangerous: they stand in for an unknown word, to find what it may do."""
 _TARGETS: Final = ("/dev/sda", "/etc/x", "/x")
 
 
 def has_substitution(words: Iterable[str]) -> bool:
-    """Whether a word that stands there as it is holds a substitution, for whoever evaluates it as a name."""
+    """Whether a word contains a substitution as text, which runs if the word is evaluated as a name."""
     return any(map(_SUBSTITUTION.search, words))
 
 
@@ -88,29 +88,30 @@ def may_run_command(expansion: str) -> bool:
 
 
 def has_composed_subscript(variable: str) -> bool:
-    """Whether the subscript of a variable is put together: arithmetic evaluates it."""
+    """Whether the subscript of a variable is composed when the line runs: bash evaluates it as arithmetic."""
     return _COMPOSED_SUBSCRIPT.match(variable) is not None
 
 
 def has_command_in_subscript(value: str) -> bool:
-    """Whether a text would run a command where arithmetic evaluates it, which a later word may bring about."""
+    """Whether a value contains a subscript with a command, which runs if a later word evaluates the value as
+    arithmetic."""
     return _SUBSCRIPT.search(value) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class PossibleDangerFinder:
-    """Finds these dangers, in the context of a `DangerFinder`."""
+    """Finds possible dangers, in the context of a `DangerFinder`."""
 
     finder: DangerFinder
     has_outer_input: bool = False
-    """Whether a pipe or a file leads into what stands around the command."""
+    """Whether a pipe or a file is the input of the statement around the command."""
     is_in_loop: bool = False
-    """Whether that is a loop, which reads names from there as a rule."""
+    """Whether that statement is a loop, which usually reads names from its input."""
 
     def find(
         self, arguments: list[Argument], directory: str | None, *, stdin: bool | str, depth: int = 0
     ) -> frozenset[Danger]:
-        """Of a command: its program, then what it is given."""
+        """The possible dangers of a command: its program, then its arguments."""
         found: set[Danger] = set()
         is_passed_on = False
         for _ in range(_MAX_WRAPPERS):
@@ -137,7 +138,7 @@ class PossibleDangerFinder:
         return EVERY
 
     def find_by_variable(self, name: str, value: str | None) -> set[Danger]:
-        """Of a variable that is set for other programs; None for a value that is not known."""
+        """The possible dangers of setting a variable for other programs; the value is None if it is unknown."""
         is_run = _RUN_BY_OTHERS.fullmatch(name) is not None
         if EVALUATED_VARIABLES.fullmatch(name) or (is_run and value is None):
             return {*EVERY}
@@ -147,7 +148,8 @@ class PossibleDangerFinder:
         return found
 
     def find_by_declaration(self, name: str, words: list[tuple[str, bool]]) -> set[Danger]:
-        """Of `export` and its like: words without quotes, and whether one was such that the shell left it alone."""
+        """The possible dangers of `export` and similar: its words without quotes, each with whether the shell leaves it
+        unexpanded."""
         options = "".join(text[1:] for text, _ in words if text.startswith("-"))
         has_attributes = name not in ("export", "unset")
         found: set[Danger] = set()
@@ -195,7 +197,7 @@ class PossibleDangerFinder:
             found |= self.find(started, directory, stdin=False, depth=depth + 1)
             if any(each.text.rpartition("/")[2] in DELETING for each in started):
                 found.add("recursive-delete")
-        # Behind a wrapper that is not known, or options that are read otherwise.
+        # An `rm` after an unknown wrapper, or after options that are parsed differently.
         removed = (at for at, each in enumerate(rest) if each.text.rpartition("/")[2] == "rm")
         if any(deletes_trees("rm", [each.text for each in rest[at + 1 :]]) for at in removed):
             found.add("recursive-delete")
@@ -224,7 +226,7 @@ class PossibleDangerFinder:
         return {*inner.visible, *inner.possible}
 
     def _find_by_unknown_words(self, name: str, rest: list[Argument], directory: str | None) -> set[Danger]:
-        """What unknown words may do to a program that is known to be dangerous."""
+        """The dangers that unknown words may add to a program that is known to be dangerous."""
         unknown = [at for at, each in enumerate(rest) if _may_be_anything(each)]
         if not unknown:
             return set()
@@ -239,7 +241,7 @@ class PossibleDangerFinder:
 
 
 _ANYTHING: Final = Argument("", literal=False, may_be_option=True, may_split=True)
-"""For what is handed on."""
+"""Stands for arguments that another program passes on."""
 
 
 def _may_be_anything(argument: Argument) -> bool:
@@ -248,7 +250,7 @@ def _may_be_anything(argument: Argument) -> bool:
 
 
 def _takes_unknown_name(name: str, rest: list[Argument]) -> bool:
-    """Whether a command of the shell is given the name of a variable that is put together."""
+    """Whether a built-in command gets a variable name that is composed when the line runs."""
     unknown = [each for each in rest if not each.literal]
     option = {"test": "-v", "[": "-v", "printf": "-v", "wait": "-p"}.get(name)
     is_option_open = any(each.text == option and not after.literal for each, after in itertools.pairwise(rest))
@@ -257,7 +259,7 @@ def _takes_unknown_name(name: str, rest: list[Argument]) -> bool:
 
 
 def _script(rest: list[Argument]) -> Argument | None:
-    """The text that a shell is given behind `-c`, among or after its other options."""
+    """The text that a shell runs because of `-c`, which may stand among its other options."""
     is_text = is_value = False
     for each in rest:
         if is_value:
@@ -272,7 +274,7 @@ def _script(rest: list[Argument]) -> Argument | None:
 
 
 def _lines(name: str, rest: list[Argument]) -> Iterator[str | None]:
-    """The words that a program takes for lines of commands; None for one that is not known."""
+    """The words that a program runs as command lines; None for an unknown word."""
     if name in _READS_LINES:
         for each in rest:
             is_line = bool(_LINE.search(each.text)) or (name == "trap" and not each.text.startswith("-"))
@@ -293,7 +295,7 @@ def _lines(name: str, rest: list[Argument]) -> Iterator[str | None]:
 
 
 def _split(rest: list[Argument]) -> Iterator[str | None]:
-    """The line that `env -S` makes of a word and of all that follow."""
+    """The line that `env -S` composes from a word and all words after it."""
     for at, each in enumerate(rest):
         found = _SPLIT.match(each.text)
         if found is not None:
@@ -310,7 +312,7 @@ def _split(rest: list[Argument]) -> Iterator[str | None]:
 
 
 def _deletes_trees_in_words(name: str, words: list[Argument]) -> bool:
-    """Whether one of the words of a program deletes whole directories, were it taken for a command."""
+    """Whether one of the words would delete whole directories if the program ran it as a command."""
     if name in _TAKES_TEXT:
         return False
     texts = [each.text for each in words if each.literal]
@@ -324,7 +326,7 @@ def _deletes_trees_in_words(name: str, words: list[Argument]) -> bool:
 
 
 def _started_commands(name: str, rest: list[Argument]) -> Iterator[list[Argument]]:
-    """The commands that a finder starts."""
+    """The commands that `find` or `fd` starts."""
     if name not in ("find", "fd", "fdfind"):
         return
     for at, each in enumerate(rest):

@@ -67,13 +67,14 @@ _RUNNERS: Final = {
     "pipenv": ("run",),
     "bundle": ("exec",),
 }
-"""Programs that start the command after one of their words; their options are read like those of `npx`."""
+"""Programs that start the command after one of these words; their options are read like those of `npx`."""
 SHELLS: Final = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "csh", "tcsh"))
 INTERPRETERS: Final = regex(r"(?:python|perl|ruby|node|nodejs|php|lua|deno|bun|osascript|tclsh|Rscript)[0-9.]*")
 
 
 def unwrap_simple(name: str, arguments: list[Argument]) -> list[Argument] | str | None:
-    """The command after a wrapper; or why it is not analysed; or None if the program is not a wrapper."""
+    """The command after a wrapper, in its simplest forms; or why haft does not analyse it; or None if it is not a
+    wrapper."""
     if name not in ("timeout", "time", "nice", "command", "env"):
         return None
     texts = [each.text if each.literal else "" for each in arguments]
@@ -114,7 +115,7 @@ def _command_at(name: str, texts: list[str]) -> int | None:
 
 
 def unwrap_any(name: str, arguments: list[Argument]) -> list[Argument] | None:
-    """The command that a program would start, as far as haft can tell; None if it starts nothing."""
+    """The command that a program would start, in any form and as far as haft can tell; None if it starts nothing."""
     if name in _RUNNERS:
         operand = next((at for at, each in enumerate(arguments) if not each.text.startswith("-")), None)
         if operand is None or arguments[operand].text not in _RUNNERS[name]:
@@ -167,7 +168,7 @@ def prints_only_files(arguments: list[Argument]) -> bool:
 
 
 def split_simple_exec(arguments: list[Argument]) -> tuple[list[Argument], list[Argument]] | None:
-    """A `find` without its one `-exec`, and the command that it starts on a file; None if it is not that simple."""
+    """A `find` without its one `-exec`, and the command that `-exec` starts; None if it is not that simple."""
     texts = [each.text if each.literal else "" for each in arguments]
     if texts.count("-exec") != 1:
         return None
@@ -182,7 +183,7 @@ def split_simple_exec(arguments: list[Argument]) -> tuple[list[Argument], list[A
 
 
 _FOUND_FILE: Final = Argument("{}", literal=False, paths=("./x",), may_split=True, is_program_output=True)
-"""Stands for the names of files that are found."""
+"""Stands for the names that `find` finds."""
 
 _FIND_TESTS: Final = frozenset((
     "-type", "-name", "-iname", "-path", "-ipath", "-wholename", "-size", "-mtime", "-mmin", "-newer", "-maxdepth",

@@ -25,21 +25,21 @@ _MAX_PLACEHOLDERS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Xargs:
-    """An `xargs` taken apart."""
+    """An `xargs` command, split."""
 
     started: list[Argument]
-    """The command, without what is handed on to it."""
+    """The command that it starts, without the names that it adds."""
     ends_in_nul: bool = False
     by_line: bool = False
     is_grouped: bool = False
-    """Whether it says how many are handed on at once."""
+    """Whether an option limits the number of names in each command."""
     placeholder: str | None = None
-    """What stands for the name, where it is not put at the end."""
+    """The text that is replaced by each name; None if the names are added at the end."""
     file: Argument | None = None
-    """Where the names are read from, where not from a pipe."""
+    """The file that contains the names; None if they come from a pipe."""
 
     def commands(self, listing: Listing | None) -> list[list[Argument]]:
-        """What it may start, with names from a listing, or with any words at all."""
+        """The commands that it may start, with the names of a listing, or with unknown words if there is none."""
         names = None if listing is None or self.file is not None else self._split_names(listing)
         if self.placeholder is not None:
             return [[_fill(each, self.placeholder, names) for each in self.started]]
@@ -69,7 +69,7 @@ def _fill(argument: Argument, sign: str, names: tuple[str, ...] | None) -> Argum
 
 
 def parse_xargs(arguments: list[Argument]) -> Xargs | None:
-    """The words behind `xargs` taken apart; None where there is more to them."""
+    """Split the words after `xargs`; None if they are not simple enough."""
     found = Xargs([])
     at = 0
     while at < len(arguments) and arguments[at].text.startswith("-"):
@@ -111,7 +111,7 @@ def _with_value(found: Xargs, option: str, value: Argument) -> Xargs | None:
 def _is_clear(found: Xargs) -> bool:
     if found.placeholder is None:
         return not (found.by_line and found.ends_in_nul)
-    # Of these options the last undoes those before.
+    # Each of these options cancels the earlier ones.
     if found.is_grouped or found.by_line or found.placeholder in found.started[0].text:
         return False
     signs = sum(each.text.count(found.placeholder) for each in found.started)
@@ -120,18 +120,18 @@ def _is_clear(found: Xargs) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FindExec:
-    """A `find` that starts programs, taken apart."""
+    """A `find` that starts programs, split."""
 
     rest: list[Argument]
-    """Without them."""
+    """Its arguments without the programs."""
     roots: list[str]
     depth: int | None
     started: list[tuple[NameTest, list[Argument]]]
-    """Each with a bound on the names that it is started on; `{}` still stands for the name."""
+    """Each program, with a test that every file name passed to it passes; `{}` still stands for the name."""
 
 
 def parse_find_exec(arguments: list[Argument]) -> FindExec | None:
-    """A `find` with its `-exec` apart; None where it has none, or is not so simple."""
+    """Split a `find` with `-exec`; None if it has none, or is not simple enough."""
     texts = find_expression.literal_texts(arguments)
     if texts is None or "-exec" not in texts or texts.count("-exec") > _MAX_EXECS:
         return None
@@ -167,12 +167,12 @@ def parse_find_exec(arguments: list[Argument]) -> FindExec | None:
 
 
 def _is_plain(inner: list[Argument]) -> bool:
-    """Whether `{}` stands alone in it, once, and not for the program."""
+    """Whether `{}` is one whole word of the command, once, and is not the program."""
     is_alone = all(each.text == "{}" or "{}" not in each.text for each in inner)
     return is_alone and sum(each.text == "{}" for each in inner) == 1 and inner[0].text != "{}"
 
 
 def fill_placeholder(inner: list[Argument], names: tuple[str, ...]) -> list[Argument]:
-    """A command with names where `{}` stands."""
+    """A command with names in place of `{}`."""
     several = Argument("{}", literal=False, paths=names, may_split=True, is_program_output=True)
     return [several if each.text == "{}" else each for each in inner]

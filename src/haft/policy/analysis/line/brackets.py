@@ -22,7 +22,7 @@ _UNCLEAR: Final = "haft does not analyse tests of this form"
 
 
 def double_bracket(source: Source, node: Node, scope: Scope, builder: PartBuilder) -> Iterable[Node]:
-    """One part for all of it; answers with the substitutions in it."""
+    """Add one part for the whole `[[ … ]]`, and return the substitutions in it."""
     groups = _groups(source, node)
     if groups is None:
         builder.syntax(source.decoded(node), _UNCLEAR, is_hidden=True)
@@ -42,7 +42,7 @@ def double_bracket(source: Source, node: Node, scope: Scope, builder: PartBuilde
 
 
 def _groups(source: Source, node: Node) -> list[list[Word]] | None:
-    """The words of each test between `&&` and `||`; None where there is more to it."""
+    """The words of each test between `&&` and `||`; None if there is any other syntax."""
     reader = WordReader(source, node)
     at, end = node.start_byte + 2, node.end_byte - 2
     groups: list[list[Word]] = [[]]
@@ -71,7 +71,7 @@ def _why_not(words: list[Word], scope: Scope, builder: PartBuilder) -> str | Non
         if word.unclear_part is not None:
             return _UNCLEAR
         is_compared = len(words) == 3 and at == 2 and words[1].raw in ("==", "=", "!=", "=~")
-        # Nothing is split or looked up here: an unquoted word stays one word.
+        # Inside `[[ ]]` bash neither splits unquoted words nor expands file names in them.
         quoted = Word(f'"{word.raw}"', word.pieces) if word.literal is None else word
         found = builder.expander(Scope(None, variables=scope.variables)).arguments(quoted)
         if is_compared or len(words) == 1:

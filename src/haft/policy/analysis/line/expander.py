@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _MAX_VALUES: Final = 1_000
 _NUMBERS: Final = frozenset(("?", "#", "$", "!"))
-"""Variables of the shell that hold a number, always."""
+"""Variables of the shell that always contain a number."""
 _ONE_WORD: Final = regex(r"[A-Za-z0-9_./@%+,:=-]+")
 
 
@@ -36,10 +36,10 @@ class Expander:
     scope: Scope
     resolver: PathResolver
     substitution_output: Callable[[Node, str], Argument | None] = lambda _node, _raw: None
-    """What the command in a substitution prints, as words, where that can be told."""
+    """Returns the output of the command in a substitution, as an argument; None if haft cannot tell it."""
 
     def arguments(self, word: Word) -> list[Argument]:
-        """What a word may become."""
+        """The arguments that a word may become."""
         self.resolver.deadline.check()
         raw = decode(word.raw)
         word = self.resolve_arithmetic(word)
@@ -69,7 +69,8 @@ class Expander:
         return [_combine(raw, written, values)]
 
     def resolve_arithmetic(self, word: Word) -> Word:
-        """A word in which arithmetic over variables that hold numbers is told from arithmetic that may do more."""
+        """Replace the arithmetic in a word: `substitution` if all its variables contain numbers, otherwise
+        `unclear`."""
         if all(piece.kind != "arithmetic" for piece in word.pieces):
             return word
         pieces = tuple(
@@ -85,7 +86,7 @@ class Expander:
         return all(each is not None and is_numeric(each) for each in values)
 
     def _single_expansion(self, word: Word, raw: str) -> Argument | None:
-        """A word that is one expansion, whose result is known as far as it matters."""
+        """The argument for a word that is one expansion, if haft knows enough of its result; otherwise None."""
         pieces = [piece for piece in word.pieces if piece.text or piece.kind != "quoted"]
         if len(pieces) != 1:
             return None
@@ -122,7 +123,7 @@ class Expander:
         return tuple(dict.fromkeys(names))
 
     def _with_variables(self, word: Word) -> tuple[list[Characters], Values] | None:
-        """The word for every value of its variables; None where one is not known."""
+        """The word for every value of its variables; None if one of them is unknown."""
         choices: list[list[Characters]] = []
         from_files = may_be_option = False
         for piece in word.pieces:
@@ -150,7 +151,7 @@ class Expander:
 
     def _values(self, name: str) -> Values | None:
         if name == "PWD":
-            # Behind links it is spelt in another way.
+            # After a change of directory through a link, bash stores another path in PWD.
             if not self.scope.directories or not self.scope.followed_no_link:
                 return None
             return Values(tuple(sorted(self.scope.directories)))
@@ -172,7 +173,8 @@ class Expander:
         )
 
     def _may_have_pattern(self, word: Word) -> bool:
-        """Whether something that is not quoted may be a pattern of file names, which bash would look up anywhere."""
+        """Whether an unquoted piece may contain a pattern of file names, which bash would expand anywhere on the
+        disk."""
         substitutions = iter(word.substitutions)
         for piece in word.pieces:
             if piece.kind in ("quoted", "tilde"):
@@ -199,7 +201,7 @@ class Expander:
         return any(map(has_pattern, values.items))
 
     def assigned_values(self, word: Word) -> Values | None:
-        """All that a variable may hold after an assignment; None where that is not known."""
+        """All values that a variable may have after an assignment; None if haft cannot tell."""
         word = self.resolve_arithmetic(word)
         alone = self._single_expansion(word, word.raw)
         if alone is not None and alone.is_number:
@@ -212,7 +214,7 @@ class Expander:
         return Values(tuple(dict.fromkeys(items)), found[1].from_files, any(each.startswith("-") for each in items))
 
     def _pattern_free_values(self, word: Word) -> Values | None:
-        """For what is not known but to hold no pattern, quoted or not."""
+        """Values for an unknown text that contains no pattern, quoted or not; None if it may contain one."""
         pieces = tuple(
             Piece("plain", piece.text) if piece.kind == "quoted" else replace(piece, is_quoted=False)
             for piece in word.pieces
@@ -223,7 +225,7 @@ class Expander:
         return Values((), may_be_option=True, is_pattern_free=True) if is_pattern_free else None
 
     def loop_values(self, words: list[Word]) -> Values | None:
-        """All that a variable may hold that goes through some words; None where that is not known."""
+        """All values that the variable of a loop over these words may have; None if haft cannot tell."""
         items: list[str] = []
         from_files = may_be_option = is_open = False
         is_pattern_free = True
@@ -264,7 +266,7 @@ def _combine(raw: str, written: list[Argument], values: Values) -> Argument:
 
 
 def _may_begin_with_dash(pieces: tuple[Piece, ...]) -> bool:
-    """Whether the first character of the word is not known, or is a dash."""
+    """Whether the first character of the word is a dash, or is unknown and may be one."""
     for piece in pieces:
         if piece.kind in ("plain", "quoted"):
             if piece.text:

@@ -50,7 +50,7 @@ _CHANGES_THE_SHELL: Final = frozenset((
 
 @dataclass(slots=True)
 class PartBuilder:
-    """Gathers the parts of one line."""
+    """Collects the parts of one line."""
 
     source: Source
     classifier: CommandClassifier
@@ -58,7 +58,7 @@ class PartBuilder:
     parts: list[Part] = field(default_factory=list)
 
     def add(self, part: Part) -> None:
-        """One part more, up to a bound."""
+        """Add a part, up to a limit."""
         if len(self.parts) >= _MAX_PARTS:
             raise NotUnderstood("it has too many commands")
         if len(part.reason) > _MAX_REASON_LENGTH:
@@ -68,16 +68,17 @@ class PartBuilder:
         self.parts.append(part)
 
     def syntax(self, text: str, reason: str, *dangers: Danger, is_hidden: bool = False) -> None:
-        """Something that is not a command and not safe; `is_hidden`: it may run commands that nobody sees."""
+        """Add a part that is not a command and not safe. With `is_hidden`, it may run commands that the line does not
+        show."""
         possible = tuple(DANGERS) if is_hidden else ()
         self.add(Part("syntax", text, (), False, reason, dangers, literal=False, possible=possible))
 
     def expander(self, scope: Scope) -> Expander:
-        """What turns words into arguments in a scope."""
+        """The expander for the words of a scope."""
         return Expander(scope, self.classifier.resolver, lambda node, raw: self._substitution_output(node, raw, scope))
 
     def _substitution_output(self, node: Node, raw: str, scope: Scope) -> Argument | None:
-        """What a substitution stands for, where it is a number or names of files."""
+        """The output of a substitution as an argument, if it is a number, file names, or text without a pattern."""
         stages = stages_of(self.source, node)
         if stages is None:
             return None
@@ -109,7 +110,7 @@ class PartBuilder:
         return self.classifier.lister.names_of_pipe([self._expanded(each, scope)[0] for each in words], directory)
 
     def lines_before(self, node: Node, scope: Scope) -> tuple[str, ...] | None:
-        """The names that a pipe leads to a statement, one a line; None where it leads something else there."""
+        """The names that a pipe prints into a statement, one on each line; None if it may print something else."""
         stages = stages_before(self.source, node)
         listing = None if stages is None else self._listing(stages, scope)
         names = None if listing is None else listing.as_trimmed_lines()
@@ -121,7 +122,7 @@ class PartBuilder:
     def command(
         self, node: Node, more: list[Word], scope: Scope, stdin: bool | str, piped_from: Node | None
     ) -> Iterable[Node]:
-        """A simple command; answers with the substitutions in it."""
+        """Add a simple command, and return the substitutions in it."""
         assigned, words = self._words(node)
         words += more
         if not words:
@@ -165,13 +166,13 @@ class PartBuilder:
         return substitutions
 
     def _inside(self, node: Node, value: Word) -> Iterable[Node]:
-        """The substitutions in an assignment, those too in an array and in a subscript."""
+        """The substitutions in an assignment, also those in an array or a subscript."""
         return value.substitutions or outermost(node, _SUBSTITUTIONS).values()
 
     def _words(self, node: Node) -> tuple[list[Node], list[Word]]:
         assigned: list[Node] = []
         words: list[Word] = []
-        # A lone dollar is a word too, though the parser gives it no name.
+        # A lone `$` is a word too, although the parser does not name its node.
         for child in node.children:
             if child.type == "variable_assignment" and not words:
                 assigned.append(child)
@@ -187,7 +188,7 @@ class PartBuilder:
             raise NotUnderstood(f"`{names[0]}` is a keyword of the shell in a place where it has no meaning")
 
     def _expanded(self, words: list[Word], scope: Scope) -> tuple[list[Argument], list[str], bool]:
-        """Arguments; the words to show; and whether those are what will run."""
+        """The arguments, the words to show, and whether those words are exactly what will run."""
         expander = self.expander(scope)
         arguments: list[Argument] = []
         written: list[str] = []
@@ -206,7 +207,7 @@ class PartBuilder:
     def _classify(
         self, node: Node, arguments: list[Argument], scope: Scope, piped_from: Node | None, has_input: bool
     ) -> Classification:
-        """`before` is what a pipe leads in from, where nothing else is redirected there."""
+        """Classify a command. `piped_from` is the stage before it in a pipe, if no other input is redirected to it."""
         found = parse_xargs(arguments[1:]) if arguments[0].literal and arguments[0].text == "xargs" else None
         if found is not None:
             stages = None if piped_from is None else stages_before(self.source, node)
@@ -256,7 +257,7 @@ class PartBuilder:
         return PossibleDangerFinder(self.finder, has_outer_input=scope.has_input, is_in_loop=scope.is_loop_with_input)
 
     def assignment(self, node: Node, scope: Scope) -> Iterable[Node]:
-        """A variable that is set for the rest of the line; answers with the substitutions in it."""
+        """Add the assignment of a variable for the rest of the line, and return the substitutions in it."""
         name, value, problem = self._assignment(node)
         value = self.expander(scope).resolve_arithmetic(value)
         if problem is None and value.unclear_part is not None:
@@ -285,7 +286,7 @@ class PartBuilder:
         return found is not None and found[1] in scope.variables and is_numeric(scope.variables[found[1]])
 
     def _assignment(self, node: Node) -> tuple[str, Word, str | None]:
-        """A variable's name, what is assigned, and what is wrong with it."""
+        """The name of the variable, the assigned value, and what is wrong with the assignment."""
         name, operator = node.children[0], node.children[1]
         written = self.source.raw(name)
         if name.type != "variable_name" or not is_name(written) or operator.type != "=":
@@ -299,7 +300,7 @@ class PartBuilder:
     def loop(
         self, node: Node, name: str, words: list[Word], scope: Scope, assigned: list[str] | None
     ) -> Iterable[Node]:
-        """The variable of a loop; answers with the substitutions in its words."""
+        """Record the variable of a `for` loop, and return the substitutions in the words of the loop."""
         expander = self.expander(scope)
         words = [expander.resolve_arithmetic(word) for word in words]
         arguments = [each for word in words for each in expander.arguments(word)]
@@ -324,19 +325,19 @@ class PartBuilder:
         return [each for word in words for each in word.substitutions]
 
     def compared(self, node: Node, word: Word) -> None:
-        """A word that is only compared, or only stdin to a command."""
+        """Check a word that is only compared, or is only the input of a command."""
         if word.unclear_part is not None:
             reason = f"haft cannot tell what `{decode(word.unclear_part)}` does before it runs"
             self.syntax(self.source.decoded(node), reason, is_hidden=may_run_command(word.unclear_part))
 
     def bracket(self, node: Node, scope: Scope) -> Iterable[Node]:
-        """`[ … ]`; answers with the substitutions in it."""
+        """Add `[ … ]`, and return the substitutions in it."""
         words = self.words_between(node, node.start_byte, node.end_byte)
         self.tested(node, words, self.classifier.classify(self._expanded(words, scope)[0], scope), scope)
         return [each for word in words for each in word.substitutions]
 
     def tested(self, node: Node, words: list[Word], classification: Classification, scope: Scope) -> None:
-        """A test as a part."""
+        """Add a test as a part."""
         _, written, is_literal = self._expanded(words, scope)
         text, reason = self.source.decoded(node), classification.reason
         if written[0] != "[":
@@ -349,7 +350,7 @@ class PartBuilder:
         self.add(replace(part, possible=possible))
 
     def words_between(self, node: Node, at: int, end: int) -> list[Word]:
-        """The words in a stretch of a node that holds nothing else."""
+        """The words between two offsets of a node, which must contain only words and blanks."""
         reader = WordReader(self.source, node)
         words: list[Word] = []
         while at < end:
@@ -364,7 +365,7 @@ class PartBuilder:
         return words
 
     def declaration(self, node: Node, scope: Scope) -> None:
-        """`export` and its like, which change what programs do that come after."""
+        """Add `export` or a similar command: it changes how later programs behave."""
         text = self.source.decoded(node)
         words = tuple(text.split())
         raw = [self.source.raw(child) for child in node.children[1:]]
@@ -384,7 +385,7 @@ class PartBuilder:
         self.add(replace(part, possible=in_class_order(found)))
 
     def redirection(self, node: Node, target: Word | None, scope: Scope) -> Iterable[Node]:
-        """A redirection to or from a file; answers with the substitutions in its target."""
+        """Add a redirection to or from a file, and return the substitutions in its target."""
         operator = next(child.type for child in node.children if not child.is_named)
         arguments = [] if target is None else self.expander(scope).arguments(target)
         part = redirected(self.source.decoded(node), operator, arguments, scope, self.finder)
@@ -394,5 +395,5 @@ class PartBuilder:
 
 
 def tests_composed_name(words: list[Word]) -> bool:
-    """Whether a test asks for a variable whose name is put together, and may hold a subscript."""
+    """Whether `-v` tests a variable whose name is composed when the line runs, and so may contain a subscript."""
     return any(word.literal == "-v" and after.literal is None for word, after in itertools.pairwise(words))

@@ -28,11 +28,11 @@ _MAX_STEPS: Final = 5_000
 _COUNTS: Final = regex(
     r"for \(\(\s*(\w+)\s*=\s*\d+\s*;\s*\1\s*[<>]=?\s*\d+\s*;\s*\1\s*(?:\+\+|--|[+-]=\s*\d+)\s*\)\)", re.ASCII
 )
-"""A loop that counts from one number to another: its arithmetic evaluates nothing that was set elsewhere."""
+"""A loop that counts from one number to another: its arithmetic evaluates no variable that was set elsewhere."""
 _EXEC: Final = regex(r"(?:(?:command|builtin)\s+)*\\?exec\b")
 _LISTS: Final = regex(r"(?:\$\(|`)\s*(?:find|fd|fdfind|ls|git|tree|rg)\b")
 _JOINS: Final = frozenset(("command", "list", "pipeline", "redirected_statement"))
-"""Statements that hand on themselves what leads into them."""
+"""Statements that pass their input on to the statements inside them themselves."""
 _LOOPS: Final = frozenset(("while_statement", "for_statement"))
 _SKIPPED: Final = frozenset(("comment", "heredoc_body", "heredoc_end", "heredoc_start"))
 _SUBSTITUTIONS: Final = frozenset(("command_substitution", "process_substitution"))
@@ -45,7 +45,7 @@ Step = Callable[[], None]
 
 
 class LineWalker:
-    """One line being taken apart."""
+    """Visits the statements of one line in order, and adds their parts to a builder."""
 
     def __init__(self, source: Source, builder: PartBuilder) -> None:
         self._source = source
@@ -80,7 +80,7 @@ class LineWalker:
         }
 
     def run(self, scope: Scope) -> None:
-        """All of it."""
+        """Visit the whole line."""
         scope.pattern_variables = frozenset(self._effects.pattern_variables)
         self._sequence(self._source.root.children, scope)
         count = 0
@@ -97,7 +97,7 @@ class LineWalker:
         self._steps += reversed(list(steps))
 
     def _visit(self, node: Node, scope: Scope, piped_from: Node | None = None) -> None:
-        """One statement; `piped_from` is what a pipe leads in from."""
+        """Visit one statement; `piped_from` is the stage before it in a pipe."""
         visit = self._visits.get(node.type)
         if not self._is_certain(node):
             self._then([lambda start=scope.directories: self._may_be_left_out(node, scope, start)])  # type: ignore[misc]  # bound early
@@ -108,7 +108,7 @@ class LineWalker:
             visit(node, scope, piped_from)
 
     def _note_input(self, node: Node, scope: Scope, piped_from: Node | None) -> None:
-        """What leads into a statement leads into all that runs in it."""
+        """Record that the input of a statement is also the input of all commands in it."""
         if node.type in _JOINS:
             return
         start = scope.has_input, scope.is_loop_with_input
@@ -124,7 +124,7 @@ class LineWalker:
             scope.is_loop_with_input = scope.is_loop_with_input or is_loop_with_input
 
     def _goes_through_names(self, node: Node) -> bool:
-        """Whether a loop goes through what a program lists."""
+        """Whether a loop iterates over names that a program lists."""
         values = [self._source.raw(child) for child in node.children_by_field_name("value")]
         return any(map(_LISTS.search, values))
 
@@ -133,18 +133,18 @@ class LineWalker:
         return any(is_input(each) and not cannot_fail(self._source, each) for each in redirects)
 
     def _is_certain(self, node: Node) -> bool:
-        """Whether no redirection can fail, which would leave a statement out."""
+        """Whether none of its redirections can fail. If one fails, bash does not run the statement."""
         own = node.named_children if node.type == "command" else ()
         redirects = [child for child in own if child.type.endswith("_redirect")] + self._redirects.get(node.id, [])
         return all(cannot_fail(self._source, each) for each in redirects)
 
     def _may_be_left_out(self, node: Node, scope: Scope, start: frozenset[str] | None) -> None:
-        """What a statement changed, it may not have changed."""
+        """Handle a statement that may not run: keep also the state without its changes."""
         if start is None:
             scope.directories = None
         else:
             scope.directories_if_failed = scope.directories_if_failed | start
-        # What is set before a command is set for that command alone; what `read` sets is forgotten anyway.
+        # Assignments before a command hold only for that command, and `read` forgets its variables anyway.
         if node.type != "command":
             scope.forget(self._effects.variables_set_in(node))
 
@@ -175,7 +175,7 @@ class LineWalker:
             self._then([lambda: self._visit(right, scope, piped_from), lambda: join(start)])
 
         def join(start: frozenset[str] | None) -> None:
-            """The right side may not have run."""
+            """Handle the case that the right side did not run."""
             if is_either or start is None:
                 scope.widen(start)
             else:
@@ -198,7 +198,7 @@ class LineWalker:
         self._then([*steps, scope.widen, lambda: scope.forget(self._effects.variables_set_in(node))])
 
     def _stage(self, node: Node, scope: Scope, piped_from: Node | None) -> None:
-        # The parser puts `a && b > f | c` together as `(a && b > f) | c`. Bash does not: `a` is in no pipe there.
+        # The parser reads `a && b > f | c` as `(a && b > f) | c`. In bash, `a` is not part of the pipe.
         is_list = node.type == "list" or (
             node.type == "redirected_statement" and any(child.type == "list" for child in node.children)
         )
@@ -221,12 +221,13 @@ class LineWalker:
         self._visit(body, scope, piped_from)
 
     def _lone_redirect(self, node: Node, scope: Scope, _before: Node | None) -> None:
-        """`$(< file)`."""
+        """Visit `$(< file)`."""
         self._redirects[node.id] = [node]
         self._with_redirects(node, scope)
 
     def _with_redirects(self, node: Node, scope: Scope) -> bool | str:
-        """Classify the redirections of a statement; whether composed text, or which text, is its input."""
+        """Classify the redirections of a statement, and return its input: the text, True if unknown, or False if
+        none."""
         stdin: bool | str = False
         waiting = self._redirects.pop(node.id, [])
         for redirect in waiting:
@@ -262,7 +263,7 @@ class LineWalker:
             elif child.type not in (*_SKIPPED, "file_descriptor"):
                 rest.append(child)
         if not heredoc.is_clear:
-            # The parser does not see all that bash would run there.
+            # Bash would run more there than the parser sees.
             reason = "an expansion in the text of a `<<` may do something"
             self._builder.syntax(self._source.decoded(redirect), reason, "not-understood")
             for child in redirect.children:
@@ -279,7 +280,7 @@ class LineWalker:
         return heredoc.body if heredoc.is_literal else True
 
     def _then_substitutions(self, nodes: Iterable[Node], scope: Scope, *, has_input: bool = False) -> None:
-        """Judge what stands in substitutions: each in a level of its own."""
+        """Visit the commands in substitutions, each in its own copy of the scope."""
         for node in nodes:
             inside = scope.copy()
             inside.has_input = has_input or inside.has_input or node.children[0].type == ">("
@@ -312,7 +313,7 @@ class LineWalker:
         self._inside(node, scope, None)
 
     def _branches(self, node: Node, scope: Scope, _before: Node | None) -> None:
-        """Of `if` and `case`: each may be taken or not."""
+        """Visit the branches of an `if`: each of them may run or not."""
         self._with_redirects(node, scope)
         names = self._effects.variables_set_in(node)
         start = scope.directories
@@ -352,7 +353,7 @@ class LineWalker:
 
         rest = [child for child in node.children if child.id != condition.id]
         steps = [lambda: self._visit(condition, inside), begin, lambda: self._sequence(rest, inside)]
-        # It is a stage of a pipe: a shell of its own, of which nothing is seen outside.
+        # A stage of a pipe runs in its own shell, so its changes are not visible outside.
         self._then([*steps, lambda: scope.forget(names)])
 
     def _before_loop(self, node: Node, scope: Scope) -> None:
@@ -377,7 +378,7 @@ class LineWalker:
         substitutions = self._builder.loop(
             node, self._source.raw(variable), words, scope, self._effects.variables_set_in(body)
         )
-        # There may have been nothing to go through.
+        # The body may not run at all, because there may be no words.
         self._then([lambda: self._visit(body, scope), lambda: scope.forget(self._effects.variables_set_in(node))])
         self._then_substitutions(substitutions, scope)
 
@@ -422,7 +423,7 @@ class LineWalker:
             self._builder.syntax(shown, "the function starts itself endlessly", "fork-bomb")
         else:
             self._builder.syntax(shown, f"`{self._source.decoded(name)}` is then no longer the program of this name")
-        # What leads into it is known only where it is called.
+        # The input of a function is known only where the function is called.
         self._visit(body, Scope(scope.directories, pattern_variables=scope.pattern_variables, has_input=True))
         scope.has_input = scope.has_input or "exec" in called
         scope.forget()
@@ -445,7 +446,8 @@ class LineWalker:
         self._then_substitutions(outermost(node, _SUBSTITUTIONS).values(), scope)
 
     def _not_understood(self, node: Node, scope: Scope, reason: str) -> None:
-        """What is not looked into is not safe; the commands in it are judged all the same, to name their dangers."""
+        """Add a part that is not safe for syntax that haft does not analyse, and visit the commands in it to find their
+        dangers."""
         is_hidden = _COUNTS.match(self._source.raw(node)) is None
         self._builder.syntax(self._source.decoded(node), reason, is_hidden=is_hidden)
         scope.forget()

@@ -11,7 +11,7 @@ from haft.policy.analysis.programs.shared_checks import UNKNOWN, all_of, known_w
 
 _OLD_STYLE: Final = regex(r"[tvzjJaf]+")
 _NO_LETTERS: Final = regex(r"[^-]*[./_].*", re.DOTALL)
-"""Words that are no options without their dash: one of these signs is none, and no dash before it ends the options."""
+"""Words that `tar` cannot read as option letters: they contain a sign that is no option, and no dash before it."""
 _GZIPPED: Final = regex(r"-|(?:.*[^/])(?:\.gz|\.z|\.Z|\.tgz|\.taz|-gz|-z|_z)", re.DOTALL)
 _ZIPPED: Final = regex(r"[A-Za-z0-9_.@%+,:=/ -]+")
 _UNPACKS: Final = "unpacks files"
@@ -24,9 +24,9 @@ _TAR: Final = """
 
 
 def _tar(invocation: Invocation) -> str | None:
-    """Only listing. Without a dash, the first word holds the letters, and the next is the archive: `tar tzf a.tgz`.
+    """Allow only listing. In `tar tzf a.tgz`, the first word has no dash: it contains option letters.
 
-    That next word is the archive even where it begins with a dash. Which of the words came first is not known here.
+    The next word is then the archive, even if it begins with a dash. The order of options and words is not known here.
     """
     words = known_words(invocation.operands)
     if words is None:
@@ -45,7 +45,7 @@ def _tar(invocation: Invocation) -> str | None:
 
 
 def _gzip(invocation: Invocation) -> str | None:
-    """A file that is not there is looked for with an ending, unless the name has one."""
+    """Refuse a name without a known suffix: if no such file exists, the program looks for the name with a suffix."""
     packs = invocation.name == "gzip" and not invocation.has("-d", "--decompress", "-l", "--list", "-t", "--test")
     words = known_words(invocation.operands)
     if words is None:
@@ -55,7 +55,8 @@ def _gzip(invocation: Invocation) -> str | None:
 
 
 def _zip(invocation: Invocation) -> str | None:
-    """Options end at the archive. It is looked for with further endings too, links to elsewhere among them."""
+    """Options end at the archive. The program also looks for the archive with other suffixes, and such a file may be a
+    link."""
     words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN

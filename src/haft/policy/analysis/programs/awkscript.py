@@ -40,16 +40,16 @@ _NOT_UNDERSTOOD: Final = "haft cannot parse the `awk` program"
 
 @dataclass(slots=True)
 class _State:
-    """How far the program is read."""
+    """The state of the parser after the words so far."""
 
     before: str = "\n"
-    """The last word; `0` for numbers and strings, `x` for names, so that only their kind counts."""
+    """The last word: `0` for a number or string, `x` for a name, because only the kind matters."""
     open_brackets: list[str] = field(default_factory=list)
-    """What stood before each round bracket that is open."""
+    """For each open round bracket, the word before it."""
     braces: int = 0
     in_print: bool = False
     was_control: bool = False
-    """Whether the last word closed the condition of `if` and its like."""
+    """Whether the last word closed the condition of `if` or a similar statement."""
 
 
 def why_not(program: str) -> str | None:
@@ -78,7 +78,7 @@ def why_not(program: str) -> str | None:
 
 
 def _slash(program: str, at: int, state: _State) -> int | None:
-    """Behind the division or the expression that begins here; None where it could be either."""
+    """The position after the division or the regular expression that begins here; None if it could be either."""
     before = state.before
     if before in ("x", "0", "]", ")") and not state.was_control:
         state.before = "/"

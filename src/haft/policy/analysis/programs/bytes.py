@@ -32,12 +32,12 @@ _XXD_BARE: Final = word_set("""
     -version
 """)
 _XXD_VALUED: Final = ("-c", "-g", "-l", "-n", "-o", "-s")
-"""Their long forms are taken for a letter and its value by some: what follows is then a file."""
+"""Some versions read the long forms of these options as a letter with a value, and the next word as a file."""
 _XXD_ATTACHED: Final = regex(r"-[cglos]\+?(0[xX])?[0-9a-fA-F]+")
 
 
 def _xxd(invocation: Invocation) -> str | None:
-    """Options end at the first operand; whatever follows that is a file to be written, a dash before it or not."""
+    """Options end at the first operand. `xxd` writes to the next operand, even if that begins with a dash."""
     words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN

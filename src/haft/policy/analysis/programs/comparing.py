@@ -28,7 +28,8 @@ _PAGINATES: Final = {"-l": "runs `pr`", "--paginate": "runs `pr`"}
 
 
 def _stays(invocation: Invocation) -> str | None:
-    """What is named may be a directory, whose files are compared; a file and a directory are, too, by its name."""
+    """An operand may be a directory, in which `diff` compares files. A file and a directory are compared by the file's
+    name."""
     if invocation.has("--no-dereference"):
         return None
     words = known_words(invocation.operands)

@@ -13,7 +13,8 @@ _KINDS: Final = (":", ".", "=")
 
 
 def end_of_regex(text: str, at: int, sign: str) -> int | None:
-    """The position after the closing sign of an expression that begins at `at`, or None."""
+    """The position after the delimiter that ends the regular expression beginning at `at`; None if it is not
+    certain."""
     blind = end_of_replacement(text, at, sign)
     literal = _end(text, at, sign, is_escaped=False)
     if blind is None or literal is None or literal != _end(text, at, sign, is_escaped=True):
@@ -22,7 +23,7 @@ def end_of_regex(text: str, at: int, sign: str) -> int | None:
 
 
 def _end(text: str, at: int, sign: str, *, is_escaped: bool) -> int | None:
-    """The same for a program that knows brackets, and maybe backslashes in them."""
+    """The same position for a program that knows brackets, and with `is_escaped` also backslashes in brackets."""
     while at < len(text):
         letter = text[at]
         if letter == sign:
@@ -40,7 +41,7 @@ def _end(text: str, at: int, sign: str, *, is_escaped: bool) -> int | None:
 
 
 def _end_of_bracket(text: str, at: int, *, is_escaped: bool) -> int | None:
-    """Behind the bracket that closes; None also where a class is opened in it and not closed."""
+    """The position after the closing bracket; None also if a character class in it is not closed."""
     at += text[at : at + 1] == "^"
     at += text[at : at + 1] == "]"
     while at < len(text):
@@ -61,7 +62,7 @@ def _end_of_bracket(text: str, at: int, *, is_escaped: bool) -> int | None:
 
 
 def end_of_replacement(text: str, at: int, sign: str) -> int | None:
-    """The same for what is put in its place: brackets mean nothing there, and a line may end after a backslash."""
+    """The same position for a replacement text: brackets mean nothing in it, and a backslash may end its line."""
     while at < len(text):
         letter = text[at]
         if letter == "\n":

@@ -12,7 +12,7 @@ from haft.policy.analysis.programs.shared_checks import UNKNOWN, known_words, le
 
 _IMPORTS: Final = regex(r"(?:^|;)[ \t\r]*(?:import|include|module)\b|\bmodulemeta\b", re.MULTILINE)
 _ENVIRONMENT: Final = regex(r"(?<![.\w\"])(?:env|ENV)\b")
-"""Between the `$` and its name there may be blanks and comments."""
+"""Matched without the `$`, because blanks and comments may stand between the `$` and the name."""
 _ASSIGNMENT: Final = regex(r"[A-Za-z_][A-Za-z0-9_]*=", re.ASCII)
 _FILLED_IN: Final = regex(r"\$[A-Za-z_{(0-9@*#?-]|`")
 _HELP_OPTIONS: Final = ("--help", "--version", "-V", "-h")
@@ -34,7 +34,8 @@ def _sed(invocation: Invocation) -> str | None:
 
 
 def _awk(invocation: Invocation) -> str | None:
-    """Options end at the program: a value behind it is a file that is read, and must not look like one elsewhere."""
+    """Options end at the program. A value after it would be a file to read, so values must not look like a file
+    outside."""
     for name, value in invocation.options:
         if name in ("-v", "--assign") and not _ASSIGNMENT.match(value or ""):
             return f"`{value}` is not an assignment"
@@ -48,7 +49,7 @@ def _awk(invocation: Invocation) -> str | None:
 
 
 def _jq(invocation: Invocation) -> str | None:
-    """`--arg` takes two words, whatever they look like: next to it, any word may turn out the filter, or a file."""
+    """`--arg` takes two words of any form, so any word after it may be the filter, or a file."""
     if not invocation.operands:
         return None if invocation.has(*_HELP_OPTIONS, "--build-configuration") else "`jq` has no filter"
     first = invocation.operands[0]

@@ -51,7 +51,8 @@ def _check(invocation: Invocation) -> str | None:
 
 
 def _is_place(word: Argument) -> bool:
-    """Everything before the first word that opens the expression. A place that is not known yet could be one."""
+    """Whether a word is a start directory: it stands before the first word of the expression. An unknown word may be
+    one."""
     if not word.literal and word.paths is None:
         return not word.may_be_option
     named = word.paths if word.paths is not None else (word.text,)
@@ -75,7 +76,7 @@ def _step(words: list[Argument], at: int) -> tuple[str | None, int]:
 
 
 def _valued(name: str, value: Argument) -> str | None:
-    """A pattern that the shell fills in with several names moves everything behind it."""
+    """Check the value of a test. A pattern that bash expands to several names would shift all words after it."""
     if value.may_split and (value.paths is None or len(value.paths) > 1):
         return f"the shell may split `{value.text}` into several words"
     if not value.literal and value.paths is None and value.may_be_option:

@@ -1,4 +1,5 @@
-"""git, as far as it only reads. Programs that the repository makes git run are stopped by the sandbox, not here.
+"""The subcommands of git that only read. The repository may make git run programs: the sandbox stops them, not this
+table.
 
 Commands with subcommands accept only listed options before them, and no `--`: `git stash -- list` would stash a file of
 that name.

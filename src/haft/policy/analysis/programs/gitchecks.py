@@ -15,12 +15,13 @@ from haft.policy.analysis.programs.shared_checks import UNKNOWN, Check, known_wo
 _FORMATS: Final = ("--format", "--pretty", "--sort", "--batch", "--batch-check")
 _SIGNED: Final = regex(r"%[-+ ]*G|signature")
 _MERGES: Final = word_set("off none first-parent 1 separate combined c dense-combined cc")
-"""Of the ways to show a merge, those that merge nothing anew; `on` and `m` are what the repository says."""
+"""The ways to show a merge that do not repeat the merge; `on` and `m` depend on the repository's settings."""
 _FROM_FILE: Final = word_set("-f --file -X --exclude-from --ignore-revs-file")
 
 
 def words_stay_inside(invocation: Invocation, skip: int = 0) -> str | None:
-    """Revisions and paths are words alike: none of them may look like an option, or lead out of the workspace."""
+    """Check revisions and paths, which git does not distinguish: no word may look like an option or lead out of the
+    workspace."""
     for name, value in invocation.options:
         if name in _FORMATS and value and _SIGNED.search(value):
             return f"`{value}` runs the program that checks signatures"
@@ -36,7 +37,7 @@ def words_stay_inside(invocation: Invocation, skip: int = 0) -> str | None:
 
 
 def finds_files_from_here(invocation: Invocation) -> str | None:
-    """Files are found from the directory that `-C` names; whether they lie inside is only judged from here."""
+    """Refuse `-C` together with files: git resolves them from the directory of `-C`, but haft from the present one."""
     moves = sum(1 for name, value in invocation.options if name == "-C" and value is not None)
     if moves > 1:
         return "`git -C` goes on from where another `-C` leads"
@@ -46,7 +47,7 @@ def finds_files_from_here(invocation: Invocation) -> str | None:
 
 
 def known_files(most: int) -> Check:
-    """Files are read as they are, whatever links lead there: every one must be known, and found from here."""
+    """Check commands that follow links to the files they read: every file must be known, and resolved without `-C`."""
 
     def check(invocation: Invocation) -> str | None:
         words = known_words(invocation.operands)
@@ -61,7 +62,7 @@ def known_files(most: int) -> Check:
 
 
 def searches_inside(invocation: Invocation) -> str | None:
-    """Files that are tracked are read even where a directory on the way has become a link."""
+    """Check `git grep`, which reads tracked files even if a directory in their path has become a link."""
     paths = invocation.operands[0 if invocation.has("-e", "-f") else 1 :]
     why = words_stay_inside(invocation, len(invocation.operands) - len(paths))
     if why is not None or invocation.has("--cached"):
@@ -73,7 +74,7 @@ def searches_inside(invocation: Invocation) -> str | None:
 
 
 def only_lists(what: str, *options: str) -> Check:
-    """`branch` and `tag` make what they are given, unless one of these options says that they list."""
+    """Refuse `branch` and `tag` with operands, which they would create, unless one of these options makes them list."""
 
     def check(invocation: Invocation) -> str | None:
         lines = invocation.value("-n")
@@ -86,7 +87,7 @@ def only_lists(what: str, *options: str) -> Check:
 
 
 def reads_settings(invocation: Invocation) -> str | None:
-    """Only what asks for settings; a second word is a value that is set."""
+    """Allow only commands that read settings; a second word would be a value to set."""
     words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN
@@ -99,7 +100,7 @@ def reads_settings(invocation: Invocation) -> str | None:
 
 
 def shows_reflog(invocation: Invocation) -> str | None:
-    """Of its commands, those that show; they may be left out before a reference."""
+    """Allow only subcommands that show; before a reference, `show` may be omitted."""
     words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN
@@ -108,7 +109,7 @@ def shows_reflog(invocation: Invocation) -> str | None:
 
 
 def shows_symbolic(invocation: Invocation) -> str | None:
-    """With one word it is shown, with two it is set."""
+    """Allow only one word: with two, the command changes a reference."""
     return (
         None
         if len(known_words(invocation.operands) or ()) == 1
@@ -117,11 +118,11 @@ def shows_symbolic(invocation: Invocation) -> str | None:
 
 
 def shows_remote(invocation: Invocation) -> str | None:
-    """Without `-n` the other side is asked."""
+    """Require `-n`: without it, git asks the remote."""
     is_local = not invocation.operands or invocation.has("-n")
     return None if is_local else "`git remote show` uses the network"
 
 
 def always_refuse(why: str) -> Check:
-    """Of commands that only read with a command of their own."""
+    """A check that always gives this reason, for commands of which only some subcommands read."""
     return lambda _invocation: why

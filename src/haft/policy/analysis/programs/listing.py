@@ -16,7 +16,7 @@ def _ls(invocation: Invocation) -> str | None:
 
 
 def _tree(invocation: Invocation) -> str | None:
-    """`tree` takes no value that is attached to its letter: `-Io` is `-I` and `-o`, which writes."""
+    """`tree` accepts no attached values: it reads `-Io` as `-I` and `-o`, and `-o` writes a file."""
     values = (value or "" for name, value in invocation.options if name in ("-P", "-I", "-H", "-T"))
     letters = (value for value in values if value.isalpha() and ("o" in value or "R" in value))
     return next((f"`{value}` may be read as letters of options" for value in letters), None)

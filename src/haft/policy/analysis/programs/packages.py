@@ -12,7 +12,7 @@ _ELSEWHERE: Final = "writes to a path from its arguments"
 
 
 def _only_after(what: str) -> Check:
-    """A manager without a command of its own is asked for its version at most."""
+    """Allow a package manager without a subcommand only if it prints its version or help."""
 
     def check(invocation: Invocation) -> str | None:
         is_asked = invocation.has("--version", "-v", "-V", "--help", "-h")

@@ -42,7 +42,7 @@ def _check(invocation: Invocation) -> str | None:
 
 
 def _makes_sense(invocation: Invocation) -> bool:
-    """Whether `ps` is certain to take it as it is written."""
+    """Whether `ps` certainly reads the words as they are written, and not in its second way."""
     layouts = frozenset(name for name, _ in invocation.options) & _LAYOUTS
     return layouts in _SENSIBLE and all(_is_known(*option) for option in invocation.options)
 

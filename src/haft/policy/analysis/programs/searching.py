@@ -25,7 +25,7 @@ _GREP: Final = """
 
 
 def _devices(invocation: Invocation) -> str | None:
-    """By itself it passes by FIFOs and devices that it finds on its way."""
+    """By default, a recursive `grep` skips the FIFOs and devices that it finds."""
     if all(value == "skip" for name, value in invocation.options if name in ("-D", "--devices")):
         return None
     return f"`{invocation.name}` would read devices and FIFOs that it finds"
@@ -81,7 +81,7 @@ _FD: Final = """
 
 
 def _dates(invocation: Invocation) -> str | None:
-    """`fd` takes the time of a file where a date is asked for and a file of that name exists."""
+    """In place of a date, `fd` uses the time of a file of that name, if one exists."""
     dated = ("--newer", "--older", "--changed-within", "--changed-before", "--change-newer-than", "--change-older-than")
     values = (value for name, value in invocation.options if name in dated)
     return next((f"`{value}` lies outside the workspace" for value in values if value and leads_out(value)), None)

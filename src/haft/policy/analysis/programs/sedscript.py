@@ -35,7 +35,7 @@ _HARM: Final = {
 
 
 class _Refused(Exception):
-    """Carries why."""
+    """The script is not known to only print; the argument is the reason."""
 
 
 def why_not(script: str) -> str | None:
@@ -103,7 +103,7 @@ def _one_address(script: str, at: int, number: re.Pattern[str]) -> int:
 
 
 def _command(script: str, at: int) -> int:
-    """Behind the command that begins here."""
+    """The position after the command that begins here."""
     letter = script[at : at + 1]
     if letter and letter in _BARE + "}":
         return at + 1
@@ -140,7 +140,7 @@ def _substitution(script: str, at: int) -> int:
 
 
 def _may_end_elsewhere(script: str, at: int, sign: str, after: int) -> bool:
-    """Whether a `sed` that knows no brackets would end elsewhere, and not call it an error."""
+    """Whether a `sed` that does not know brackets would end the command elsewhere without an error."""
     middle = end_of_replacement(script, at, sign)
     end = None if middle is None else end_of_replacement(script, middle, sign)
     if end is None or end == after:

@@ -17,7 +17,7 @@ UNKNOWN: Final = "its arguments are known only when it runs"
 
 
 def follows_links(*options: str) -> Check:
-    """These options follow links that are found on the way, not only those that are named."""
+    """A check of options that follow also the links that the program finds, not only those in its arguments."""
 
     def check(invocation: Invocation) -> str | None:
         given = next((name for name, _ in invocation.options if name in options), None)
@@ -27,12 +27,12 @@ def follows_links(*options: str) -> Check:
 
 
 def word_set(text: str) -> frozenset[str]:
-    """The words of a text."""
+    """The set of words in a text."""
     return frozenset(text.split())
 
 
 def known_words(operands: Iterable[Argument]) -> list[str] | None:
-    """Every word that the operands stand for, or None where one is not known."""
+    """The words that the operands become; None if one of them is unknown."""
     words: list[str] = []
     for each in operands:
         if each.paths is not None:
@@ -45,7 +45,7 @@ def known_words(operands: Iterable[Argument]) -> list[str] | None:
 
 
 def at_most(most: int, why: str) -> Check:
-    """At most so many operands, all of them known."""
+    """A check that there are at most so many operands, and that all are known."""
 
     def check(invocation: Invocation) -> str | None:
         if known_words(invocation.operands) is None:
@@ -57,7 +57,7 @@ def at_most(most: int, why: str) -> Check:
 
 
 def only_among(allowed: Iterable[str], why: str) -> Check:
-    """Operands that are all known and all among these."""
+    """A check that all operands are known, and are among these."""
     known = frozenset(allowed)
 
     def check(invocation: Invocation) -> str | None:
@@ -70,7 +70,7 @@ def only_among(allowed: Iterable[str], why: str) -> Check:
 
 
 def needs_option(options: tuple[str, ...], why: str) -> Check:
-    """One of these options must be given."""
+    """A check that one of these options was given."""
 
     def check(invocation: Invocation) -> str | None:
         return None if invocation.has(*options) else why
@@ -79,7 +79,7 @@ def needs_option(options: tuple[str, ...], why: str) -> Check:
 
 
 def all_of(*checks: Check) -> Check:
-    """The first answer of several checks."""
+    """A check that returns the first reason of several checks."""
 
     def check(invocation: Invocation) -> str | None:
         return next((why for each in checks if (why := each(invocation)) is not None), None)
@@ -88,23 +88,23 @@ def all_of(*checks: Check) -> Check:
 
 
 def no_dashed_values(invocation: Invocation) -> str | None:
-    """Programs that read their options in a way of their own may not take a word with a dash for a value."""
+    """Refuse option values that begin with a dash, for programs that may read such a word as an option."""
     values = (value for _, value in invocation.options if value is not None)
     return next((f"`{value}` may be read as an option" for value in values if value.startswith("-")), None)
 
 
 def leads_out(word: str) -> bool:
-    """Whether a word that may be read as a path would leave the directory, or cannot be told."""
+    """Whether a word, read as a path, may lead out of the directory."""
     return word.startswith(("/", "~")) or ".." in word.split("/")
 
 
 def names_zone(date: str) -> bool:
-    """Whether a date may begin with a zone of time: GNU's reader opens the file that it names."""
+    """Whether a date may begin with a time zone: GNU's date parser opens the file that the zone names."""
     return "TZ" in date
 
 
 def no_response_files(invocation: Invocation) -> str | None:
-    """Programs of binutils read further options from a file that is named with `@`."""
+    """Refuse operands like `@FILE`: the programs of binutils read more options from that file."""
     words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN

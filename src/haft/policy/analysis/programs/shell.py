@@ -16,7 +16,7 @@ _NUMBER: Final = regex(r"[+-]?[0-9]{1,8}(?:\.[0-9]{1,8})?")
 
 
 def _printf(invocation: Invocation) -> str | None:
-    """Only the first word can be an option; `-v` assigns, and evaluates what stands in square brackets."""
+    """Only the first word can be an option; `-v` assigns to a variable, and evaluates a subscript in its name."""
     if not invocation.operands:
         return None
     first = invocation.operands[0]

@@ -14,7 +14,7 @@ _FOLLOWED: Final = regex(r"\+[0-9]*[bcl]?f")
 
 
 def _tail(invocation: Invocation) -> str | None:
-    """An older way to write its options begins with a plus: `tail +5f` goes on like `-f`."""
+    """In an old spelling, options begin with a plus: `tail +5f` waits endlessly, like `-f`."""
     words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN
@@ -143,7 +143,7 @@ TEXT: Final[dict[str, Program]] = {
         harmful={"-o": "writes a file", "--output": "writes a file", "-r": _ENDLESS, "--repeat": _ENDLESS},
     ),
     "tsort": Program(options="--help --version", all_options_harmless=True),
-    # A name with a slash is opened as a file that describes the characters, also where it ends in `//TRANSLIT`.
+    # If the name of an encoding contains a slash, `iconv` opens it as a file, even if it ends in `//TRANSLIT`.
     "iconv": Program(
         options="""-f=path --from-code=path -t=path --to-code=path -l --list -c -s --silent --verbose -? --help --usage
             -V --version""",

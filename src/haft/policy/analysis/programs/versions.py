@@ -1,4 +1,4 @@
-"""Programs that are only asked for their version. The program that runs may be a launcher from its author.
+"""Programs that may only print their version. The program that runs may be a launcher by its author.
 
 Programs that obey files of the workspace even then are not listed: files that name another version of the program to
 run (`cargo`, `go`, `bundle`, `yarn`, `bazel`), settings that load code (`pytest`, `tox`, `hg`, `mvn`), or a copy of the
@@ -39,7 +39,7 @@ def _by_name(name: str) -> Program:
 
 
 def _with_single_dash(*names: str) -> Program:
-    """Of those that write words after one dash: `java -version`."""
+    """The entry of a program with words after a single dash: `java -version`."""
 
     def check(invocation: Invocation) -> str | None:
         words = [each.text for each in invocation.operands if each.literal]
@@ -50,7 +50,7 @@ def _with_single_dash(*names: str) -> Program:
 
 
 def _with_version_word(options: str = "--version") -> Program:
-    """Of those that take the word `version`."""
+    """The entry of a program with the subcommand `version`."""
 
     def check(invocation: Invocation) -> str | None:
         return None if invocation.has("--version") else f"`{invocation.name}` {_RUNS}"

@@ -13,7 +13,7 @@ _TOKEN: Final = regex(
     re.ASCII,
 )
 _CHANGES: Final = regex(r"\+\s*\+|-\s*-|(?<![$A-Za-z0-9_])[A-Za-z_][A-Za-z0-9_]*\s*-\$", re.ASCII)
-"""What bash may read as `++` or `--`, the last where a variable holds a negative number."""
+"""Text that bash may read as `++` or `--`; the last alternative, if a variable contains a negative number."""
 _UNARY: Final = frozenset(("+", "-", "!"))
 _BINARY: Final = frozenset(("+", "-", "*", "/", "%", "<", ">", "<=", ">=", "==", "!=", "&&", "||"))
 _MAX_TOKENS: Final = 200
@@ -21,7 +21,7 @@ _MAX_DEPTH: Final = 10
 
 
 class Arithmetic:
-    """What stands in `$((…))`, taken apart."""
+    """The expression in `$((…))`, parsed."""
 
     __slots__ = ("_at", "_tokens", "is_valid", "may_divide_by_zero", "names")
 
@@ -31,7 +31,7 @@ class Arithmetic:
         self.may_divide_by_zero = False
         self.names = [each.lstrip("$") for each in self._tokens if each[0] == "$" or each[0].isidentifier()]
         self.is_valid = self._expression(0) and self._at == len(self._tokens)
-        """Whether bash takes it, where each name holds a whole number."""
+        """Whether bash accepts it, if each variable contains a whole number."""
 
     def _next(self) -> str:
         return self._tokens[self._at] if self._at < len(self._tokens) else ""
@@ -42,7 +42,7 @@ class Arithmetic:
         return is_there
 
     def _expression(self, depth: int) -> bool:
-        """Operands with signs between them; which of these binds more does not matter here."""
+        """Parse operands and the operators between them; their precedence does not matter here."""
         if depth > _MAX_DEPTH or not self._operand(depth):
             return False
         while self._next() in _BINARY:

@@ -12,27 +12,27 @@ _MAX_BRACES: Final = 8
 _RANGE: Final = regex(r"(0|[1-9][0-9]{0,5})\.\.(0|[1-9][0-9]{0,5})")
 
 Characters = tuple[tuple[str, bool], ...]
-"""Each with whether it is quoted."""
+"""Characters, each with whether it is quoted."""
 
 
 def expand_braces(characters: Characters) -> list[Characters] | None:
-    """What braces stand for; None where they are not as simple as `{a,b}` or `{1..3}`."""
+    """The words that braces expand to; None if the braces are not as simple as `{a,b}` or `{1..3}`."""
     done: list[Characters] = []
     waiting = [characters]
     while waiting:
         now = waiting.pop()
-        # Quoted characters are made harmless to the search, one for one.
+        # Each quoted character is replaced by one that means nothing here, so that positions stay the same.
         plain = "".join("_" if is_quoted else character for character, is_quoted in now)
         if plain.count("{") > _MAX_BRACES:
             return None
         found = _braces(plain)
         if found is None:
-            # An empty word that braces leave behind is dropped by bash.
+            # Bash drops an empty word that results from braces.
             if not now and characters:
                 return None
             done.append(now)
             continue
-        # Braces come first for bash: what they leave behind may be a home directory or a variable.
+        # Bash expands braces first, so the result may begin with a home directory or contain a variable.
         if "~" in plain or "$" in plain:
             return None
         start, end = found
@@ -46,7 +46,7 @@ def expand_braces(characters: Characters) -> list[Characters] | None:
 
 
 def _braces(plain: str) -> tuple[int, int] | None:
-    """Where the first braces that stand for several words open and close; -1 where there are more inside of them."""
+    """The positions of the first braces that expand to several words; the end is -1 if they contain other braces."""
     start = plain.find("{")
     while start >= 0:
         rest = plain[start + 1 :]

@@ -12,7 +12,7 @@ from typing import Final
 from haft.lazy import regex
 
 MAX_BYTES: Final = 32 * 1024
-"""Longer lines are not parsed."""
+"""Haft does not parse longer lines."""
 
 _CONTROL: Final = regex(r"[\x00-\x08\x0b-\x1f\x7f]")
 _FOREIGN: Final = regex(r"[^\x00-\x7f]")
@@ -24,12 +24,12 @@ _NAMED: Final = {"\0": "a NUL", "\r": "a carriage return", "\x1b": "an escape ch
 
 
 def is_too_long(command: str) -> bool:
-    """Whether a line is longer than what is parsed."""
+    """Whether a line is too long to be parsed."""
     return len(command) > MAX_BYTES or len(command.encode("utf-8", "surrogatepass")) > MAX_BYTES
 
 
 def strange_character(command: str) -> str | None:
-    """What is wrong with the first character that cannot be trusted, as a sentence; None where there is none."""
+    """What is wrong with the first character that may mislead a reader, as a sentence; None if there is none."""
     found = _CONTROL.search(command)
     if found is not None:
         what = _NAMED.get(found[0], "a control character")

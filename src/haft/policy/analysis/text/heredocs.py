@@ -20,16 +20,16 @@ _VARIABLE: Final = regex(r"\$[A-Za-z_{]")
 
 @dataclass(frozen=True, slots=True)
 class Heredoc:
-    """One such text."""
+    """The text of one here-document."""
 
     body: str
     is_literal: bool
     is_clear: bool
-    """Whether nothing is expanded in it but variables."""
+    """Whether bash expands nothing in it except variables."""
 
 
 def read_heredoc(source: Source, node: Node) -> Heredoc:
-    """The text of a redirection; an error where bash may end it elsewhere than the parser did."""
+    """The text of a here-document; `NotUnderstood` if bash may end it elsewhere than the parser does."""
     text = source.text
     start = next((child for child in node.children if child.type == "heredoc_start"), None)
     end = next((child for child in node.children if child.type == "heredoc_end"), None)

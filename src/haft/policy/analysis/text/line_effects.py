@@ -1,4 +1,4 @@
-"""Where a line sets variables, changes directories or leaves programs running: found once, used often."""
+"""Finds where a line sets variables, changes directories or starts programs in the background, in one pass."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _COUNTS: Final = regex(r"[A-Za-z_][A-Za-z0-9_]*=(?:0|[1-9][0-9]{0,8}|\$\(\([^$`\
 
 
 class LineEffects:
-    """Of one line, in the order of its text."""
+    """The positions of these effects in one line, in the order of its text."""
 
     def __init__(self, source: Source) -> None:
         self._set_at: list[int] = []
         self._set: list[str | None] = []
         self._counts: list[bool] = []
         self.pattern_variables: set[str] = set()
-        """Variables that are somewhere set to what may be, or become, a pattern of file names."""
+        """Variables that the line sets to a value that may be a pattern of file names."""
         self._directory_changes: list[int] = []
         self._ampersands: list[int] = []
         for node in descendants(source.root):
@@ -56,22 +56,23 @@ class LineEffects:
         self._counts.append(counts)
 
     def variables_set_in(self, node: Node) -> list[str] | None:
-        """The variables that are set somewhere in a node; None where that cannot be told."""
+        """The variables that are set somewhere in a node; None if haft cannot tell."""
         found = self._set[bisect_left(self._set_at, node.start_byte) : bisect_left(self._set_at, node.end_byte)]
         names = [name for name in found if name is not None]
         return names if len(names) == len(found) else None
 
     def is_only_counted(self, node: Node, name: str) -> bool:
-        """Whether a variable is set to nothing but numbers in a node, where what it is reckoned from are numbers."""
+        """Whether a node sets a variable only to numbers, provided that the variables in the arithmetic contain
+        numbers."""
         inside = range(bisect_left(self._set_at, node.start_byte), bisect_left(self._set_at, node.end_byte))
         return all(self._counts[at] for at in inside if self._set[at] in (name, None))
 
     def changes_directory(self, node: Node) -> bool:
-        """Whether something in a node may leave the line in another directory."""
+        """Whether a command in a node may change the directory of the line."""
         return _has_position_in(self._directory_changes, node)
 
     def starts_in_background(self, node: Node) -> bool:
-        """Whether something in a node is not waited for."""
+        """Whether a command in a node runs in the background."""
         return _has_position_in(self._ampersands, node)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _BEFORE: Final = frozenset(("env", "sudo", "doas"))
-"""Programs that set variables for the command behind them."""
+"""Programs that set variables for the command after them."""
 _THROUGH: Final = frozenset(("command", "builtin", "exec"))
 _DECLARING: Final = frozenset(("export", "declare", "typeset", "local", "readonly"))
 _READING: Final = {
@@ -27,7 +27,7 @@ _READING: Final = {
     "mapfile": regex(r"-t*[dnOsuCc]"),
     "readarray": regex(r"-t*[dnOsuCc]"),
 }
-"""Commands that set the variables that they are given, each with the options behind which no name stands."""
+"""Commands that set the variables in their arguments, each with its options whose value is no such variable."""
 _ATTACHED: Final = regex(r"-[ersE]*a(.+)")
 _ASSIGNED: Final = regex(r"([A-Za-z_]\w*)(?:\[[^]]*\])?(\+?)=(.*)", re.ASCII | re.DOTALL)
 _IDENTIFIER: Final = regex(r"([A-Za-z_]\w*)(?:\[[^]]*\])?", re.ASCII)
@@ -35,7 +35,7 @@ _DEFAULTED: Final = regex(r"\$\{(!?)([A-Za-z_]\w*)(?:\[[^]]*\])?:?=", re.ASCII)
 
 
 def check_locales(source: Source) -> None:
-    """`NotUnderstood` where a line may set the locale to one of another encoding."""
+    """Raise `NotUnderstood` if a line may set the locale to one with another encoding."""
     for node in descendants(source.root):
         if node.type == "variable_assignment":
             _check_assigned(_bare(source, node))
@@ -63,7 +63,7 @@ def _check_assigned(text: str) -> None:
 
 
 def _check_named(name: str, *, is_certain: bool = True) -> None:
-    """A variable that is set to what nobody knows."""
+    """Check a variable that is set to an unknown value."""
     if not is_certain:
         raise NotUnderstood("haft cannot tell which variable it sets before it runs")
     if is_locale_variable(name):
@@ -71,7 +71,7 @@ def _check_named(name: str, *, is_certain: bool = True) -> None:
 
 
 def _check_declared(words: list[str]) -> None:
-    """`export` and its like. A variable that is named without a value keeps the one that it has."""
+    """Check `export` and similar commands. A variable without a value keeps its own."""
     refers = any(word.startswith("-") and "n" in word for word in words)
     for word in words:
         if word.startswith("-"):

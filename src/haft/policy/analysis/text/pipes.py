@@ -17,7 +17,7 @@ _OUTPUT: Final = frozenset((">", ">>", "&>", "&>>", ">&", ">|"))
 
 
 def stages_before(source: Source, node: Node) -> list[Node] | None:
-    """What a pipe leads through before it reaches a statement; None where that is not so simple."""
+    """The stages of a pipe before a statement; None if they are not simple commands."""
     stage, parent = node, node.parent
     if parent is not None and parent.type == "redirected_statement":
         stage, parent = parent, parent.parent
@@ -36,7 +36,7 @@ def stages_before(source: Source, node: Node) -> list[Node] | None:
 
 
 def stages_of(source: Source, substitution: Node) -> list[Node] | None:
-    """The stages of the one pipe, or the one command, in a substitution; None where there is more to it."""
+    """The stages of the only pipe, or the only command, in a substitution; None if there is anything else in it."""
     inside = substitution.named_children
     if len(inside) != 1:
         return None
@@ -68,17 +68,17 @@ def _simple_command(node: Node) -> Node | None:
 
 
 def is_input(redirect: Node) -> bool:
-    """Whether a redirection may feed a command something else than its pipe does."""
+    """Whether a redirection may give a command another input than its pipe."""
     sign = next((child.type for child in redirect.children if not child.is_named), "")
     return redirect.type != "file_redirect" or sign not in _OUTPUT
 
 
 def cannot_fail(source: Source, redirect: Node) -> bool:
-    """Whether a redirection leads from or to nowhere, or joins what a shell is started with."""
+    """Whether a redirection only uses /dev/null, or joins output streams that the shell always has."""
     return redirect.type == "file_redirect" and _CANNOT_FAIL.fullmatch(source.raw(redirect)) is not None
 
 
 def line_variable(source: Source, condition: Node) -> str | None:
-    """The variable of a loop's `read -r NAME`, with or without `IFS=`; None where it is something else."""
+    """The variable in the `read -r NAME` of a loop, with or without `IFS=`; None if the condition is anything else."""
     found = re.fullmatch(r"(?:IFS= )?read(?: -r)? ([a-z][a-z0-9_]*)", source.raw(condition))
     return found[1] if found and condition.type == "command" else None

@@ -60,14 +60,14 @@ RESERVED: Final = frozenset((
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A line and its tree."""
+    """A line and its syntax tree."""
 
     text: str
     root: Node
     deadline: Deadline = field(default_factory=Deadline)
 
     def raw(self, node: Node) -> str:
-        """The text of a node, one character a byte."""
+        """The text of a node, one character for each byte."""
         return self.text[node.start_byte : node.end_byte]
 
     def decoded(self, node: Node) -> str:
@@ -76,7 +76,7 @@ class Source:
 
 
 def decode(text: str) -> str:
-    """Text of one character a byte, as it was written."""
+    """Convert text with one character for each byte back to the text that was written."""
     return text if text.isascii() else text.encode("latin-1").decode("utf-8", "replace")
 
 
@@ -91,7 +91,7 @@ def _parser() -> Parser:
 
 
 def parse(command: str, deadline: Deadline | None = None) -> Source:
-    """The tree of a line that holds no strange character; an error where bash might read it otherwise."""
+    """Parse a line without untrusted characters; `NotUnderstood` if bash might read it differently."""
     content = command.encode("utf-8")
     if content.count(b"|") > _MAX_PIPES:
         raise NotUnderstood("it has too many commands")
@@ -101,7 +101,7 @@ def parse(command: str, deadline: Deadline | None = None) -> Source:
 
     def read(offset: int, _point: object) -> bytes:
         nonlocal is_timed_out
-        # Recovery from errors takes time that grows faster than the line: an early end of the text stops it.
+        # The parser's error recovery takes more than linear time. An early end of the text stops it.
         is_timed_out = is_timed_out or time.thread_time() > end
         return b"" if is_timed_out else content[offset : offset + _CHUNK]
 
@@ -196,21 +196,21 @@ def _is_blank(text: str) -> bool:
 
 
 def starts_word(text: str, start: int) -> bool:
-    """Whether bash begins a word there."""
+    """Whether bash begins a word at this position."""
     while text.endswith("\\\n", 0, start):
         start -= 2
     return start == 0 or text[start - 1] in BEFORE_WORD
 
 
 def ends_word(text: str, end: int) -> bool:
-    """Whether bash ends a word there."""
+    """Whether bash ends a word at this position."""
     while text.startswith("\\\n", end):
         end += 2
     return end >= len(text) or text[end] in BEFORE_WORD
 
 
 def descendants(node: Node) -> Iterator[Node]:
-    """A node and all below it, in the order of the text, without recursion."""
+    """A node and all nodes below it, in the order of the text, without recursion."""
     cursor = node.walk()
     while True:
         here = cursor.node

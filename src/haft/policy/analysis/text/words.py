@@ -34,7 +34,7 @@ _HARMLESS: Final = regex(
     re.ASCII,
 )
 _FROM_THE_END: Final = regex(r"\$\{[A-Za-z_]\w*:.*:-[0-9]+\}", re.ASCII)
-"""A length that is counted from the end: an error where the text is too short."""
+"""A substring whose length is counted from the end: an error if the text is too short."""
 _DOLLAR: Final = regex(r"[A-Za-z0-9_{(\[*@#?$!-]")
 _NAMED_DESCRIPTOR: Final = regex(r"\{.*\}")
 _ANSI: Final = regex(r"(?:[^\\']|\\[\\'\"nt])*")
@@ -43,11 +43,11 @@ _ANSI_ESCAPES: Final = {"n": "\n", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A run of characters of one word that are of one kind."""
+    """Consecutive characters of a word that are of the same kind."""
 
     kind: PieceKind
     text: str
-    """What it stands for, where it is plain or quoted; the name of a variable; else as it was written."""
+    """Of plain and quoted pieces: the text without quotes; of a variable: its name; otherwise as it was written."""
     is_quoted: bool = False
 
 
@@ -58,23 +58,23 @@ class Word:
     raw: str
     pieces: tuple[Piece, ...]
     substitutions: tuple[Node, ...] = ()
-    """Substitutions in it, whose commands are judged apart."""
+    """The substitutions in it; their commands are classified separately."""
 
     @property
     def literal(self) -> str | None:
-        """The word without its quotes, where nothing in it is expanded by anything but braces or file names."""
+        """The word without quotes; None if it contains an expansion other than braces and file names."""
         if any(piece.kind not in ("plain", "quoted") for piece in self.pieces):
             return None
         return "".join(piece.text for piece in self.pieces)
 
     @property
     def unclear_part(self) -> str | None:
-        """What in it is not known to be harmless, as it was written."""
+        """The first piece that is not known to be harmless, as it was written; None if there is none."""
         return next((piece.text for piece in self.pieces if piece.kind in ("unclear", "arithmetic")), None)
 
 
 def word_at(source: Source, node: Node) -> Word:
-    """The word of a node, which must be one whole word for bash too."""
+    """The word of a node; `NotUnderstood` if bash would not read the node as one whole word."""
     reader = WordReader(source, node)
     word = reader.read(node.start_byte)
     if word is None or reader.at != node.end_byte or not starts_word(source.text, node.start_byte):
@@ -86,7 +86,7 @@ def word_at(source: Source, node: Node) -> Word:
 
 
 def assigned_value(source: Source, node: Node, start: int) -> Word:
-    """What is assigned: the rest of the word of an assignment, which may be nothing."""
+    """The value of an assignment, which may be empty: the rest of its word."""
     if start == node.end_byte:
         if not ends_word(source.text, start):
             raise NotUnderstood(f"bash may read `{source.decoded(node)[:60]}` differently")
@@ -99,7 +99,7 @@ def assigned_value(source: Source, node: Node, start: int) -> Word:
 
 
 class WordReader:
-    """Reads words in the text of a node; `at` is where the last one ended."""
+    """Reads words in the text of a node; `at` is the end of the last word."""
 
     def __init__(self, source: Source, node: Node, *, is_assigned: bool = False) -> None:
         self._source = source
@@ -112,7 +112,7 @@ class WordReader:
         self.at = node.start_byte
 
     def read(self, start: int) -> Word | None:
-        """The word that begins there, or None where bash would read none."""
+        """The word that begins at `start`; None if bash would read no word there."""
         self.at, self._pieces, self._substitutions = start, [], []
         text, end = self._text, self._end
         if text.startswith("#", start) and not self._is_assigned:
@@ -124,7 +124,7 @@ class WordReader:
         return Word(text[start : self.at], tuple(self._pieces), tuple(self._substitutions))
 
     def _one(self, character: str) -> bool:
-        """Read one piece; False where the word ends."""
+        """Read one piece; return False at the end of the word."""
         if character == "\\":
             return self._escape()
         if character == "'":
@@ -153,7 +153,7 @@ class WordReader:
 
     def _escape(self) -> bool:
         following = self._text[self.at + 1 : self.at + 2]
-        # A line that goes on inside of a word is joined by bash and parted by the parser.
+        # If a line continues inside of a word, bash joins the two halves, but the parser separates them.
         if following in ("", "\n") or self.at + 2 > self._end:
             return False
         self._add("quoted", following)
@@ -250,7 +250,8 @@ class WordReader:
         return Piece("process" if node.type == "process_substitution" else "substitution", raw, is_quoted)
 
     def _has_more_lines(self) -> bool:
-        """Whether there are several lines: an expansion that fails ends its own, and the next runs all the same."""
+        """Whether there are several lines: if an expansion fails, bash skips the rest of its line, but runs the
+        next."""
         return "\n" in self._text
 
     def _add(self, kind: PieceKind, text: str) -> None:
@@ -261,7 +262,7 @@ _SUBSTITUTIONS: Final = frozenset(("command_substitution", "process_substitution
 
 
 def outermost(node: Node, types: frozenset[str]) -> Mapping[int, Node]:
-    """The outermost nodes of some types in a node, by where they begin."""
+    """The outermost nodes of these types in a node, by their start."""
     found: dict[int, Node] = {}
     end = -1
     for each in descendants(node):
@@ -272,10 +273,10 @@ def outermost(node: Node, types: frozenset[str]) -> Mapping[int, Node]:
 
 
 def names_in(arithmetic: str) -> list[str]:
-    """The variables that plain arithmetic reckons with."""
+    """The variables in an arithmetic expression."""
     return Arithmetic(arithmetic[3:-2]).names
 
 
 def is_name(text: str) -> bool:
-    """Whether it can be the name of a variable."""
+    """Whether a text can be the name of a variable."""
     return _NAME.fullmatch(text) is not None

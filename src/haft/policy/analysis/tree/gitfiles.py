@@ -1,5 +1,5 @@
-"""Files that git reads because a repository names them. If such a file lies outside of the workspace, git may print its
-lines.
+"""Checks files that git reads because a repository names them. If such a file lies outside of the workspace, git may
+print its lines.
 
 A setting (`blame.ignoreRevsFile`) or a link in `.git` (`.git/rebase-merge/done`) can name any file, and git prints
 lines that it cannot parse. The repository is the one that git would find from a directory. A repository outside of the
@@ -22,13 +22,13 @@ _READ: Final = frozenset((
 ))  # fmt: skip
 """Settings that name a file or a directory that git reads."""
 _PLACES: Final = ("", "info", "objects/info", "rebase-merge", "rebase-apply", "sequencer")
-"""Of a repository's directory, where files lie that git shows lines of."""
+"""Directories of a repository with files whose lines git may print."""
 _MAX_ENTRIES: Final = 500
 _MAX_INCLUDED: Final = 10
 
 
 def why_git_reads_outside(directory: str, resolver: PathResolver) -> str | None:
-    """Why git, in a directory, may read outside of the workspace; None where it does not."""
+    """Why git, started in a directory, may read outside of the workspace; None if it does not."""
     found = _repository(directory)
     if found is None:
         return None
@@ -53,7 +53,7 @@ def why_git_reads_outside(directory: str, resolver: PathResolver) -> str | None:
 
 
 def _repository(directory: str) -> tuple[str, str] | None:
-    """The top of the tree that git would find, and the repository's own directory."""
+    """The top of the working tree that git would find, and the repository's own directory."""
     top = directory
     while True:
         own = f"{top}/.git"
@@ -92,7 +92,7 @@ def _why_settings_lead_outside(own: str, top: str, resolver: PathResolver) -> st
         for each in settings(file):
             resolver.deadline.check()
             is_included = each.section in ("include", "includeif") and each.name == "path"
-            # What lies in the home directory is hidden from a call that nobody approved.
+            # The sandbox hides the home directory from calls that nobody approved.
             if not (is_included or each.key in _READ) or not each.value or each.value.startswith("~/"):
                 continue
             start = os.path.dirname(file) if is_included else own if each.name == "worktree" else top

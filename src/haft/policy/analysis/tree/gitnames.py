@@ -20,7 +20,7 @@ _SUBMODULE: Final = 0o160000
 
 
 def tracked_names(directory: str, resolver: PathResolver) -> tuple[str, ...] | None:
-    """Every name in the index, as seen from the top and from a directory; None where that cannot be told."""
+    """Every name in the index, relative to the top and to a directory; None if haft cannot tell."""
     found = _repository(directory, resolver)
     if found is None:
         return None
@@ -35,7 +35,7 @@ def tracked_names(directory: str, resolver: PathResolver) -> tuple[str, ...] | N
 
 
 def _repository(directory: str, resolver: PathResolver) -> tuple[str, str] | None:
-    """The top of the repository that a directory is in, and the way down from there."""
+    """The top of the repository that contains a directory, and the path of the directory from there."""
     top = directory
     while resolver.is_inside(top):
         own = f"{top}/.git"
@@ -85,7 +85,7 @@ def _names(index: bytes) -> list[str] | None:
 
 
 def _is_whole(index: bytes, at: int) -> bool:
-    """Whether no part of it lies in another file, or stands for more names."""
+    """Whether the index is complete: no part of it is in another file, or stands for several names."""
     while at + 8 <= len(index) - 20:
         if index[at : at + 4] in (b"link", b"sdir"):
             return False

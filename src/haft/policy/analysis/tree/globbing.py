@@ -20,11 +20,11 @@ _MAX_LENGTH: Final = 1_024
 _MAX_PATTERNS: Final = 8
 
 Marked = tuple[tuple[str, bool], ...]
-"""Characters, each with whether it is quoted and so stands for itself."""
+"""Characters, each with whether it is quoted and so is no wildcard."""
 
 
 def is_pattern(marked: Marked) -> bool:
-    """Whether bash would look for files."""
+    """Whether bash would expand it to file names."""
     opened = False
     for character, is_quoted in marked:
         if not is_quoted and (character in "*?" or (character == "]" and opened)):
@@ -34,7 +34,7 @@ def is_pattern(marked: Marked) -> bool:
 
 
 def expand_pattern(marked: Marked, directory: str, resolver: PathResolver) -> tuple[str, ...] | None:
-    """The names that a pattern may stand for, seen from a directory; None where there are too many to look at."""
+    """The names that a pattern may expand to, relative to a directory; None if there are too many."""
     literal = "".join(character for character, _ in marked)
     parts = _parts(marked)
     if len(marked) > _MAX_LENGTH or sum(map(is_pattern, parts)) > _MAX_PATTERNS:
@@ -94,7 +94,8 @@ def _names(directory: str, most: int) -> list[str] | None:
 
 
 def _test(part: Marked) -> NameTest:
-    """Brackets are read in many ways: what stands from the first to the end of the last may be anything at all."""
+    """A test for one component. Programs read brackets differently, so from the first `[` to the last `]` anything
+    matches."""
     marks = [(character, is_quoted or character not in "*?") for character, is_quoted in part]
     begins = next((at for at, mark in enumerate(part) if mark == ("[", False)), len(part))
     ends = max((at for at, (character, _) in enumerate(part) if character == "]"), default=-1)

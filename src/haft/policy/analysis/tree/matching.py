@@ -9,18 +9,18 @@ import re
 from collections.abc import Callable, Iterable
 
 Mark = tuple[str, bool]
-"""A character, and whether it stands for itself. One that does not is `*` or `?`."""
+"""A character, and whether it is literal. If it is not, it is `*` or `?`."""
 NameTest = Callable[[str], bool]
 
 
 def matcher(marks: Iterable[Mark], *, ignores_case: bool = False) -> NameTest:
-    """A test of whole names."""
+    """A test whether a whole name matches a pattern."""
     flags = re.DOTALL | (re.IGNORECASE if ignores_case else 0)
     marks = list(marks)
     narrow = re.compile(_regex_text(marks), flags)
     if all(stands_for_itself or character != "?" for character, stands_for_itself in marks):
         return lambda name: narrow.fullmatch(name) is not None
-    # Of what is no ASCII, one character is several in some languages.
+    # In some locales, one character that is not ASCII counts as several.
     starred = [("*", False) if mark == ("?", False) else mark for mark in marks]
     wide = re.compile(_regex_text(starred), flags)
     return lambda name: (narrow if name.isascii() else wide).fullmatch(name) is not None
@@ -38,5 +38,5 @@ def _regex_text(marks: list[Mark]) -> str:
     first, *rest = stretches
     if not rest:
         return first
-    # The earliest place for each stretch will do: no other is ever tried again.
+    # The earliest match of each literal stretch is enough, so the pattern never backtracks.
     return first + "".join(f"(?>.*?{each})" for each in rest[:-1] if each) + ".*" + rest[-1]

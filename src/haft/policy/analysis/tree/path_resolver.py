@@ -38,16 +38,16 @@ _DEVICES: Final = (
 
 @dataclass(slots=True)
 class PathResolver:
-    """The context of one line, and the paths that were resolved in it so far."""
+    """Resolves paths in the context of one line, and remembers the results."""
 
     context: AnalysisContext
     deadline: Deadline = field(default_factory=Deadline)
     values_left: int = 6_000
-    """So many values of variables are still put into words, for the whole line."""
+    """How many more values of variables may be inserted into words, for the whole line."""
     _found: dict[tuple[str, str], str | None] = field(default_factory=dict)
 
     def start(self) -> str | None:
-        """The directory that the line starts in, absolute; None where it is not inside the workspace."""
+        """The absolute directory in which the line starts; None if it is not inside the workspace."""
         place = self.resolve(self.context.workspace, self.context.cwd)
         return place if place is not None and self.is_inside(place) else None
 
@@ -57,7 +57,7 @@ class PathResolver:
         return place == (top or "/") or place.startswith(top + "/")
 
     def leads_inside(self, directory: str, path: str) -> bool:
-        """Whether a path, seen from a directory, stays inside the workspace or is one of the standard streams."""
+        """Whether a path, relative to a directory, leads into the workspace or is one of the standard streams."""
         self.deadline.check()
         if is_standard_stream(path) or not path:
             return True
@@ -65,8 +65,10 @@ class PathResolver:
         return place is not None and self.is_inside(place)
 
     def special_kind(self, directory: str, path: str) -> str | None:
-        """What a path leads to, where that is neither a file nor a directory: to open a FIFO waits for a stranger, and
-        reads what that one writes."""
+        """The kind of a path that is neither a file nor a directory; otherwise None.
+
+        A program that opens a FIFO waits for another program, and reads that program's output.
+        """
         place = None if is_standard_stream(path) else self.resolve(directory, path)
         try:
             mode = stat.S_IFREG if place is None else os.lstat(place).st_mode
@@ -75,7 +77,8 @@ class PathResolver:
         return next((name for is_one, name in _SPECIAL if is_one(mode)), None)
 
     def resolve(self, directory: str, path: str) -> str | None:
-        """The absolute path without links; None where it cannot be told. What does not exist is taken as written."""
+        """The absolute path without links; None if haft cannot tell. Components that do not exist are kept as
+        written."""
         key = (directory, path)
         if key not in self._found:
             self.deadline.check()
@@ -83,7 +86,7 @@ class PathResolver:
         return self._found[key]
 
     def _resolve_by_parent(self, directory: str, path: str) -> str | None:
-        """By way of the directory it lies in, which others of one listing share."""
+        """Resolve the parent first, because the names of one listing share it."""
         parent, _, name = path.rpartition("/")
         if not parent or name in ("", ".", "..") or parent.count("/") > _MAX_SHARED or len(path) > _MAX_LENGTH:
             return _resolve(directory, path)
@@ -91,7 +94,7 @@ class PathResolver:
         return None if place is None else _resolve(place, name)
 
     def write_dangers(self, directory: str | None, path: str) -> tuple[Danger, ...]:
-        """The classes of danger that a write to a path falls into."""
+        """The classes of danger of a write to a path."""
         if is_standard_stream(path) or not path:
             return ()
         place = self.resolve(directory or self.context.workspace, path)
@@ -111,7 +114,7 @@ class PathResolver:
 
 
 def is_standard_stream(path: str) -> bool:
-    """Whether it is one of a process's own streams, or nothing at all."""
+    """Whether a path is one of the process's own streams, or /dev/null."""
     return path in _STANDARD or (path.startswith("/dev/fd/") and path[8:].isdigit() and len(path) < 12)
 
 
@@ -152,7 +155,7 @@ def _resolve(directory: str, path: str) -> str | None:
 
 
 def _target(path: str) -> str | None:
-    """A link's target after a colon; nothing where it is no link; `missing`; None where it cannot be told."""
+    """The target of a link after a colon; empty if it is no link; `missing`; None if haft cannot tell."""
     try:
         return ":" + os.readlink(path)
     except (ValueError, UnicodeError):

@@ -17,22 +17,22 @@ from haft.values import dataclass, field
 
 _MAX_ENTRIES: Final = 4_000
 _MAX_RETURNED: Final = 8_000
-"""So many names are answered with for one line, however often the same directory is asked for."""
+"""How many names all calls for one line may return, also if they ask for the same directory."""
 _MAX_ROOTS: Final = 50
 _MAX_DEPTH: Final = 100
 
 _PLAIN: Final = regex(r"[A-Za-z0-9_.@%+,:=/#~$(){}!^&;|<>-]+")
-"""Names that stay one word wherever a shell or `xargs` takes a text apart, and that no shell looks up."""
+"""Names that every shell and `xargs` read as one word, and that no shell expands."""
 _LINE: Final = regex(r"[^\x00-\x1f\x7f\ud800-\udfff]+")
 
 
 def is_one_word(name: str) -> bool:
-    """Whether it has no white space, quotes, backslashes, patterns, or bytes that are no ASCII; nor a dash in front."""
+    """Whether a name is ASCII without white space, quotes, backslashes and patterns, and does not begin with a dash."""
     return _PLAIN.fullmatch(name) is not None and not name.startswith("-")
 
 
 def is_one_line(name: str) -> bool:
-    """Whether it has no control characters, and no bytes that are no UTF-8; nor a dash in front."""
+    """Whether a name is UTF-8 without control characters, and does not begin with a dash."""
     return _LINE.fullmatch(name) is not None and not name.startswith("-")
 
 
@@ -46,9 +46,9 @@ class Surveyor:
     _found: dict[tuple[str, int], tuple[str, ...] | None] = field(default_factory=dict)
 
     def paths_below(self, directory: str, root: str, deepest: int = _MAX_DEPTH) -> tuple[str, ...] | None:
-        """Paths below a root that lies inside the workspace, as seen from it, links not followed.
+        """The paths below a root in the workspace, relative to the root; links are not followed.
 
-        None where the survey is cut short, or the root leads out, or a directory cannot be looked into.
+        None if a limit is reached, the root leads out of the workspace, or a directory cannot be read.
         """
         place = self.resolver.resolve(directory, root)
         if place is None or not self.resolver.is_inside(place):
@@ -59,7 +59,7 @@ class Surveyor:
         return self._within_limit(self._found[key])
 
     def tracked_names(self, directory: str) -> tuple[str, ...] | None:
-        """The names that the repository of a directory tracks; None where that cannot be told."""
+        """The names that the repository of a directory tracks; None if haft cannot tell."""
         key = (directory, -1)
         if key not in self._found:
             self._found[key] = tracked_names(directory, self.resolver)
@@ -90,7 +90,8 @@ class Surveyor:
         return tuple(found)
 
     def _entries(self, directory: str) -> list[tuple[str, bool]] | None:
-        """Names in a directory, and whether each is one; None where there are too many, or they cannot be read."""
+        """The names in a directory, each with whether it is a directory; None if there are too many, or they cannot be
+        read."""
         found: list[tuple[str, bool]] = []
         self.resolver.deadline.check()
         try:
@@ -109,7 +110,7 @@ class Surveyor:
         return found
 
     def stays_inside(self, directory: str, roots: Iterable[str]) -> bool:
-        """Whether no link that is found on the way down from some roots, or behind such links, leads out."""
+        """Whether no link below these roots, or below the targets of such links, leads out of the workspace."""
         waiting = []
         for root in roots:
             place = self.resolver.resolve(directory, root)
@@ -134,7 +135,7 @@ class Surveyor:
         return True
 
     def _link_target(self, path: str) -> str | None:
-        """Where a link leads; nothing where it is none; None where it leads out."""
+        """The target of a link; empty if it is no link; None if it leads out of the workspace."""
         if not os.path.islink(path):
             return ""
         place = self.resolver.resolve("/", path)
