@@ -164,7 +164,7 @@ def test_no_changes_print_nothing(capsys):
         print_changes(Kept(state="none"), RUN, Globals(), form)
         assert capsys.readouterr() == ("", f"{RUN} changed nothing\n")
     print_changes(Kept(complete=False, reason="why"), RUN, Globals(), "patch")
-    assert capsys.readouterr().err.splitlines()[1:] == [f"no changes of {RUN} are known"]
+    assert capsys.readouterr().err.splitlines()[1:] == [f"haft knows no changes of {RUN}"]
 
 
 @pytest.mark.parametrize(("words", "begin"), [([], "diff --git"), (["--stat"], " x |"), (["--json"], '{"run":')])
@@ -191,7 +191,7 @@ def test_a_run_without_a_change_set_says_why(haft, tmp_path):
     assert (done.code, done.out) == (0, "")
     assert done.err.splitlines() == [
         "warning: the change set is not complete: `changes.engine` is `off`",
-        f"no changes of {short(untracked)} are known",
+        f"haft knows no changes of {short(untracked)}",
     ]
     assert haft("diff", untracked, "--json").json["complete"] is False
 

@@ -618,7 +618,7 @@ def test_the_doctor_names_a_rule_once_and_says_which_file_to_mend(haft, own):
     own("")
     (haft.workspace / "haft.toml").write_text('[[permissions]]\ntool = "shel"\naction = "ask"\n')
     (found,) = [each for each in haft("doctor", "--json").json if each["check"] == "permissions"]
-    assert (found["state"], found["hint"]) == ("warn", "it is written in haft.toml:1")
+    assert (found["state"], found["hint"]) == ("warn", "the rule is in haft.toml:1")
 
 
 def test_a_rule_for_what_is_there_or_may_come_is_not_reported(haft, own, greeting):

@@ -82,7 +82,7 @@ def test_the_doctor_says_how_calls_are_covered(haft):
     shell(haft, "true > f")
     checks = {check["check"]: check for check in haft("doctor", "--json").json}
     assert checks["store"]["state"] == "ok" and "of 10 GB used" in checks["store"]["detail"]
-    assert "what they replace is" in checks["change tracking"]["detail"]
+    assert "replaced files are" in checks["change tracking"]["detail"]
     forced = {check["check"]: check for check in haft("doctor", "--json", HAFT_CHANGES_ENGINE="snapshot").json}
     assert forced["change tracking"]["detail"].startswith("by snapshots, as `changes.engine` says")
     off = {check["check"]: check for check in haft("doctor", "--json", HAFT_CHANGES_ENGINE="off").json}

@@ -115,7 +115,7 @@ def test_a_thread_is_undone_as_one(haft):
     kept = shell(haft, "echo 3 > z", "--thread", "T-2")
     assert haft("undo", "--thread", "T-1", "--json").json["runs"] == [one, other]
     assert {path.name for path in haft.workspace.iterdir()} == {"a.txt", "z"}
-    assert "nothing of thread T-1" in haft("undo", "--thread", "T-1").err
+    assert "nothing to undo in thread T-1" in haft("undo", "--thread", "T-1").err
     assert "not both" in haft("undo", kept, "--thread", "T-2").err
 
 
@@ -139,7 +139,7 @@ def test_what_cannot_be_reversed_says_why(haft, verb):
     assert said.err == f"error: there is nothing to {verb}: {short(reading)} changed nothing\n"
     off = {"HAFT_CHANGES_ENGINE": "off"}
     untracked = haft("tools", "use", "shell", "--command", "echo > x", "--approve", **off).json["run"]
-    assert "is not known (`changes.engine` is `off`)" in haft(verb, untracked).err
+    assert "are not known (`changes.engine` is `off`)" in haft(verb, untracked).err
     assert "there is no run called" in haft(verb, "r_0000000").err
     held = haft("tools", "use", "write_file", "--path", "h", "--content", "x", "--try", "-q").json["run"]
     assert f"`haft changes apply {short(held)}`" in haft(verb, held).err
