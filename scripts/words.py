@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 TOP = Path(__file__).parent.parent
-PAST: Final = ("docs/decisions/", "docs/glossary.md", "tests/old_state/", "tests/test_words.py", "scripts/words.py")
+PAST: Final = (
+    "docs/decisions/",
+    "docs/glossary.md",
+    "tests/old_state/",
+    "tests/test_words.py",
+    "scripts/words.py",
+    "LICENSE",
+    "cdd/LICENSE",
+)
 """Where any old word may stand."""
 SUFFIXES: Final = {".py", ".md", ".toml", ".json", ".jsonl", ".bash", ".sh", ""}
 
@@ -26,6 +34,9 @@ class Word(NamedTuple):
     but: tuple[str, ...] = ()
     """Phrases in which it may stand, each with the beginning of the paths where, after `@`."""
 
+
+_LITERAL: Final = ("take in turn", "for .* taken in", "cannot take in orphans", "takes in the database")
+"""Where the words stand side by side by chance."""
 
 WORDS: Final = (
     Word(
@@ -49,12 +60,48 @@ WORDS: Final = (
     Word(
         "record[.]durability", "audit.durability", ("@src/haft/config/settings.py", "@CHANGELOG.md", "@tests/config/")
     ),
+    # What people read.
+    Word("agree[sd]? to|agreed (?:with|that)|not what was agreed", "approve"),
+    Word("(?:say|says|said) (?:yes|no)|a yes (?:is|to|that)", "approve, reject"),
+    Word("taken? in|takes in|took in|taking in", "load, install, discover, import", _LITERAL),
+    Word("br(?:ing|ings|ought) in", "load, install", ("@tests/",)),
+    Word("asked what (?:it is|they are)|is asked anew|could not be asked", "describe"),
+    Word("held back", "held"),
+    Word("(?:stand|stands|someone|somebody) in the way|in_the_way|InTheWay", "conflict"),
+    Word("(?:was|were) (?:only )?tried|tried run|cannot be tried", "trial run"),
+    Word("denied it something|denied something by", "the sandbox denied a write, a connection, ..."),
+    Word("the way of a call", "pipeline"),
+    Word("everything else asks|what may change something asks|what would ask|asks: ", "needs approval", ("@cdd/",)),
+    Word("taken back unasked|not taken in unasked", "needs a grant"),
+    Word("thrown away|throws (?:it|them) away", "discarded, discards"),
+    Word("said more than anyone reads", "printed too much"),
+    Word("what must be minded", "what to watch out for"),
+    Word("lies outside of what it may write", "is outside the workspace"),
+    Word("as agreed", "as approved"),
+    Word("Whom haft believes", "whom haft trusts"),
+    Word("Not so:|But so:", "Wrong:, Right:"),
+    Word("rooms? of (?:its|their) own|which room|every room", "package", ("0020 Templates @docs/README.md",)),
+    # Names in the code.
     Word("Desk", "ApprovalBroker", ("@tests/",)),
     Word("Nursery|nursery", "WarmPool, warm pool"),
     Word("KeepingUp|keeping_up", "CatalogueRefresher"),
     Word("ShownOutput", "OutputBuffer"),
     Word("OPEN_WALLS", "NO_CONFINEMENT"),
     Word("findnames", "find_expression"),
+    Word("Scribe", "RunWriter"),
+    Word("gitplaces|GitPlaces", "git_paths, GitPaths"),
+    Word("KeptDefinitions", "DefinitionCache"),
+    Word("AppendedFile", "AppendOnlyFile"),
+    Word("AskingLauncher|asking_launcher", "DescribeLauncher"),
+    Word("with_names_of_today|name_of_today", "with_current_names, current_name"),
+    Word("HowAnswered", "PastAnswer"),
+    Word("stranger_in", "foreign_file_in"),
+    Word("kept_yes", "kept_approval, take_unused_approval"),
+    Word("tell_act", "record_act"),
+    Word("to_the_end", "run_uncancellable"),
+    Word("haft[.]changes[.](?:committing|guarding)", "haft.changes.commit, haft.changes.guard"),
+    Word("NOT_ASKED", "NOT_DESCRIBED"),
+    Word("TemplateStanding", "TemplateState"),
 )
 
 ANY: Final = re.compile("|".join(word.old for word in WORDS), re.IGNORECASE)

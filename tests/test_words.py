@@ -21,6 +21,11 @@ found.loader.exec_module(words)
         ("docs/decisions/0012-walls.md", "# Walls", False),
         ("README.md", "swallowed", False),
         ("README.md", "the sandbox", False),
+        ("README.md", "Tools that you agreed to", True),
+        ("README.md", "a call that was tried", True),
+        ("README.md", "tried again", False),
+        ("docs/guides/skills.md", "the changes are held back", True),
+        ("src/haft/sources/toolbox.py", "A tool is asked what it is.", True),
     ],
 )
 def test_an_old_word_is_found_unless_the_past_demands_it(path, line, is_old):

@@ -1,4 +1,4 @@
-"""The inbox on disk: the first answer wins, what is over forgets what it showed, a yes outlives its host once."""
+"""The inbox on disk: the first answer wins, what is over forgets what it showed, an approval outlives its host once."""
 
 import time
 from dataclasses import replace
@@ -113,7 +113,9 @@ def test_a_yes_that_its_host_did_not_live_to_take_serves_once(inbox):
 
 
 @pytest.mark.parametrize(
-    "changed", [{"approved": False}, {"seen": digest_of("something else")}], ids=["a no", "a yes to something else"]
+    "changed",
+    [{"approved": False}, {"seen": digest_of("something else")}],
+    ids=["a rejection", "an approval of something else"],
 )
 def test_nothing_but_a_yes_to_what_was_shown_is_kept(inbox, changed):
     waiting = question()

@@ -100,7 +100,7 @@ class Host:
         return self._launched(self._sandbox.launcher("read-only", unasked=True), command)
 
     def asking(self, command: str):
-        """The same of a program that is only asked what it is."""
+        """The same for a program that describes itself."""
         return self._launched(self._sandbox.describe_launcher(), command)
 
     def _launched(self, launcher, command: str):

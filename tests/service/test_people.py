@@ -91,7 +91,7 @@ async def test_answers_stand_in_the_audit_log_under_the_name_of_whoever_gave_the
         called = []
         for path, answer in (("a.txt", service.approve), ("b.txt", service.reject)):
             run = service.call("write_file", {"path": path, "content": "hello"}, who="carol")
-            await answer((await asked(service)).id, who=ALICE, message="as agreed")
+            await answer((await asked(service)).id, who=ALICE, message="as discussed")
             assert (await run).who == "carol"
             called.append(run.id)
         given = acts(service, "approve", "reject")
@@ -99,7 +99,7 @@ async def test_answers_stand_in_the_audit_log_under_the_name_of_whoever_gave_the
             ("approve", "alice", "T-alice", "person"),
             ("reject", "alice", "T-alice", "person"),
         ]
-        assert [one["message"] for one in given] == ["as agreed", "as agreed"]
+        assert [one["message"] for one in given] == ["as discussed", "as discussed"]
         assert [one["run"] for one in given] == called
 
 
@@ -263,7 +263,7 @@ def test_an_answer_in_the_database_that_haft_did_not_write_approves_nothing_and_
     async def main():
         settings = {"approval.expires_seconds": 600}
         async with ToolService.open(**places, who="host", settings=settings) as service:
-            for _ in range(2):  # The same call, which looks for a yes that was kept.
+            for _ in range(2):  # The same call, which looks for a kept approval.
                 run = service.call("write_file", {"path": "a.txt", "content": "hello"})
                 request = await asked(service)
                 forged = {"approved": True, "who": "eve", "seen": request.digest, "at": 0}

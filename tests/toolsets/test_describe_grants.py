@@ -1,4 +1,4 @@
-"""What a tool may have when it is asked what it is: what a rule grants to every call of it, and nothing else."""
+"""A tool that describes itself gets what a rule grants to all of its calls, and nothing else."""
 
 import asyncio
 import socket

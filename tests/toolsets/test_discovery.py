@@ -212,7 +212,7 @@ async def test_bundled_tools_join_with_their_skill_in_its_thread_and_leave_with_
     write(folder / "tools/x", "bundled")
     async with opened(places) as service:
         assert boxed(service) == {}
-        assert boxed(service, all=True) == {"tb__x": "inactive"}, "it was not even asked what it is"
+        assert boxed(service, all=True) == {"tb__x": "inactive"}, "it was not even described"
         outcome = await service.call("tb__bundled")
         assert outcome.status == "error"
         outcome = await service.call("skill", {"name": "testing"})

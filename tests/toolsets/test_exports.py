@@ -293,7 +293,7 @@ def test_another_definition_is_seen_at_the_next_call_and_asked_about_again(two):
     bench.settings["permissions"] = [{"tool": "tb__mark", "action": "allow"}]
     assert bench.call("tb__mark", path="a").status == "done"
     assert bench.call("tb__mark", path="a").status == "done"
-    assert len(bench.asked) == 1, "it is agreed to"
+    assert len(bench.asked) == 1, "it is approved"
     before = bench.tools()["tb__mark"].spec.digest
     (two.a / "mark").write_text(BASH.replace("Mark a file.", "Mark another.").replace("echo marked >", "echo other >"))
     assert bench.call("tb__mark", path="b").status == "done"

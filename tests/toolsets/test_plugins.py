@@ -89,7 +89,7 @@ def places(tmp_path, monkeypatch):
 
 @pytest.fixture
 def started(monkeypatch):
-    """The commands by which tools were asked what they are or would do."""
+    """The commands that made tools describe themselves or preview a call."""
     commands = []
     launcher_of = Sandbox.describe_launcher
 

@@ -66,7 +66,7 @@ class SharedInbox(Protocol):
     def is_alive(self, host: HostId) -> bool: ...
 
     def may_have_approval(self, fingerprint: str) -> bool:
-        """Whether an approval may be stored for this call: a cheap check, which may be wrong when it says yes."""
+        """Whether an approval may be stored for this call: a cheap check, which may be wrong when it returns True."""
         ...
 
 

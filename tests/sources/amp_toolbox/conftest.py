@@ -1,4 +1,4 @@
-"""A workspace, a home of its own and toolboxes in both; a service over them whose approver says yes."""
+"""A workspace, a home of its own and toolboxes in both; a service over them whose approver approves everything."""
 
 import asyncio
 import json

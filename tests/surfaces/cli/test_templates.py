@@ -1,4 +1,4 @@
-"""`haft templates`: checked, packed, taken in, listed and removed."""
+"""`haft templates`: checked, packed, installed, listed and removed."""
 
 import os
 import shutil

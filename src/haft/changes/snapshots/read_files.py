@@ -44,7 +44,7 @@ def read_files(
     with Descent(root, note) as descent:
         for path in paths:
             if stopped():
-                raise ToolFailed("the call was stopped while it took in the workspace")
+                raise ToolFailed("the call was stopped while haft read the workspace")
             stamp = stamps[path]
             read = known.get(stamp) or _read(descent, path, stamp, keep)
             if read is not None and read.stamp[3] > 1:
