@@ -1,4 +1,4 @@
-"""Lines are looked into for longer than usual: how busy the machine is says nothing about them."""
+"""Lines may be analysed for longer than usual in tests, because the machine may be busy."""
 
 import pytest
 

@@ -359,7 +359,7 @@ def test_a_link_that_leads_out_shows_nothing_of_the_host(place, tmp_path):
 
 
 @pytest.mark.parametrize("name", GIT_TRAPS)
-def test_through_haft_itself_what_passes_unasked_leaves_no_mark(place, tmp_path, name):
+def test_a_line_that_needs_no_approval_leaves_no_mark_when_haft_runs_it(place, tmp_path, name):
     from haft import ToolService
 
     trap, command = GIT_TRAPS[name]

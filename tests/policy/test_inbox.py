@@ -69,7 +69,7 @@ def test_what_has_expired_cannot_be_answered(inbox):
     assert inbox.waiting() == []
 
 
-def test_what_was_taken_or_closed_forgets_what_it_showed(inbox, connection):
+def test_a_request_that_was_answered_or_closed_forgets_what_it_showed(inbox, connection):
     taken, closed = question(), question()
     for each in (taken, closed):
         inbox.put(each)
@@ -124,7 +124,7 @@ def test_nothing_but_a_yes_to_what_was_shown_is_kept(inbox, changed):
     assert inbox.take_unused_approval("f", lambda _host: False) is None
 
 
-def test_a_yes_to_what_was_tried_is_no_grant(inbox):
+def test_approving_a_trial_run_is_no_grant(inbox):
     waiting = question(tried=True)
     inbox.put(waiting)
     inbox.answer(waiting, yes(waiting))

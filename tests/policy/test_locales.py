@@ -142,7 +142,7 @@ def test_a_host_of_another_encoding_does_not_hand_it_to_what_a_rule_allowed(work
 
 
 @pytest.mark.every_user
-def test_a_caller_that_sets_another_encoding_is_asked_about_what_a_rule_allows(workspace, locales, tmp_path):
+def test_a_caller_that_sets_another_encoding_needs_approval_although_a_rule_allows_it(workspace, locales, tmp_path):
     outcome = called(workspace, tmp_path / "home", env={"LC_ALL": "zh_CN.GBK", "LOCPATH": str(locales)})
     assert outcome.status == "rejected-by-user", outcome
     assert outcome.output == ""

@@ -116,14 +116,14 @@ def test_what_a_rule_allowed_runs_in_the_workspace_with_its_grants(engine):
     assert decision.grants == Grants(network=True)
 
 
-def test_no_rule_no_match_asks_and_says_which_part(engine):
+def test_without_a_matching_rule_a_call_needs_approval_and_names_the_part(engine):
     decision = run(engine(), "cat a.txt && make all")
     assert decision.action == "ask"
     assert "make all" in decision.reason
 
 
 @pytest.mark.parametrize("command", ["rm -rf build", "sudo make", "dd if=a of=/dev/sda", ":(){ :|:& };:", "x" * 40_000])
-def test_a_danger_asks_under_a_rule_that_allows_everything_unless_it_names_it(engine, command):
+def test_a_danger_needs_approval_under_a_rule_that_allows_everything_unless_the_rule_names_it(engine, command):
     decision = run(engine(rules(shell("allow"))), command)
     assert decision.action == "ask"
     assert "a rule that allows this must name it in `dangers`" in decision.reason
@@ -272,7 +272,7 @@ def test_what_can_be_allowed_is_exactly_what_was_seen(engine):
      "make > /etc/x",
      "touch a; python x"],
 )  # fmt: skip
-def test_nothing_is_offered_for_what_runs_whatever_it_is_handed(engine, command):
+def test_no_rule_is_offered_for_a_program_that_runs_its_arguments(engine, command):
     decision = run(engine(), command)
     assert decision.action == "ask"
     assert decision.to_allow == ()
@@ -306,7 +306,7 @@ def test_a_delegate_of_the_user_is_asked_whatever_others_allow_or_ask(engine):
     assert (first.action, first.otherwise) == ("delegate", "ask")
 
 
-def test_what_the_user_wants_tried_is_not_run_untried_because_a_workspace_asks(engine):
+def test_a_trial_run_that_the_user_wants_is_kept_although_a_workspace_asks(engine):
     mine, theirs = rules(shell("try", "make*")), rules(shell("ask"), origin="workspace")
     assert run(engine(theirs, mine), "make").action == "try"
 
@@ -323,7 +323,7 @@ def test_a_reason_stays_on_one_line(engine):
     assert "\n" not in decision.reason
 
 
-def test_a_tool_of_the_workspace_asks_the_first_time_whatever_rules_allow(engine):
+def test_a_tool_of_the_workspace_needs_approval_the_first_time_whatever_rules_allow(engine):
     allowed = rules({"tool": "helpful", "action": "allow"})
     decision = engine(allowed).decide(PolicyQuery(FOREIGN, {}))
     assert (decision.action, decision.layer) == ("ask", "pins")
@@ -331,7 +331,7 @@ def test_a_tool_of_the_workspace_asks_the_first_time_whatever_rules_allow(engine
     assert engine(allowed, pinned=lambda _tool: pin).decide(PolicyQuery(FOREIGN, {})).action == "allow"
 
 
-def test_a_tool_that_changed_asks_again_and_shows_how(engine, tmp_path):
+def test_a_tool_that_changed_needs_approval_again_and_shows_how(engine, tmp_path):
     file = tmp_path / "tool.py"
     file.write_text("print('nice')\n")
     spec = replace(FOREIGN, files=(str(file),))
@@ -351,7 +351,7 @@ def test_a_tool_that_changed_asks_again_and_shows_how(engine, tmp_path):
         assert allowed.decide(PolicyQuery(changed, {})).layer == "pins"
 
 
-def test_every_step_is_told(engine):
+def test_every_step_is_explained(engine):
     explained = engine(rules(shell("ask", "git push*"), shell("allow", "git *"))).explain(
         PolicyQuery(SPECS["shell"], {"command": "git commit -m x | cat"})
     )
@@ -370,7 +370,7 @@ def test_a_rule_that_rejects_is_not_escaped_by_options_before_the_subcommand(eng
     assert run(engine(written), command).action == "reject"
 
 
-def test_what_may_turn_out_to_be_rejected_asks_even_under_a_rule_that_allows(engine):
+def test_a_call_that_may_turn_out_to_be_rejected_needs_approval_even_under_a_rule_that_allows(engine):
     written = rules(shell("reject", "git push*"), shell("allow", "git *"), shell("allow", "make*"))
     assert run(engine(written), "git $x").action == "ask"
     assert run(engine(written), "make $x").action == "allow"

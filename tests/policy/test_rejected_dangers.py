@@ -512,7 +512,7 @@ def test_what_runs_inside_something_else_or_by_another_name_is_rejected_under_an
 
 
 @pytest.mark.parametrize("line", [*HIDING, "ls; " + "# padding\n" * 4_000])
-def test_a_line_that_hides_what_it_runs_is_rejected_and_not_asked(decided, line):
+def test_a_line_that_hides_what_it_runs_is_rejected_without_a_prompt(decided, line):
     assert decided(line).action == "reject"
     assert decided(line, rules({"tool": "shell", "action": "ask", "matches": {"command": "x"}})).action != "reject"
 

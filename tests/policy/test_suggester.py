@@ -141,7 +141,7 @@ OBEYED = [
 
 
 @pytest.mark.parametrize("command", OBEYED)
-def test_nothing_is_suggested_that_writes_or_loads_what_programs_obey(trial, command):
+def test_no_rule_is_suggested_for_a_command_that_writes_or_loads_settings_of_programs(trial, command):
     assert trial().add("approved", *[command] * 5).said() == []
 
 
@@ -162,13 +162,13 @@ def test_two_rules_that_pass_what_was_rejected_only_together_are_not_both_sugges
     assert history.said() == [([{"command": "make a"}], 2)]
 
 
-def test_what_else_would_have_passed_is_told(trial):
+def test_a_suggestion_shows_what_else_it_would_have_allowed(trial):
     history = trial().add("approved", "black a", "black b").add("other", "black c", "make x", "black d | tee e")
     (one,) = history.suggestions()
     assert [call.query.arguments["command"] for call in one.also] == ["black c"]
 
 
-def test_nothing_is_suggested_against_a_rule_that_asks_or_for_what_passes_already(trial):
+def test_nothing_is_suggested_against_a_rule_that_asks_or_for_calls_that_pass_already(trial):
     def rule(action):
         return {"tool": "shell", "matches": {"command": "make *"}, "action": action}
 

@@ -37,7 +37,7 @@ TABLE = {
 
 
 @pytest.fixture
-def ground(tmp_path):
+def context(tmp_path):
     workspace = tmp_path / "workspace"
     (workspace / "src" / "deep").mkdir(parents=True)
     for name in ("a.py", "b.py", "src/c.py", "src/deep/d.py", ".hidden", "with space.txt"):
@@ -49,5 +49,5 @@ def ground(tmp_path):
 
 
 @pytest.fixture
-def judged(ground):
-    return lambda line: analyse(line, ground, TABLE)
+def analysed(context):
+    return lambda line: analyse(line, context, TABLE)

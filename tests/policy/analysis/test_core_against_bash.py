@@ -1,4 +1,4 @@
-"""Lines that pass, run by bash with every program replaced by a note of how it was called."""
+"""Bash runs lines that pass, with every program replaced by one that records its arguments."""
 
 import os
 import random
@@ -55,21 +55,21 @@ def _called(line, workspace, empty):
 
 
 @pytest.mark.skipif(BASH is None, reason="needs bash")
-def test_bash_calls_nothing_that_was_not_seen(ground, tmp_path):
+def test_bash_calls_nothing_that_was_not_seen(context, tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
     chance = random.Random(11)
     passed = 0
     for _ in range(1_500):
         line = _line(chance)
-        analysis = analyse(line, ground, TABLE)
+        analysis = analyse(line, context, TABLE)
         if not analysis.safe:
             continue
         passed += 1
         certain = {part.words for part in analysis.parts if part.literal}
         certain |= {words[1:] for words in certain if words[:1] == ("time",)}
         unsure = {part.program for part in analysis.parts if not part.literal}
-        for called in _called(line, ground.workspace, empty):
+        for called in _called(line, context.workspace, empty):
             assert called[0] in TABLE, line
             assert called in certain or called[0] in unsure or None in unsure or "time" in unsure, line
             assert "../secret" not in called or called[0] in ("grep", "echo", "true"), line

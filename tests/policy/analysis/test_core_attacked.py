@@ -1,4 +1,4 @@
-"""Lines that seem to read only, and do more: each must ask. And their harmless neighbours, which must not."""
+"""Lines that seem to only read, but do more: each needs approval. Similar harmless lines must pass."""
 
 import pytest
 
@@ -157,33 +157,33 @@ def workspace(tmp_path):
 
 
 @pytest.fixture
-def asks(workspace):
+def needs_approval(workspace):
     return lambda line: not analyse(line, AnalysisContext(str(workspace.resolve()))).safe
 
 
 @pytest.mark.parametrize("line", LEFT_OUT)
-def test_what_may_not_have_run_is_not_taken_for_done(asks, line):
-    assert asks(line)
+def test_a_command_that_may_not_have_run_is_not_treated_as_run(needs_approval, line):
+    assert needs_approval(line)
 
 
 @pytest.mark.parametrize("expansion", FAILS)
-def test_an_expansion_that_fails_ends_its_line_and_not_the_next(asks, expansion):
-    assert asks(f'x={OUT}; zero=0; eight=8; less=-5; word=ab\n: {expansion}; x=a.txt\ncat "$x"')
+def test_an_expansion_that_fails_ends_its_line_and_not_the_next(needs_approval, expansion):
+    assert needs_approval(f'x={OUT}; zero=0; eight=8; less=-5; word=ab\n: {expansion}; x=a.txt\ncat "$x"')
 
 
 @pytest.mark.parametrize("line", UNSEEN)
-def test_no_word_is_skipped_unseen_before_a_program_or_in_the_place_of_its_script(asks, line):
-    assert asks(line)
+def test_no_word_before_a_program_or_in_place_of_its_script_is_skipped(needs_approval, line):
+    assert needs_approval(line)
 
 
 @pytest.mark.parametrize("line", NAMES)
-def test_a_pattern_stands_for_every_name_that_bash_may_find(asks, line):
-    assert asks(line)
+def test_a_pattern_stands_for_every_name_that_bash_may_find(needs_approval, line):
+    assert needs_approval(line)
 
 
 @pytest.mark.parametrize("line", TEXTS)
-def test_text_that_is_not_quoted_may_be_a_pattern_of_names_anywhere(asks, line):
-    assert asks(line)
+def test_text_that_is_not_quoted_may_be_a_pattern_of_names_anywhere(needs_approval, line):
+    assert needs_approval(line)
 
 
 @pytest.mark.parametrize("line", HARMLESS)
@@ -195,7 +195,7 @@ def test_harmless_neighbours_still_pass(workspace, line):
 @pytest.mark.parametrize(
     "written", ["1 + 2", "(1 + a) * -3", "a ? b : c ? 1 : 2", "!a && b <= 3 || $c != 1", "7 % 2 / 3"]
 )
-def test_arithmetic_that_bash_takes_is_sound(written):
+def test_arithmetic_that_bash_accepts_is_valid(written):
     arithmetic = Arithmetic(written)
     assert arithmetic.is_valid
     assert not arithmetic.may_divide_by_zero
@@ -205,11 +205,11 @@ def test_arithmetic_that_bash_takes_is_sound(written):
     "written",
     ["", "1 +", "1 2", "(1", "1)", "a ? b", "a++", "--a", "a[0]", "a = 1", "08", "1$a", "a -$b", "2 ** 3", "()"],
 )
-def test_arithmetic_that_may_fail_or_change_something_is_not(written):
+def test_arithmetic_that_may_fail_or_change_something_is_not_valid(written):
     assert not Arithmetic(written).is_valid
 
 
-def test_a_division_by_what_is_no_plain_number_may_fail():
+def test_a_division_by_anything_but_a_plain_number_may_fail():
     assert Arithmetic("1 / a").may_divide_by_zero
     assert Arithmetic("1 % 0").may_divide_by_zero
     assert Arithmetic("1 / (2)").may_divide_by_zero
@@ -253,12 +253,12 @@ def test_names_are_matched_whole(pattern, name, is_match):
         "echo " + "[" * 30_000 + "$x",
     ],
 )
-def test_a_line_that_is_hard_to_look_into_is_answered(workspace, line):
+def test_a_line_that_is_hard_to_analyse_gets_a_result(workspace, line):
     (workspace / ("a" * 250)).write_text("")
     assert analyse(line, AnalysisContext(str(workspace.resolve()))).parts
 
 
-def test_the_time_that_a_line_takes_is_bounded_for_all_its_parts_together(workspace, monkeypatch):
+def test_all_parts_of_a_line_share_one_time_limit(workspace, monkeypatch):
     line = "for x in {1..200}; do " + 'cat "$x"; ' * 280 + "done"
     monkeypatch.setattr(Deadline.__init__, "__defaults__", (0.06,))
     clock = iter(range(10_000_000))
@@ -268,7 +268,7 @@ def test_the_time_that_a_line_takes_is_bounded_for_all_its_parts_together(worksp
     assert "too long" in analysis.parts[0].reason
 
 
-def test_a_filter_prints_parts_of_what_it_is_fed_and_no_file():
+def test_a_filter_prints_parts_of_its_input_and_no_file():
     def words(text):
         return [Argument(each) for each in text.split()]
 

@@ -1,4 +1,4 @@
-"""The classes of danger, named whether or not the tables know the program."""
+"""The dangers of a line are named, whether or not the tables contain its programs."""
 
 import pytest
 
@@ -62,11 +62,11 @@ NAMED = [
 
 
 @pytest.mark.parametrize(("line", "expected"), NAMED)
-def test_the_dangers_of_a_line_are_named(judged, line, expected):
-    analysis = judged(line)
+def test_the_dangers_of_a_line_are_named(analysed, line, expected):
+    analysis = analysed(line)
     assert {danger for part in analysis.parts for danger in part.dangers} == expected
     assert not analysis.safe
 
 
-def test_what_is_safe_endangers_nothing(judged):
-    assert all(part.dangers == () for part in judged("ls -la | sort | head -5").parts)
+def test_a_safe_line_has_no_dangers(analysed):
+    assert all(part.dangers == () for part in analysed("ls -la | sort | head -5").parts)

@@ -1,4 +1,4 @@
-"""Whole lines: what passes, what asks, and why."""
+"""Whole lines: which pass, which need approval, and the reasons."""
 
 import dataclasses
 
@@ -94,7 +94,7 @@ SAFE = [
     "# nothing",
 ]
 
-ASKS = [
+NEEDS_APPROVAL = [
     "cd src && x=/etc/*; echo $x",
     "while true; do echo $x; x='/etc/*'; done",
     "true && x='/etc/*'; echo ${x%.*}",
@@ -279,30 +279,30 @@ ASKS = [
 
 
 @pytest.mark.parametrize("line", SAFE)
-def test_a_line_that_only_reads_passes(judged, line):
-    assert [part for part in judged(line).parts if not part.safe] == []
+def test_a_line_that_only_reads_passes(analysed, line):
+    assert [part for part in analysed(line).parts if not part.safe] == []
 
 
-@pytest.mark.parametrize("line", ASKS)
-def test_a_line_that_is_not_known_to_only_read_asks(judged, line):
-    analysis = judged(line)
+@pytest.mark.parametrize("line", NEEDS_APPROVAL)
+def test_a_line_that_is_not_known_to_only_read_needs_approval(analysed, line):
+    analysis = analysed(line)
     assert not analysis.safe
     assert all(part.reason for part in analysis.parts)
 
 
-def test_an_unknown_option_is_named_with_its_program(judged):
-    assert judged("ls --unknown").parts[0].reason == "haft does not know `--unknown` of `ls` to be harmless"
-    assert judged("sort -ro x").parts[0].reason == "`-o` of `sort`: it writes a file"
+def test_an_unknown_option_is_named_with_its_program(analysed):
+    assert analysed("ls --unknown").parts[0].reason == "haft does not know `--unknown` of `ls` to be harmless"
+    assert analysed("sort -ro x").parts[0].reason == "`-o` of `sort`: it writes a file"
 
 
-def test_a_program_that_is_not_in_the_table_may_change_something(judged):
-    (part,) = judged("npm test -- -u").parts
+def test_a_program_that_is_not_in_the_table_may_change_something(analysed):
+    (part,) = analysed("npm test -- -u").parts
     assert (part.words, part.program, part.literal, part.dangers) == (("npm", "test", "--", "-u"), "npm", True, ())
     assert part.reason == "`npm` may change something"
 
 
-def test_each_command_and_each_write_is_a_part(judged):
-    parts = judged("npm test && FOO=1 ls \"$x\" > 'o ut' | cat").parts
+def test_each_command_and_each_write_is_a_part(analysed):
+    parts = analysed("npm test && FOO=1 ls \"$x\" > 'o ut' | cat").parts
     assert {(part.kind, part.words) for part in parts} == {
         ("command", ("npm", "test")),
         ("redirection", (">", "o ut")),
@@ -312,40 +312,40 @@ def test_each_command_and_each_write_is_a_part(judged):
     assert [part.literal for part in parts if "ls" in part.words] == [False]
 
 
-def test_a_word_behind_a_redirection_belongs_to_the_command(judged):
-    parts = judged("cat > /dev/null ../secret").parts
+def test_a_word_after_a_redirection_belongs_to_the_command(analysed):
+    parts = analysed("cat > /dev/null ../secret").parts
     assert [part.words for part in parts] == [("cat", "../secret")]
     assert not parts[0].safe
 
 
-def test_programs_that_start_others_need_a_sandbox(ground):
+def test_programs_that_start_others_need_a_sandbox(context):
     table = {"git": Program(starts_others=True, subcommands={"log": Program()})}
-    assert analyse("git log", ground, table).safe
-    part = analyse("git log", dataclasses.replace(ground, confined=False), table).parts[0]
+    assert analyse("git log", context, table).safe
+    part = analyse("git log", dataclasses.replace(context, confined=False), table).parts[0]
     assert part.starts_others
     assert not part.safe
 
 
-def test_the_directory_of_the_ground_counts(ground, judged):
-    inside = dataclasses.replace(ground, cwd="src")
+def test_the_directory_of_the_context_counts(context, analysed):
+    inside = dataclasses.replace(context, cwd="src")
     table = {"cat": Program()}
     assert analyse("cat ../a.py", inside, table).safe
     assert not analyse("cat ../../secret", inside, table).safe
-    assert not analyse("cat a.py", dataclasses.replace(ground, cwd="outward"), table).safe
+    assert not analyse("cat a.py", dataclasses.replace(context, cwd="outward"), table).safe
 
 
-def test_a_name_that_looks_like_an_option_matters_to_programs_that_are_not_tame(ground):
+def test_a_name_that_looks_like_an_option_matters_unless_all_options_are_harmless(context):
     wild, harmless = {"x": Program()}, {"x": Program(all_options_harmless=True)}
-    assert analyse("x ./*.py", ground, wild).safe
-    assert not analyse("x *.py", ground, wild).safe
-    assert analyse("x *.py", ground, harmless).safe
+    assert analyse("x ./*.py", context, wild).safe
+    assert not analyse("x *.py", context, wild).safe
+    assert analyse("x *.py", context, harmless).safe
 
 
-def test_a_link_that_leads_out_is_found_behind_a_pattern(judged):
-    assert judged("ls *.py").safe
-    assert not judged("ls out*").safe
-    assert not judged("ls *").safe
+def test_a_link_that_leads_out_is_found_when_a_pattern_is_expanded(analysed):
+    assert analysed("ls *.py").safe
+    assert not analysed("ls out*").safe
+    assert not analysed("ls *").safe
 
 
-def test_a_ground_that_does_not_exist_is_no_error():
+def test_a_workspace_that_does_not_exist_is_no_error():
     assert analyse("ls", AnalysisContext("/nowhere/at/all"), {"ls": Program()}).understood

@@ -1,4 +1,4 @@
-"""Any text whatever is answered."""
+"""The analysis returns a result for any text."""
 
 import contextlib
 import threading
@@ -13,7 +13,7 @@ from haft.policy.analysis.program import Program
 from haft.policy.analysis.text.source import NotUnderstood
 
 TABLE = {"ls": Program(all_options_harmless=True), "echo": Program(operands="words", all_options_harmless=True)}
-GROUND = AnalysisContext("/nowhere/at/all")
+CONTEXT = AnalysisContext("/nowhere/at/all")
 HOSTILE = [
     "x" * 1_000_000,
     "\0" * 1_000_000,
@@ -36,8 +36,8 @@ PIECES = st.sampled_from([
 
 
 @pytest.mark.parametrize("line", HOSTILE, ids=range(len(HOSTILE)))
-def test_what_is_too_long_too_deep_or_too_much_asks(line):
-    analysis = analyse(line, GROUND, TABLE)
+def test_a_line_that_is_too_long_too_deep_or_too_large_needs_approval(line):
+    analysis = analyse(line, CONTEXT, TABLE)
     assert not analysis.safe
     assert "not-understood" in {danger for part in analysis.parts for danger in part.dangers}
 
@@ -65,30 +65,30 @@ def test_what_is_too_long_too_deep_or_too_much_asks(line):
         "\U000e0041",
     ],
 )
-def test_a_character_that_is_not_what_it_seems_asks_and_is_named(character):
-    (part,) = analyse(f"echo 'a{character}b'", GROUND, TABLE).parts
+def test_a_misleading_character_needs_approval_and_is_named(character):
+    (part,) = analyse(f"echo 'a{character}b'", CONTEXT, TABLE).parts
     assert not part.safe
     assert part.dangers == ("not-understood",)
     assert f"U+{ord(character):04X}" in part.reason
 
 
 def test_letters_of_any_script_pass():
-    assert analyse("echo 'häuser' 日本語 \"дом\"", GROUND, TABLE).understood
-    assert analyse("echo 日本語 'ä b'", GROUND, TABLE).parts[0].words == ("echo", "日本語", "ä b")
+    assert analyse("echo 'häuser' 日本語 \"дом\"", CONTEXT, TABLE).understood
+    assert analyse("echo 日本語 'ä b'", CONTEXT, TABLE).parts[0].words == ("echo", "日本語", "ä b")
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.one_of(st.text(max_size=200), st.lists(PIECES, max_size=25).map("".join)))
-def test_any_text_is_answered_and_nothing_goes_wrong_inside(line):
+def test_any_text_gets_a_result_without_an_internal_error(line):
     with contextlib.suppress(NotUnderstood):
-        assert _parts(line, GROUND, TABLE, 0)
+        assert _parts(line, CONTEXT, TABLE, 0)
 
 
 def test_threads_do_not_disturb_each_other():
     answers = []
 
     def work():
-        answers.extend(analyse(f"echo {'a ' * 50}; ls {number}", GROUND, TABLE).understood for number in range(20))
+        answers.extend(analyse(f"echo {'a ' * 50}; ls {number}", CONTEXT, TABLE).understood for number in range(20))
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:

@@ -1,4 +1,4 @@
-"""Words are what bash makes of them: held against bash itself."""
+"""Words are read as bash reads them: the results are compared with bash itself."""
 
 import os
 import random
@@ -23,11 +23,11 @@ PIECES = [
 @pytest.mark.skipif(BASH is None, reason="needs bash")
 def test_words_that_are_called_literal_are_what_bash_makes_of_them(tmp_path):
     chance = random.Random(5)
-    ground = AnalysisContext(str(tmp_path.resolve()))
+    context = AnalysisContext(str(tmp_path.resolve()))
     lines = ["printf " + "".join(chance.choices(PIECES, k=chance.randint(1, 7))) for _ in range(4_000)]
     seen = []
     for line in dict.fromkeys(lines):
-        analysis = analyse(line, ground, TABLE)
+        analysis = analyse(line, context, TABLE)
         if analysis.understood and len(analysis.parts) == 1 and analysis.parts[0].literal and analysis.parts[0].words:
             seen.append((line, analysis.parts[0].words))
     assert len(seen) > 500
@@ -54,14 +54,14 @@ def test_words_that_are_called_literal_are_what_bash_makes_of_them(tmp_path):
         ("printf a$ $", ("printf", "a$", "$")),
     ],
 )
-def test_quotes_are_taken_off(tmp_path, line, words):
+def test_quotes_are_removed(tmp_path, line, words):
     (part,) = analyse(line, AnalysisContext(str(tmp_path)), TABLE).parts
     assert part.words == words
     assert part.literal
 
 
 @pytest.mark.parametrize("word", ["$x", '"$x"', "*.py", "~", "$(printf a)", "a=~", "[ab]", "<(printf a)"])
-def test_a_word_that_bash_expands_stands_as_it_was_written(tmp_path, word):
+def test_a_word_that_bash_expands_is_shown_as_it_was_written(tmp_path, word):
     part = analyse(f"printf {word}", AnalysisContext(str(tmp_path)), TABLE).parts[0]
     assert part.words == ("printf", word)
     assert not part.literal
@@ -83,5 +83,5 @@ def test_a_word_that_bash_expands_stands_as_it_was_written(tmp_path, word):
         "cat <<E\nx\nE \nprintf a\nE",
     ],
 )
-def test_what_the_parser_reads_otherwise_than_bash_is_not_understood(tmp_path, line):
+def test_a_line_that_the_parser_and_bash_read_differently_is_not_understood(tmp_path, line):
     assert not analyse(line, AnalysisContext(str(tmp_path)), TABLE).understood

@@ -1,4 +1,4 @@
-"""A repository can name any file for git to read, by a setting or a link; git prints lines of what it cannot read."""
+"""A repository can make git read any file, by a setting or a link; git prints lines that it cannot parse."""
 
 import os
 import subprocess
@@ -50,30 +50,30 @@ def git(place, *words):
     return subprocess.run(["git", *words], cwd=place, capture_output=True, text=True)
 
 
-def judged(place, line):
+def analysed(place, line):
     return analyse(line, AnalysisContext(str(place)))
 
 
 @pytest.mark.parametrize(("setting", "line"), SETTINGS)
-def test_a_setting_that_names_a_file_outside_is_a_reason_to_ask(workspace, secret, setting, line):
-    assert judged(workspace, line).safe
+def test_a_setting_that_names_a_file_outside_needs_approval(workspace, secret, setting, line):
+    assert analysed(workspace, line).safe
     git(workspace, "config", setting, str(secret))
     shown = git(workspace, *line.split()[1:])
     assert "secret&line" in shown.stdout + shown.stderr
-    found = judged(workspace, line)
+    found = analysed(workspace, line)
     assert not found.safe
     assert setting.lower() in found.parts[0].reason
     git(workspace, "config", setting, ".inside")
-    assert judged(workspace, line).safe
+    assert analysed(workspace, line).safe
 
 
 @pytest.mark.parametrize(("name", "line"), LINKS)
-def test_a_link_of_the_repository_that_leads_out_is_a_reason_to_ask(workspace, secret, name, line):
-    assert judged(workspace, line).safe
+def test_a_link_of_the_repository_that_leads_out_needs_approval(workspace, secret, name, line):
+    assert analysed(workspace, line).safe
     (workspace / ".git" / name).symlink_to(secret)
     shown = git(workspace, *line.split()[1:])
     assert "secret&line" in shown.stdout + shown.stderr
-    found = judged(workspace, line)
+    found = analysed(workspace, line)
     assert not found.safe
     assert f"{workspace}/.git/{name}" in found.parts[0].reason
 
@@ -81,19 +81,19 @@ def test_a_link_of_the_repository_that_leads_out_is_a_reason_to_ask(workspace, s
 @pytest.mark.parametrize(
     "value", ["../secret", "link", "~other/secret", ":(optional)../secret", "%(prefix)/secret", "/etc/passwd"]
 )
-def test_however_the_file_is_named(workspace, secret, value):
+def test_every_form_of_a_path_outside_needs_approval(workspace, secret, value):
     (workspace / "link").symlink_to(secret)
     git(workspace, "config", "blame.ignoreRevsFile", value)
-    assert not judged(workspace, "git blame a.txt").safe
+    assert not analysed(workspace, "git blame a.txt").safe
 
 
 def test_settings_in_files_that_settings_include_count(workspace, secret):
     git(workspace, "config", "include.path", "../more")
-    assert judged(workspace, "git blame a.txt").safe
+    assert analysed(workspace, "git blame a.txt").safe
     (workspace / "more").write_text(f"[blame]\n\tignoreRevsFile = {secret}\n")
-    assert not judged(workspace, "git blame a.txt").safe
+    assert not analysed(workspace, "git blame a.txt").safe
     git(workspace, "config", "include.path", str(secret))
-    assert not judged(workspace, "git log").safe
+    assert not analysed(workspace, "git log").safe
 
 
 def test_the_repository_counts_that_git_would_find(workspace, secret):
@@ -102,15 +102,15 @@ def test_the_repository_counts_that_git_would_find(workspace, secret):
     git(inner, "init", "-q")
     git(inner, "config", "blame.ignoreRevsFile", str(secret))
     (inner / "deep").mkdir()
-    assert judged(workspace, "git log").safe
+    assert analysed(workspace, "git log").safe
     for line in ("cd inner && git log", "cd inner/deep && git log", "git -C inner log", "git -C inner/deep log"):
-        assert not judged(workspace, line).safe, line
+        assert not analysed(workspace, line).safe, line
 
 
-def test_a_repository_elsewhere_must_say_that_this_is_its_tree(workspace, tmp_path):
+def test_a_repository_elsewhere_must_name_this_tree_as_its_own(workspace, tmp_path):
     git(workspace, "worktree", "add", "-q", str(tmp_path / "tree"))
     tree = (tmp_path / "tree").resolve()
-    assert judged(tree, "git log").safe
+    assert analysed(tree, "git log").safe
     claimed = tmp_path / "claimed"
     claimed.mkdir()
     for make in (
@@ -118,11 +118,11 @@ def test_a_repository_elsewhere_must_say_that_this_is_its_tree(workspace, tmp_pa
         lambda: (claimed / ".git").symlink_to(workspace / ".git"),
     ):
         make()
-        assert not judged(claimed.resolve(), "git log").safe
+        assert not analysed(claimed.resolve(), "git log").safe
         os.remove(claimed / ".git")
 
 
-def test_what_lies_in_a_home_that_is_hidden_is_no_reason(workspace):
+def test_a_file_in_the_hidden_home_directory_needs_no_approval(workspace):
     git(workspace, "config", "core.excludesFile", "~/.gitignore")
     git(workspace, "config", "include.path", "~/.gitconfig-work")
-    assert judged(workspace, "git status").safe
+    assert analysed(workspace, "git status").safe

@@ -1,4 +1,4 @@
-"""What a pipe is said to list, held against what the programs themselves print."""
+"""The names that a pipe is predicted to print, compared with those that the programs print."""
 
 import random
 import shlex
@@ -33,7 +33,7 @@ def tree(tmp_path):
     return tmp_path.resolve()
 
 
-def _said(line, tree, directory=None):
+def _predicted(line, tree, directory=None):
     stages = [[Argument(word) for word in shlex.split(stage)] for stage in line.split(" | ")]
     lister = Lister(PROGRAMS, Surveyor(PathResolver(AnalysisContext(str(tree)))))
     return lister.names_of_pipe(stages, str(directory or tree))
@@ -52,18 +52,18 @@ def _expression(chance):
     return rf"\( {words} \)" if chance.random() < 0.1 else words
 
 
-def test_find_prints_no_name_that_was_not_said(tree):
+def test_find_prints_no_name_that_was_not_predicted(tree):
     chance = random.Random(3)
-    said_something = fewer = 0
-    everything = len(_said("find .", tree).names)
+    predicted_some = fewer = 0
+    everything = len(_predicted("find .", tree).names)
     for _ in range(400):
         line = f"find {chance.choice(ROOTS)} {_expression(chance)}"
-        said = _said(line, tree)
-        if said is not None:
-            said_something += 1
-            fewer += len(said.names) < everything
-            assert _printed(line, tree) <= set(said.names), line
-    assert said_something > 300
+        predicted = _predicted(line, tree)
+        if predicted is not None:
+            predicted_some += 1
+            fewer += len(predicted.names) < everything
+            assert _printed(line, tree) <= set(predicted.names), line
+    assert predicted_some > 300
     assert fewer > 50
 
 
@@ -73,8 +73,8 @@ def test_find_prints_no_name_that_was_not_said(tree):
     "find . | sort -r | head -3", "find . -name '*.py' | grep -v deep | tail -n 2", "find src -print0 | sort -z",
     "ls | tr '\\n' '\\0'",
 ])  # fmt: skip
-def test_programs_print_no_name_that_was_not_said(tree, line):
-    assert _printed(line, tree) <= set(_said(line, tree).names)
+def test_programs_print_no_name_that_was_not_predicted(tree, line):
+    assert _printed(line, tree) <= set(_predicted(line, tree).names)
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
@@ -84,11 +84,11 @@ def test_programs_print_no_name_that_was_not_said(tree, line):
     "git ls-files -m", "git ls-files ./deep", "git ls-files .hidden deep/.hidden", "git diff --name-only",
     "git diff --name-only -- '*.py'", "git grep -l more", "git grep -li MORE -- '*.py'", "git ls-files --full-name",
 ])  # fmt: skip
-def test_git_prints_no_name_that_was_not_said(tree, line, directory):
+def test_git_prints_no_name_that_was_not_predicted(tree, line, directory):
     subprocess.run("git init -q && git add .", shell=True, cwd=tree, check=True)
     for name in ("a.py", "src/a.py", "src/deep/.hidden"):
         (tree / name).write_text("more\n")
-    assert _printed(line, tree / directory) <= set(_said(line, tree, tree / directory).names)
+    assert _printed(line, tree / directory) <= set(_predicted(line, tree, tree / directory).names)
 
 
 @pytest.mark.parametrize("line", [
@@ -100,8 +100,8 @@ def test_git_prints_no_name_that_was_not_said(tree, line, directory):
     "git ls-files ':/'", "git ls-files -s", "git log --name-only", "git ls-files", "rg -l x --path-separator /",
     "find . | tr a b", "find . | cat a.py", "find ..", "ls ..",
 ])  # fmt: skip
-def test_of_what_else_may_be_printed_nothing_is_said(tree, line):
-    assert _said(line, tree) is None
+def test_no_names_are_predicted_for_a_pipe_that_may_print_anything_else(tree, line):
+    assert _predicted(line, tree) is None
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
@@ -112,8 +112,8 @@ def test_of_what_else_may_be_printed_nothing_is_said(tree, line):
     "mv .git real && echo gitdir: real > .git", "mv .git real && ln -s real .git", "rm .git/index && mkfifo .git/index",
     "git update-index --index-version 4",
 ])  # fmt: skip
-def test_of_an_unusual_repository_nothing_is_said(tree, change):
+def test_no_names_are_predicted_for_an_unusual_repository(tree, change):
     subprocess.run("git init -q && git add .", shell=True, cwd=tree, check=True)
-    assert _said("git ls-files", tree) is not None
+    assert _predicted("git ls-files", tree) is not None
     subprocess.run(change, shell=True, cwd=tree, check=True)
-    assert _said("git ls-files", tree) is None
+    assert _predicted("git ls-files", tree) is None

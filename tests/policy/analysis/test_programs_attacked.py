@@ -1,4 +1,4 @@
-"""Lines that once passed and did harm, each in the workspace that it needs for it; and that they are told quickly."""
+"""Lines that once passed and did harm, each in the workspace that it needs; and that their analysis is quick."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def passes(place: Path) -> Callable[[str], bool]:
     "unzip a.zip -l", "unzip -q a.zip -l", "unzip -l ../a.zip", "unzip -p '*.zip'", "unzip -p 'a[.]zip'",
     "zipinfo -1 /a.zip",
 ])  # fmt: skip
-def test_what_writes_or_runs_by_the_way_a_program_reads_its_words_asks(
+def test_a_line_that_writes_or_runs_because_of_how_a_program_parses_words_needs_approval(
     line: str, passes: Callable[[str], bool]
 ) -> None:
     assert not passes(line)
@@ -71,7 +71,9 @@ def test_what_writes_or_runs_by_the_way_a_program_reads_its_words_asks(
     "fd -C d1 x y", "fd --base-directory=d1 --search-path y x", "ag -A foo link", "ag --context foo link",
     "getconf -v x PATH", "nm -l a.txt", "objdump -x a.txt", "strings -d a.txt",
 ])  # fmt: skip
-def test_what_opens_another_file_than_it_seems_to_asks(line: str, place: Path, passes: Callable[[str], bool]) -> None:
+def test_a_line_that_opens_another_file_than_it_seems_to_needs_approval(
+    line: str, place: Path, passes: Callable[[str], bool]
+) -> None:
     (place / "link").symlink_to(OUTSIDE)
     (place / "zz.gz").symlink_to(OUTSIDE)
     (place / "d1" / "x").symlink_to(OUTSIDE)
@@ -85,7 +87,9 @@ def test_what_opens_another_file_than_it_seems_to_asks(line: str, place: Path, p
     "tail +5f a.txt", "tail +f a.txt", "tail +cf", "awk 'BEGIN{while(2){}}'",
     "factor 340282366920938463463374607431768211457",
 ])  # fmt: skip
-def test_what_shows_the_environment_or_goes_on_without_end_asks(line: str, passes: Callable[[str], bool]) -> None:
+def test_a_line_that_shows_the_environment_or_runs_endlessly_needs_approval(
+    line: str, passes: Callable[[str], bool]
+) -> None:
     assert not passes(line)
 
 
@@ -93,7 +97,7 @@ def test_what_shows_the_environment_or_goes_on_without_end_asks(line: str, passe
     "diff --from-file=a.txt d1", "colordiff d1 d2", "unzip -l a.zip", "zipinfo a.zip", "git grep x",
     "git grep -n x -- d1", "tree --gitignore", "tree --info",
 ])  # fmt: skip
-def test_what_follows_links_that_it_finds_passes_only_where_none_leads_out(
+def test_a_line_that_follows_links_passes_only_if_none_leads_out(
     line: str, place: Path, passes: Callable[[str], bool]
 ) -> None:
     assert passes(line)
@@ -116,7 +120,7 @@ def test_what_follows_links_that_it_finds_passes_only_where_none_leads_out(
     "diff <(cat a.txt) <(cat b.txt)", "awk '{while (i < 3) i++; print i}' a.txt", "sed ':a;N;$!ba;s/\\n/ /g' a.txt",
     "sed 's/[[:space:]]*$//' a.txt", "sed 's/[^]]*]/x/' a.txt", "sleep 0.5", "sleep .5", "sleep 1.",
 ])  # fmt: skip
-def test_what_looks_like_it_and_only_reads_still_passes(line: str, passes: Callable[[str], bool]) -> None:
+def test_a_similar_line_that_only_reads_still_passes(line: str, passes: Callable[[str], bool]) -> None:
     assert passes(line)
 
 
@@ -144,14 +148,14 @@ def test_a_search_in_a_repository_does_not_go_through_a_directory_that_became_a_
     assert not passes("cd d2; git grep x -- :/")
 
 
-def test_where_links_count_the_reason_says_so() -> None:
+def test_a_reason_because_of_links_is_a_link_reason() -> None:
     found = split_command("diff", [Argument("d1"), Argument("d2")], PROGRAMS["diff"])
     assert found.entry.check is not None
     assert isinstance(found.entry.check(found.invocation), LinkReason)
 
 
 @pytest.mark.parametrize("script", ["s/[" + "[." * 40_000 + "/x/", "s/" + "[[.a.]" * 20_000, "s/" + "[" * 80_000])
-def test_brackets_that_never_close_are_given_up_at_once(script: str) -> None:
+def test_brackets_that_never_close_are_rejected_at_once(script: str) -> None:
     assert sedscript.why_not(script) is not None
     assert awkscript.why_not("/" + script[2:]) is not None
 
@@ -168,7 +172,7 @@ def test_an_expression_ends_at_its_sign_outside_of_brackets(text: str, end: int 
 
 
 @pytest.mark.parametrize("line", ["rg --ignore-messages x", "rg --no-config x", "RIPGREP_CONFIG_PATH= rg x"])
-def test_ripgrep_is_not_told_to_print_lines_of_what_an_ignore_file_leads_to(
+def test_an_option_that_makes_ripgrep_print_lines_of_an_ignore_file_needs_approval(
     passes: Callable[[str], bool], line: str
 ) -> None:
     assert passes("rg x")

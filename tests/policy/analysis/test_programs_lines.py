@@ -1,4 +1,4 @@
-"""Whole lines, by program: what people run all day passes, and what each program can do besides does not."""
+"""Whole lines, by program: common lines pass, and other uses of the same program need approval."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ PASSES = {
         "java -version", "gcc --version", "make --version",
     ],
 }  # fmt: skip
-ASKS = {
+NEEDS_APPROVAL = {
     "text": [
         "sort -o out a.txt", "sort -uo out a.txt", "sort -oout a.txt", "sort --output=out a.txt",
         "sort --outp=out a.txt", "sort --compress-program=id a.txt", "sort -T /tmp a.txt", "sort --files0-from=a.txt",
@@ -157,7 +157,7 @@ ASKS = {
 
 
 @pytest.fixture(scope="module")
-def ground(tmp_path_factory: pytest.TempPathFactory) -> AnalysisContext:
+def context(tmp_path_factory: pytest.TempPathFactory) -> AnalysisContext:
     place = tmp_path_factory.mktemp("work")
     for name in ("a.txt", "b.txt", "a.json", "a.yml", "a.tgz", "a.tar", "a.zip", "a.gz"):
         (place / name).write_text("1\n")
@@ -167,14 +167,14 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> AnalysisContext:
 
 
 @pytest.mark.parametrize("line", [line for lines in PASSES.values() for line in lines])
-def test_a_line_that_only_reads_passes(line: str, ground: AnalysisContext) -> None:
-    found = analyse(line, ground)
+def test_a_line_that_only_reads_passes(line: str, context: AnalysisContext) -> None:
+    found = analyse(line, context)
     assert found.safe, [part.reason for part in found.parts]
 
 
-@pytest.mark.parametrize("line", [line for lines in ASKS.values() for line in lines])
-def test_a_line_that_may_do_more_asks(line: str, ground: AnalysisContext) -> None:
-    found = analyse(line, ground)
+@pytest.mark.parametrize("line", [line for lines in NEEDS_APPROVAL.values() for line in lines])
+def test_a_line_that_may_do_more_needs_approval(line: str, context: AnalysisContext) -> None:
+    found = analyse(line, context)
     assert not found.safe
     assert all(part.reason for part in found.parts)
 
@@ -183,14 +183,14 @@ def test_a_line_that_may_do_more_asks(line: str, ground: AnalysisContext) -> Non
     "grep -R x src", "grep -nR x .", "diff -r src src", "rg -L x", "rg --follow x", "find -L . -name x",
     "find . -follow", "du -L src", "ls -LR", "ls -R --dereference src", "tree -l", "fd -L x",
 ])  # fmt: skip
-def test_options_that_follow_links_are_refused_for_the_links_alone(line: str, ground: AnalysisContext) -> None:
+def test_options_that_follow_links_are_refused_only_because_of_links(line: str, context: AnalysisContext) -> None:
     words = [Argument(word) for word in shlex.split(line)]
     found = split_command(words[0].text, words[1:], PROGRAMS[words[0].text])
     assert found.entry.check is not None
     assert isinstance(found.entry.check(found.invocation), LinkReason)
 
 
-def test_what_does_more_than_follow_links_is_not_refused_for_the_links_alone() -> None:
+def test_a_line_that_does_more_than_follow_links_is_not_refused_only_because_of_links() -> None:
     words = [Argument(word) for word in ("-L", ".", "-newer", "/etc/passwd")]
     found = split_command("find", words, PROGRAMS["find"])
     assert found.entry.check is not None
@@ -211,32 +211,32 @@ def test_what_does_more_than_follow_links_is_not_refused_for_the_links_alone() -
         ("yarn", "installs packages"),
     ],
 )
-def test_the_reason_says_what_would_happen(line: str, reason: str, ground: AnalysisContext) -> None:
-    assert reason in " ".join(part.reason for part in analyse(line, ground).parts)
+def test_the_reason_says_what_would_happen(line: str, reason: str, context: AnalysisContext) -> None:
+    assert reason in " ".join(part.reason for part in analyse(line, context).parts)
 
 
-def test_git_needs_approval_where_there_is_no_sandbox(ground: AnalysisContext) -> None:
-    assert not analyse("git status", AnalysisContext(ground.workspace, confined=False)).safe
-    assert analyse("ls -la", AnalysisContext(ground.workspace, confined=False)).safe
+def test_git_needs_approval_where_there_is_no_sandbox(context: AnalysisContext) -> None:
+    assert not analyse("git status", AnalysisContext(context.workspace, confined=False)).safe
+    assert analyse("ls -la", AnalysisContext(context.workspace, confined=False)).safe
 
 
 @pytest.mark.parametrize("line", ["ps aux", "pgrep -a sh", "who", "w", "users", "df -h", "df . | tail -1"])
-def test_without_a_sandbox_what_tells_of_the_whole_machine_asks(line, ground):
-    assert analyse(line, ground).safe
-    assert not analyse(line, AnalysisContext(ground.workspace, confined=False)).safe
+def test_without_a_sandbox_a_line_that_shows_host_data_needs_approval(line, context):
+    assert analyse(line, context).safe
+    assert not analyse(line, AnalysisContext(context.workspace, confined=False)).safe
 
 
 @pytest.mark.parametrize(
     "line",
     ["cat /srv/secret", "rg x /data", "ls ~/other", "head ../beside", "cat $x", "cat < /srv/secret", "echo /srv/*"],
 )
-def test_reading_elsewhere_asks_with_a_sandbox_and_without(line, ground):
-    assert not analyse(line, ground).safe
-    assert not analyse(line, AnalysisContext(ground.workspace, confined=False)).safe
+def test_reading_elsewhere_needs_approval_with_a_sandbox_and_without(line, context):
+    assert not analyse(line, context).safe
+    assert not analyse(line, AnalysisContext(context.workspace, confined=False)).safe
 
 
 @pytest.mark.parametrize("line", ["xxd *", "uniq *", "sort *", "find * -name x", "git log *"])
-def test_names_of_files_that_may_become_options_ask(line: str, tmp_path: Path) -> None:
+def test_names_of_files_that_may_become_options_need_approval(line: str, tmp_path: Path) -> None:
     for name in ("-o", "a", "b"):
         (tmp_path / name).write_text("")
     assert not analyse(line, AnalysisContext(os.path.realpath(tmp_path))).safe

@@ -1,4 +1,4 @@
-"""The small languages: what of `sed` and `awk` is known to only print. Real `sed` is asked for its opinion too."""
+"""The part of the `sed` and `awk` languages that is known to only print, compared with `sed --sandbox`."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_sed_itself_finds_nothing_to_forbid_in_scripts_that_are_let_pass(tmp_pat
     assert [each.name for each in tmp_path.iterdir()] == ["in"]
 
 
-def test_what_sed_forbids_itself_is_refused_here(tmp_path: Path) -> None:
+def test_a_script_that_sed_itself_forbids_is_refused(tmp_path: Path) -> None:
     (tmp_path / "in").write_text("a\n")
     for script in ("w f", "s/a/b/w f", "1e id", "r f", "s/a/id/e", "$!{$!w f\n}", "a foo\nw f"):
         done = subprocess.run(
@@ -94,7 +94,7 @@ def test_what_sed_forbids_itself_is_refused_here(tmp_path: Path) -> None:
         assert "sandbox" in done.stderr and sedscript.why_not(script), script
 
 
-def test_long_scripts_are_answered(tmp_path: Path) -> None:
+def test_long_scripts_get_a_result(tmp_path: Path) -> None:
     assert sedscript.why_not("{" * 5000)
     assert sedscript.why_not("s/" + "[" * 5000)
     assert awkscript.why_not("(" * 5000)

@@ -1,4 +1,4 @@
-"""The tables as such: their form, and what an entry may claim."""
+"""The tables themselves: their form, and the claims that an entry may make."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_every_entry_is_written_in_the_form_of_the_tables() -> None:
         assert all(option.startswith("-") for option in option_table(entry.options)), name
 
 
-def test_no_option_is_harmless_and_refused_at_once() -> None:
+def test_no_option_is_both_harmless_and_harmful() -> None:
     assert [
         (name, option) for name, entry in entries() for option in entry.harmful if option in option_table(entry.options)
     ] == []
@@ -47,19 +47,19 @@ def test_an_option_is_not_written_in_two_forms() -> None:
         assert [each for each in names if names.count(each) > 1] == [], name
 
 
-def test_the_reason_of_a_refusal_goes_on_a_sentence() -> None:
+def test_the_reason_for_a_harmful_option_continues_a_sentence() -> None:
     for name, entry in entries():
         for option, why in entry.harmful.items():
             assert why[0].islower() and not why.endswith("."), (name, option)
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_a_program_that_can_write_or_run_is_not_tame(name: str) -> None:
+def test_a_program_that_can_write_or_run_has_harmful_options(name: str) -> None:
     assert not PROGRAMS[name].all_options_harmless
 
 
 @pytest.mark.parametrize("name", NEVER)
-def test_a_program_that_is_there_to_change_or_to_run_has_no_entry(name: str) -> None:
+def test_a_program_whose_purpose_is_to_change_or_run_has_no_entry(name: str) -> None:
     assert name not in PROGRAMS
 
 
@@ -70,5 +70,5 @@ def test_a_program_that_runs_others_says_so(name: str) -> None:
     assert PROGRAMS[name].starts_others
 
 
-def test_tame_programs_start_no_others() -> None:
+def test_programs_with_only_harmless_options_start_no_others() -> None:
     assert [name for name, entry in entries() if entry.all_options_harmless and entry.starts_others] == []

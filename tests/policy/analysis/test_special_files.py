@@ -1,4 +1,4 @@
-"""A FIFO, a socket or a device in the workspace: opening it waits for another program and reads what it writes."""
+"""A FIFO, a socket or a device in the workspace: opening it waits for another program and reads its output."""
 
 import os
 import socket
@@ -69,7 +69,7 @@ def workspace(tmp_path):
 
 
 @pytest.mark.parametrize("line", OPENED)
-def test_a_fifo_among_what_a_command_is_given_is_a_reason_to_ask(workspace, line):
+def test_a_fifo_as_an_argument_needs_approval(workspace, line):
     found = analyse(line, AnalysisContext(str(workspace)))
     assert not found.safe
     assert any("is a FIFO" in part.reason for part in found.parts), found
@@ -81,19 +81,19 @@ def test_a_fifo_among_what_a_command_is_given_is_a_reason_to_ask(workspace, line
 
 
 @pytest.mark.parametrize("line", NOT_OPENED)
-def test_a_fifo_that_no_command_opens_is_none(workspace, line):
+def test_a_fifo_that_no_command_opens_needs_no_approval(workspace, line):
     assert analyse(line, AnalysisContext(str(workspace))).safe
 
 
 @pytest.mark.parametrize("line", [*NOT_OPENED, "git status", "diff -r src around", "git grep -n --no-index x"])
-def test_programs_that_walk_a_tree_pass_fifos_by(workspace, line):
+def test_programs_that_walk_a_tree_skip_fifos(workspace, line):
     subprocess.run(["git", "init", "-q"], cwd=workspace, check=True)
     env = {**os.environ, "PATH": f"{os.path.dirname(find_ripgrep())}:{os.environ['PATH']}"}
     # It ends: that is all that is asked of it. A program that opens the FIFO would wait for ever.
     subprocess.run(["bash", "-c", line], cwd=workspace, env=env, stdin=subprocess.DEVNULL, timeout=60)
 
 
-def test_a_socket_is_a_reason_to_ask_too(workspace, monkeypatch):
+def test_a_socket_needs_approval_too(workspace, monkeypatch):
     monkeypatch.chdir(workspace)  # The names of sockets may not be long.
     with socket.socket(socket.AF_UNIX) as end:
         end.bind("door")
@@ -101,7 +101,7 @@ def test_a_socket_is_a_reason_to_ask_too(workspace, monkeypatch):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a device")
-def test_a_device_is_a_reason_to_ask_too(workspace):
+def test_a_device_needs_approval_too(workspace):
     try:
         os.mknod(workspace / "endless", 0o20644, os.makedev(1, 5))
     except PermissionError:
@@ -110,6 +110,6 @@ def test_a_device_is_a_reason_to_ask_too(workspace):
 
 
 @pytest.mark.parametrize("line", ["grep -rD read x src", "grep --devices=read -r x .", "grep -D read x a.txt"])
-def test_grep_is_not_told_to_read_the_fifos_that_it_finds(workspace, line):
+def test_an_option_that_makes_grep_read_fifos_needs_approval(workspace, line):
     assert not analyse(line, AnalysisContext(str(workspace))).safe
     assert analyse(line.replace("read", "skip"), AnalysisContext(str(workspace))).safe

@@ -1,4 +1,4 @@
-"""Lines that hand names of files on: they pass in a clean tree; a link, a name or the size of it makes them ask."""
+"""Lines that pass file names on: they pass in a clean tree, but need approval because of a link, a name or its size."""
 
 import dataclasses
 import subprocess
@@ -13,7 +13,7 @@ FOLLOWING = [
     "grep -R x src", "grep -Rn x", "diff -r src src", "rg -L x src", "find -L src -name x", "find src -follow",
     "du -L src", "ls -LR src", "tree -l src", "fd -L x",
 ]  # fmt: skip
-HANDING = [
+PASSING_ON = [
     "find src -exec cat {} +", "find . -exec grep -n x {} \\;", "find src -name '*' -exec wc -l {} \\; -print",
     "find src -exec head -3 {} \\; -exec tail -3 {} \\;", "find src | xargs cat", "find src -print0 | xargs -0 wc -l",
     "find src -print0 | xargs -0 -n1 -P 4 head -1", "find src | sort | head -20 | xargs -r cat",
@@ -84,23 +84,23 @@ def large(tmp_path_factory):
     return workspace
 
 
-def _asks(line, workspace):
+def _unsafe_reasons(line, workspace):
     return [part.reason for part in analyse(line, AnalysisContext(str(workspace))).parts if not part.safe]
 
 
-@pytest.mark.parametrize("line", FOLLOWING + HANDING + TRACKED)
-def test_in_a_clean_tree_names_are_handed_on(clean, line):
-    assert _asks(line, clean) == []
+@pytest.mark.parametrize("line", FOLLOWING + PASSING_ON + TRACKED)
+def test_in_a_clean_tree_names_may_be_passed_on(clean, line):
+    assert _unsafe_reasons(line, clean) == []
 
 
-@pytest.mark.parametrize("line", FOLLOWING + HANDING + TRACKED)
+@pytest.mark.parametrize("line", FOLLOWING + PASSING_ON + TRACKED)
 @pytest.mark.parametrize("place", ["src/deep/out", "src/out"])
-def test_a_link_that_leads_out_asks(clean, line, place):
+def test_a_link_that_leads_out_needs_approval(clean, line, place):
     (clean / place).symlink_to("../../../secret" if "deep" in place else "../../secret")
     subprocess.run(["git", "add", "."], cwd=clean, check=True)
     # `ls` does not look so deep, and what it prints of `deep` is not where it says.
     is_seen = place == "src/out" or not line.startswith(("ls src/*", "ls src |"))
-    assert bool(_asks(line, clean)) == is_seen
+    assert bool(_unsafe_reasons(line, clean)) == is_seen
 
 
 @pytest.mark.parametrize("line", FOLLOWING)
@@ -108,12 +108,12 @@ def test_a_link_to_a_directory_elsewhere_is_followed_to_the_links_there(clean, l
     (clean / "other").mkdir()
     (clean / "other" / "out").symlink_to("../../secret")
     (clean / "src" / "across").symlink_to("../other")
-    assert _asks(line, clean)
+    assert _unsafe_reasons(line, clean)
 
 
-@pytest.mark.parametrize("line", HANDING + TRACKED)
+@pytest.mark.parametrize("line", PASSING_ON + TRACKED)
 @pytest.mark.parametrize("name", ["a\n/etc/passwd", "it's", "a\\b", "a\tb", "x -rf", "x /etc/passwd"])
-def test_a_name_that_becomes_other_words_asks(clean, line, name):
+def test_a_name_that_becomes_other_words_needs_approval(clean, line, name):
     place = clean / "src" / name
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text("text\n")
@@ -124,33 +124,33 @@ def test_a_name_that_becomes_other_words_asks(clean, line, name):
     if line.startswith("ls src/*") and "/" in name:
         stays_whole = True
     if not stays_whole:
-        assert _asks(line, clean)
+        assert _unsafe_reasons(line, clean)
 
 
 @pytest.mark.parametrize(
     "line", ["ls -d * | xargs cat", "ls | xargs cat", "git ls-files | xargs cat", "find * | xargs cat"]
 )
-def test_a_name_with_a_dash_in_front_asks(clean, line):
-    assert line.startswith("find *") or _asks(line, clean) == []
+def test_a_name_that_begins_with_a_dash_needs_approval(clean, line):
+    assert line.startswith("find *") or _unsafe_reasons(line, clean) == []
     (clean / "-n").write_text("text\n")
     subprocess.run(["git", "add", "--", "-n"], cwd=clean, check=True)
-    assert _asks(line, clean)
+    assert _unsafe_reasons(line, clean)
 
 
-@pytest.mark.parametrize("line", FOLLOWING + HANDING + TRACKED)
-def test_a_tree_that_is_too_large_to_look_at_asks(large, line):
-    assert _asks(line, large) or line.startswith("ls src |")
+@pytest.mark.parametrize("line", FOLLOWING + PASSING_ON + TRACKED)
+def test_a_tree_that_is_too_large_to_survey_needs_approval(large, line):
+    assert _unsafe_reasons(line, large) or line.startswith("ls src |")
 
 
 @pytest.mark.parametrize("line", NEVER)
-def test_what_is_not_known_to_be_handed_names_alone_asks(clean, line):
-    assert _asks(line, clean)
+def test_a_program_that_may_get_more_than_names_needs_approval(clean, line):
+    assert _unsafe_reasons(line, clean)
 
 
-def test_where_nothing_is_listed_the_whole_directory_is_read(clean):
-    assert _asks("grep -R x $(find src -name none)", clean) == []
+def test_if_nothing_is_listed_the_whole_directory_is_read(clean):
+    assert _unsafe_reasons("grep -R x $(find src -name none)", clean) == []
     (clean / "out").symlink_to("../secret")
-    assert _asks("grep -R x $(find src -name none)", clean)
+    assert _unsafe_reasons("grep -R x $(find src -name none)", clean)
 
 
 def test_a_tracked_name_that_is_not_in_the_tree_counts(clean):
@@ -159,43 +159,43 @@ def test_a_tracked_name_that_is_not_in_the_tree_counts(clean):
     )
     entry = f"100644,{hashed.stdout.strip()},x /etc/passwd"
     subprocess.run(["git", "update-index", "--add", "--cacheinfo", entry], cwd=clean, check=True)
-    assert _asks("git ls-files | xargs cat", clean)
-    assert _asks("git ls-files -z | xargs -0 cat", clean) == []
+    assert _unsafe_reasons("git ls-files | xargs cat", clean)
+    assert _unsafe_reasons("git ls-files -z | xargs -0 cat", clean) == []
 
 
-def test_a_tracked_name_behind_a_link_counts(clean):
+def test_a_tracked_name_below_a_link_counts(clean):
     (clean / "src" / "a.py").unlink()
     (clean / "src" / "a.py").symlink_to("../../secret")
-    assert _asks("git ls-files | xargs cat", clean)
+    assert _unsafe_reasons("git ls-files | xargs cat", clean)
 
 
 def test_names_are_seen_from_the_directory_of_the_line(clean):
     (clean / "src" / "names").symlink_to("../../secret")
-    assert _asks("ls | xargs cat", clean) == []
-    assert _asks("cd src && ls .. | xargs cat", clean)
+    assert _unsafe_reasons("ls | xargs cat", clean) == []
+    assert _unsafe_reasons("cd src && ls .. | xargs cat", clean)
 
 
 @pytest.mark.parametrize(
     "line", ["cat names | xargs", "xargs -n1 echo < names", "xargs -a names echo", "cat names | xargs -L1 echo x"]
 )
-def test_any_words_may_be_handed_to_what_only_prints_them(clean, line):
-    assert _asks(line, clean) == []
+def test_any_words_may_be_passed_on_to_a_program_that_only_prints_them(clean, line):
+    assert _unsafe_reasons(line, clean) == []
 
 
-def test_a_sandbox_is_asked_for_by_what_is_started(clean):
-    line, ground = "git ls-files | xargs git log --oneline --", AnalysisContext(str(clean))
-    assert analyse(line, ground).safe
-    assert not analyse(line, dataclasses.replace(ground, confined=False)).parts[-1].safe
+def test_a_started_program_may_need_a_sandbox(clean):
+    line, context = "git ls-files | xargs git log --oneline --", AnalysisContext(str(clean))
+    assert analyse(line, context).safe
+    assert not analyse(line, dataclasses.replace(context, confined=False)).parts[-1].safe
 
 
-def test_all_surveys_of_a_line_share_one_bound(clean):
+def test_all_surveys_of_a_line_share_one_limit(clean):
     surveyor = Surveyor(PathResolver(AnalysisContext(str(clean))))
     answers = [surveyor.paths_below(str(clean), "src") for _ in range(3_000)]
     assert answers[0] is not None
     assert answers[-1] is None
 
 
-def test_a_survey_says_nothing_of_what_lies_outside(clean):
+def test_a_survey_shows_nothing_outside_of_the_workspace(clean):
     surveyor = Surveyor(PathResolver(AnalysisContext(str(clean))))
     assert surveyor.paths_below(str(clean), "..") is None
     assert surveyor.paths_below(str(clean), "missing") == ()

@@ -100,7 +100,7 @@ def test_a_call_that_nobody_approved_does_not(desk):
     assert desk.asked == [] and str(desk.venv) not in outcome.output and outcome.notes == ()
 
 
-def test_under_a_rule_it_asks_once_and_again_for_another_file_of_that_name(desk):
+def test_under_a_rule_it_needs_approval_once_and_again_for_another_file_of_that_name(desk):
     assert desk.call("mine", "mine*", approves=False).status == "rejected-by-user"
     assert "nobody has approved them yet" in desk.asked[0].reason
     assert desk.call("mine", "mine*").output.startswith("of the environment")
@@ -127,7 +127,7 @@ def test_nor_when_a_program_that_a_rule_allows_starts_it_and_a_note_says_so(desk
     assert "was not on PATH" in outcome.notes[0] and str(desk.venv) in outcome.notes[0]
 
 
-def test_once_agreed_to_it_is_there_for_everything_that_rules_allow(desk):
+def test_once_approved_it_is_there_for_everything_that_rules_allow(desk):
     program(desk.venv / "bin/inner", "echo of the environment")
     desk.call("mine")
     outcome = desk.call("outer", "outer*", approves=False)
@@ -168,7 +168,7 @@ def put(venv, name):
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_whatever_decides_which_code_runs_is_part_of_what_was_agreed_to(change, desk):
+def test_whatever_decides_which_code_runs_is_part_of_the_approval(change, desk):
     environments = Environments(str(desk.workspace), os.environ, safe_path)
     agreed = environments.current().pin
     assert environments.check(lambda: agreed, ["mine"], ["mine"], is_asked=False).reason is None
@@ -220,7 +220,7 @@ def test_a_rule_that_grants_something_runs_without_the_environment_that_was_appr
     assert desk.call("outer", "outer*", approves=False).output == "hijacked\n", "without grants it is found"
 
 
-def test_and_asks_each_time_where_the_line_names_a_program_of_it(desk):
+def test_it_needs_approval_each_time_if_the_line_names_a_program_of_it(desk):
     desk.monkeypatch.setenv("TEAM_TOKEN", "tok-9f31c")
     desk.call("mine")
     assert desk.call("mine", "mine*", approves=False, grant=GRANT).status == "rejected-by-user"
@@ -282,7 +282,7 @@ def test_a_tool_of_the_workspace_finds_it_under_a_rule_that_grants_nothing(desk)
     assert desk.use("tb__notify", {}, [granting], approves=False).output == "the real one\n"
 
 
-def test_a_name_that_was_agreed_to_there_and_leads_elsewhere_now_asks_once(desk):
+def test_an_approved_name_that_leads_elsewhere_now_needs_approval_once(desk):
     desk.call("mine", "mine*")
     desk.deactivate()
     assert desk.call("mine", "mine*", approves=False).status == "rejected-by-user"

@@ -132,7 +132,7 @@ def test_a_file_is_held_whose_own_loading_is_not_looked_for_and_that_is_said(box
         assert "haft cannot tell what is loaded in" in found.unresolved[0]
 
 
-def test_code_that_python_is_handed_by_a_shell_script_is_read_too(box):
+def test_code_that_a_shell_script_passes_to_python_is_read_too(box):
     (box / "lib" / "one.py").touch()
     code = "import sys; sys.path.insert(0, '$D/lib'); import one"
     for text in (f'python3 -c "{code}"', f"python3 - <<E\n{code}\nE", 'cd "$D/lib"; python3 -m one'):
@@ -140,7 +140,7 @@ def test_code_that_python_is_handed_by_a_shell_script_is_read_too(box):
         assert (names(box, found), found.unresolved) == (["lib/one.py"], ())
 
 
-def test_words_that_load_nothing_are_not_taken_for_such(box):
+def test_words_that_load_nothing_are_not_treated_as_code(box):
     text = "echo source x\nbash -c 'echo source y'\npython3 -m json.tool\nls \"${0%/*}/lib\"\n/usr/bin/env true\n"
     text += "command -v bash\nnode --version\nPATH=$PATH:/usr/local/bin\n"
     text += "cat <<E\n. z\nE\n"

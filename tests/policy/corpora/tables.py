@@ -1,4 +1,4 @@
-"""A line for every option that the tables call harmless, with values that would show if it wrote, ran or went out."""
+"""One line for every option in the tables, with values that reveal a write, a started program or a read outside."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OPERANDS = {
 
 
 def lines() -> Iterator[str]:
-    """Each a command of its own, for all programs and subcommands."""
+    """The lines for all programs and subcommands, each with one command."""
     for name, program in PROGRAMS.items():
         yield from _of((name,), program)
 

@@ -1,4 +1,4 @@
-"""Lines tried out: those that analysis lets pass are run in the jail, and must do nothing but read."""
+"""Runs the lines that need no approval in a jail, and checks that they only read."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from haft.policy.analysis.verdict import AnalysisContext
 BATCH = 500
 MOST_SHOWN = 5
 WRAPPERS = frozenset(("env", "nice", "tee", "timeout", "xargs"))
-"""Looked through, to what they start; hence not among the programs."""
+"""Programs that only start another one: haft analyses that one, so these are not in the tables."""
 
 
 @dataclass(slots=True)
 class Trial:
-    """What came of it."""
+    """The results of running many lines."""
 
     lines: int = 0
     passed: int = 0
-    """That analysis let pass; each was run."""
+    """How many lines needed no approval; each was run."""
     ended_late: int = 0
-    """That had to be stopped: `tail -f` and the like."""
+    """How many were stopped after a timeout, such as `tail -f`."""
     violations: list[tuple[str, list[Effect]]] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -36,17 +36,17 @@ class Trial:
 
 
 def passes(command: str, workspace: str) -> bool:
-    """Whether nobody would be asked."""
+    """Whether a line needs no approval."""
     return analyse(command, AnalysisContext(workspace)).safe
 
 
 def violations(watched: Watched) -> list[Effect]:
-    """What a line did that nobody had looked at."""
+    """The effects of a line that the analysis did not foresee."""
     return effects(watched, PROGRAMS.keys() | WRAPPERS)
 
 
 def try_out(jail: Jail, lines: Iterable[str], told: Callable[[Trial], None] = lambda _trial: None) -> Trial:
-    """Each line once; `told` hears of every batch."""
+    """Run each line once; `told` is called after every batch."""
     trial, known = Trial(), set[str]()
     for batch in _batches(lines):
         trial.lines += len(batch)

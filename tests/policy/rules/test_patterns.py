@@ -65,7 +65,7 @@ def test_a_regular_expression_is_searched_anywhere_unless_it_is_anchored():
 
 
 @pytest.mark.parametrize("expression", ["(", "(?=a)", r"(a)\1", "a{1000}{1000}{1000}", "[z-a]", "*"])
-def test_what_the_linear_engine_cannot_do_is_refused(expression):
+def test_an_expression_that_the_linear_engine_cannot_match_is_refused(expression):
     with pytest.raises(ValueError, match="is not a regular expression that haft accepts: "):
         regex_of(expression)
 

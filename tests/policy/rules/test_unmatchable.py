@@ -88,7 +88,7 @@ def test_an_argument_that_the_tool_does_not_take():
     check_rules([rule("other", matches={"comand": "x"})], shapes)
 
 
-def test_a_rule_behind_one_that_takes_everything():
+def test_a_rule_after_one_that_matches_everything():
     first = rule("*", "ask", source="haft.toml:1")
     for late in (rule(command="npm test"), rule("mcp:x", "reject"), rule("*")):
         with pytest.raises(BadConfig) as caught:
@@ -96,7 +96,7 @@ def test_a_rule_behind_one_that_takes_everything():
         assert "haft.toml:7" in caught.value.message and "`ask *` at haft.toml:1 comes first" in caught.value.message
 
 
-def test_a_rule_behind_one_that_takes_only_some():
+def test_a_rule_after_one_that_matches_only_some():
     late = rule(command="npm test")
     for first in (
         rule("mcp:*", "reject"),

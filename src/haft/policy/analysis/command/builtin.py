@@ -24,7 +24,7 @@ _NUMBER_COMPARISONS: Final = frozenset(("-eq", "-ne", "-lt", "-le", "-gt", "-ge"
 _FILE_COMPARISONS: Final = frozenset(("-nt", "-ot", "-ef"))
 _NUMBER: Final = regex(r"-?[0-9]{1,18}")
 _STRICT: Final = regex(r"[-+](?:[eu]+|[eu]*(o))")
-_UNSURE: Final = "haft cannot tell the directory of the rest of the line"
+_UNKNOWN_DIRECTORY: Final = "haft cannot tell the directory of the rest of the line"
 
 
 def why_not_inside(argument: Argument, scope: Scope, resolver: PathResolver) -> str | None:
@@ -59,7 +59,7 @@ def change_directory(arguments: list[Argument], scope: Scope, resolver: PathReso
     """`cd DIRECTORY`, inside the workspace."""
     if arguments and arguments[0].literal and arguments[0].text == "--":
         arguments = arguments[1:]
-    why = _why_not_go(arguments, scope)
+    why = _why_not_change(arguments, scope)
     if why is not None:
         scope.directories = None
         return why
@@ -69,32 +69,32 @@ def change_directory(arguments: list[Argument], scope: Scope, resolver: PathReso
         place = resolver.resolve(directory, path)
         if place is None:
             scope.directories = None
-            return _UNSURE
+            return _UNKNOWN_DIRECTORY
         by_name = path if path.startswith("/") else f"{directory}/{path}"
-        if _normal(by_name) != place:
+        if _normalise(by_name) != place:
             scope.followed_no_link = False
             if ".." in path.split("/"):
                 scope.directories = None
-                return _UNSURE
+                return _UNKNOWN_DIRECTORY
         targets.add(place)
     why = why_not_inside(arguments[0], scope, resolver)
     prefixes = [
-        os.path.join(directory, each) for directory in scope.directories or () for each in _before_steps_up(path)
+        os.path.join(directory, each) for directory in scope.directories or () for each in _parents_of_dot_dot(path)
     ]
     scope.move(frozenset(targets), is_certain=all(map(_can_enter, (*targets, *prefixes))))
     return why
 
 
-def _why_not_go(arguments: list[Argument], scope: Scope) -> str | None:
+def _why_not_change(arguments: list[Argument], scope: Scope) -> str | None:
     if len(arguments) != 1 or not arguments[0].literal or arguments[0].text[:1] in ("", "-"):
-        return f"haft does not know where `cd` goes, and so {_UNSURE}"
+        return f"haft does not know where `cd` goes, and so {_UNKNOWN_DIRECTORY}"
     path = arguments[0].text
     if scope.directories is None or (".." in path.split("/") and not scope.followed_no_link):
-        return _UNSURE
+        return _UNKNOWN_DIRECTORY
     return None
 
 
-def _before_steps_up(path: str) -> list[str]:
+def _parents_of_dot_dot(path: str) -> list[str]:
     """The paths that must be directories, because a `..` follows them."""
     parts = path.split("/")
     return ["/".join(parts[:at]) or "/" for at, part in enumerate(parts) if part == ".." and at]
@@ -104,7 +104,7 @@ def _can_enter(place: str) -> bool:
     return os.path.isdir(place) and os.access(place, os.X_OK)
 
 
-def _normal(path: str) -> str:
+def _normalise(path: str) -> str:
     parts: list[str] = []
     for part in path.split("/"):
         if part == "..":
@@ -125,12 +125,12 @@ def read_line(arguments: list[Argument], scope: Scope, _resolver: PathResolver) 
     return None
 
 
-def nothing(_arguments: list[Argument], _scope: Scope, _resolver: PathResolver) -> str | None:
+def do_nothing(_arguments: list[Argument], _scope: Scope, _resolver: PathResolver) -> str | None:
     """`true`, `false`, `:`."""
     return "its arguments may do something" if any(each.may_have_effects for each in _arguments) else None
 
 
-def leave(arguments: list[Argument], _scope: Scope, _resolver: PathResolver) -> str | None:
+def leave_loop(arguments: list[Argument], _scope: Scope, _resolver: PathResolver) -> str | None:
     """`exit`, `break`, `continue`, with a number or without."""
     is_fine = all((each.literal and each.text.isdigit()) or each.text in ("$?", '"$?"') for each in arguments)
     return None if is_fine and len(arguments) < 2 else "its argument is not a number"
@@ -187,7 +187,7 @@ def _unary(operator: Argument, operand: Argument, scope: Scope, resolver: PathRe
     return f"`{operator.text}` is a test that haft does not know to be harmless"
 
 
-def look_up(arguments: list[Argument], _scope: Scope, _resolver: PathResolver) -> str | None:
+def look_up_command(arguments: list[Argument], _scope: Scope, _resolver: PathResolver) -> str | None:
     """`command -v NAME …`."""
     is_fine = all(each.literal and (at == 0 or not each.text.startswith("-")) for at, each in enumerate(arguments))
     return None if is_fine else "haft does not know the arguments of `command`"
@@ -211,7 +211,7 @@ def only_pwd(arguments: list[Argument], _scope: Scope, _resolver: PathResolver) 
     return None if is_fine and all(each.literal for each in arguments) else "haft does not analyse what `builtin` runs"
 
 
-def throw_away(arguments: list[Argument], _scope: Scope, _resolver: PathResolver) -> str | None:
+def discard_with_tee(arguments: list[Argument], _scope: Scope, _resolver: PathResolver) -> str | None:
     """`tee` to /dev/null."""
     is_fine = all(each.literal and each.text in ("-a", "/dev/null", "/dev/stderr", "/dev/stdout") for each in arguments)
     return None if is_fine else "`tee` writes its files"
@@ -220,16 +220,16 @@ def throw_away(arguments: list[Argument], _scope: Scope, _resolver: PathResolver
 BUILTINS: Final[dict[str, Builtin]] = {
     "cd": change_directory,
     "read": read_line,
-    "true": nothing,
-    "false": nothing,
-    ":": nothing,
-    "exit": leave,
-    "break": leave,
-    "continue": leave,
+    "true": do_nothing,
+    "false": do_nothing,
+    ":": do_nothing,
+    "exit": leave_loop,
+    "break": leave_loop,
+    "continue": leave_loop,
     "test": test,
     "[": bracket,
-    "command": look_up,
+    "command": look_up_command,
     "set": set_strict,
     "builtin": only_pwd,
-    "tee": throw_away,
+    "tee": discard_with_tee,
 }

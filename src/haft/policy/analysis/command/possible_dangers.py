@@ -41,14 +41,14 @@ _READS_INPUT: Final = frozenset(
 )
 """Programs that run their input as commands, if their arguments contain no command."""
 _INPUT: Final = regex(r"/dev/stdin|/dev/fd/[0-9]+|/proc/[^/]+/fd/[0-9]+")
-_RENAMES: Final = frozenset(("eval", "let", "alias", "hash", "coproc"))
+_RUNS_UNSEEN: Final = frozenset(("eval", "let", "alias", "hash", "coproc"))
 """Built-in commands that run text, or change what a name runs: no command in the line shows it."""
 _EDITORS: Final = frozenset((
     "awk", "gawk", "mawk", "nawk", "sed", "gsed", "vi", "vim", "nvim", "ex", "ed", "emacs", "gdb",
 ))  # fmt: skip
 """Programs with their own language, which can start other programs."""
 _COMMAND_IN_CODE: Final = regex(r"(?:(?<![-\w])|^-[A-Za-z])rm\b[^;|&]*?[\s'\",]-(?:[A-Za-z]*[rR]|-recursive)")
-_RUN_BY_OTHERS: Final = regex(
+_RUN_AS_COMMAND: Final = regex(
     r"(?:GIT_|MAN)?(?:PAGER|EDITOR)|VISUAL|BROWSER|GIT_(?:SSH|SSH_COMMAND|EXTERNAL_DIFF|SEQUENCE_EDITOR|ASKPASS)"
     r"|GIT_PROXY_COMMAND|(?:SSH|SUDO)_ASKPASS|SUDO_EDITOR|LESSOPEN|LESSCLOSE|RSYNC_RSH"
 )
@@ -72,7 +72,9 @@ _LINE: Final = regex(r"[\s$`]")
 _OPTION: Final = regex(r"--[a-z-]+=|-[A-Za-z]*?c(?=\S)")
 _SPLIT: Final = regex(r"-[iv0]*S|--s[a-z-]*=?")
 _STARTS: Final = ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch")
-_OPTIONS: Final = tuple(map(Argument, ("-r", "-i", "-delete", "--delete", "clean", "-f", "u+s", "stop", "-9", "-1")))
+_RISKY_WORDS: Final = tuple(
+    map(Argument, ("-r", "-i", "-delete", "--delete", "clean", "-f", "u+s", "stop", "-9", "-1"))
+)
 """Words that make known programs dangerous: they stand in for an unknown word, to find what it may do."""
 _TARGETS: Final = ("/dev/sda", "/etc/x", "/x")
 
@@ -139,7 +141,7 @@ class PossibleDangerFinder:
 
     def find_by_variable(self, name: str, value: str | None) -> set[Danger]:
         """The possible dangers of setting a variable for other programs; the value is None if it is unknown."""
-        is_run = _RUN_BY_OTHERS.fullmatch(name) is not None
+        is_run = _RUN_AS_COMMAND.fullmatch(name) is not None
         if EVALUATED_VARIABLES.fullmatch(name) or (is_run and value is None):
             return {*EVERY}
         found = self._line_dangers(value.lstrip("|-"), has_input=False) if is_run and value else set()
@@ -153,17 +155,17 @@ class PossibleDangerFinder:
         options = "".join(text[1:] for text, _ in words if text.startswith("-"))
         has_attributes = name not in ("export", "unset")
         found: set[Danger] = set()
-        for text, is_left_alone in words:
+        for text, is_unexpanded in words:
             variable, equals, value = text.partition("=")
-            is_hidden = "$" in variable or "`" in variable or (is_left_alone and has_command_in_subscript(value))
-            is_hidden = is_hidden or (_QUOTED_ARRAY.match(text) is not None and is_left_alone)
+            is_hidden = "$" in variable or "`" in variable or (is_unexpanded and has_command_in_subscript(value))
+            is_hidden = is_hidden or (_QUOTED_ARRAY.match(text) is not None and is_unexpanded)
             if has_attributes and equals:
                 is_hidden = is_hidden or ("i" in options and not _DIGITS.fullmatch(value))
                 is_hidden = is_hidden or ("n" in options and not _WORD.fullmatch(value))
             if is_hidden:
                 return {*EVERY}
             if equals:
-                is_known = is_left_alone or not ("$" in value or "`" in value)
+                is_known = is_unexpanded or not ("$" in value or "`" in value)
                 found |= self.find_by_variable(variable.removesuffix("+"), value if is_known else None)
         return found
 
@@ -172,7 +174,7 @@ class PossibleDangerFinder:
     ) -> frozenset[Danger] | set[Danger]:
         literal = [each.text for each in rest if each.literal]
         is_from_input = any(_INPUT.fullmatch(each) for each in literal)
-        if name in _RENAMES or (name in ("source", ".") and (stdin is not False or is_from_input)):
+        if name in _RUNS_UNSEEN or (name in ("source", ".") and (stdin is not False or is_from_input)):
             return EVERY
         if name in _EVALUATES_NAMES and (has_substitution(literal) or _takes_unknown_name(name, rest)):
             return EVERY
@@ -182,7 +184,7 @@ class PossibleDangerFinder:
         if name == "env":
             pairs = (each.text.partition("=") for each in rest if each.literal)
             found |= {danger for key, _, value in pairs for danger in self.find_by_variable(key, value)}
-        for line in _lines(name, rest):
+        for line in _command_lines(name, rest):
             if line is None:
                 return EVERY
             found |= self._line_dangers(line, has_input=stdin is not False)
@@ -211,7 +213,7 @@ class PossibleDangerFinder:
         if name in SHELLS:
             if any(_INPUT.fullmatch(each.text) for each in rest):
                 return EVERY
-            script = _script(rest)
+            script = _shell_script(rest)
             if script is not None:
                 found |= self._line_dangers(script.text, has_input=stdin is not False) if script.literal else EVERY
             if isinstance(stdin, str):
@@ -231,7 +233,7 @@ class PossibleDangerFinder:
         if not unknown:
             return set()
         end = next((at for at, each in enumerate(rest) if each.literal and each.text == "--"), len(rest))
-        options = _OPTIONS if unknown[0] < end else ()
+        options = _RISKY_WORDS if unknown[0] < end else ()
         home = self.finder.resolver.context.home
         found: set[Danger] = set()
         for target in (*_TARGETS, f"{home}/.x"):
@@ -258,7 +260,7 @@ def _takes_unknown_name(name: str, rest: list[Argument]) -> bool:
     return is_open or any(_COMPOSED_SUBSCRIPT.match(each.text) for each in unknown)
 
 
-def _script(rest: list[Argument]) -> Argument | None:
+def _shell_script(rest: list[Argument]) -> Argument | None:
     """The text that a shell runs because of `-c`, which may stand among its other options."""
     is_text = is_value = False
     for each in rest:
@@ -273,7 +275,7 @@ def _script(rest: list[Argument]) -> Argument | None:
     return None
 
 
-def _lines(name: str, rest: list[Argument]) -> Iterator[str | None]:
+def _command_lines(name: str, rest: list[Argument]) -> Iterator[str | None]:
     """The words that a program runs as command lines; None for an unknown word."""
     if name in _READS_LINES:
         for each in rest:
@@ -281,7 +283,7 @@ def _lines(name: str, rest: list[Argument]) -> Iterator[str | None]:
             if not each.literal or is_line:
                 yield _OPTION.sub("", each.text, count=1) if each.literal else None
     if name == "env":
-        yield from _split(rest)
+        yield from _env_split_line(rest)
     options = {"git": ("-c",), "npx": ("-c", "--call"), "npm": ("-c", "--call")}.get(name, ())
     for at, each in enumerate(rest):
         option = next((option for option in options if each.text.startswith(option)), None)
@@ -294,7 +296,7 @@ def _lines(name: str, rest: list[Argument]) -> Iterator[str | None]:
             yield text if value.literal else None
 
 
-def _split(rest: list[Argument]) -> Iterator[str | None]:
+def _env_split_line(rest: list[Argument]) -> Iterator[str | None]:
     """The line that `env -S` composes from a word and all words after it."""
     for at, each in enumerate(rest):
         found = _SPLIT.match(each.text)

@@ -13,7 +13,9 @@ from haft.policy.analysis.verdict import Danger, Part
 _NOWHERE: Final = frozenset(("/dev/null", "/dev/stdout", "/dev/stderr"))
 
 
-def redirected(text: str, sign: str, arguments: list[Argument], scope: Scope, finder: DangerFinder) -> Part | None:
+def redirection_part(
+    text: str, sign: str, arguments: list[Argument], scope: Scope, finder: DangerFinder
+) -> Part | None:
     """A redirection as a part; None if it only joins streams or discards output."""
     if len(arguments) != 1:
         return Part("redirection", text, (sign,), False, "haft cannot tell its target before it runs", literal=False)

@@ -21,11 +21,11 @@ _JOIN: Final = regex(r"&&|\|\|")
 _UNCLEAR: Final = "haft does not analyse tests of this form"
 
 
-def double_bracket(source: Source, node: Node, scope: Scope, builder: PartBuilder) -> Iterable[Node]:
+def add_double_bracket(source: Source, node: Node, scope: Scope, builder: PartBuilder) -> Iterable[Node]:
     """Add one part for the whole `[[ … ]]`, and return the substitutions in it."""
     groups = _groups(source, node)
     if groups is None:
-        builder.syntax(source.decoded(node), _UNCLEAR, is_hidden=True)
+        builder.add_syntax(source.decoded(node), _UNCLEAR, is_hidden=True)
         found = outermost(node, EXPANSIONS).values()
         return [each for each in found if each.type in ("command_substitution", "process_substitution")]
     why = None
@@ -33,9 +33,9 @@ def double_bracket(source: Source, node: Node, scope: Scope, builder: PartBuilde
         why = why or _why_not(group, scope, builder)
     words = [word for group in groups for word in group]
     if why is None:
-        builder.tested(node, words, Classification(True, "`[[` only compares"), scope)
+        builder.add_test(node, words, Classification(True, "`[[` only compares"), scope)
     else:
-        builder.syntax(
+        builder.add_syntax(
             source.decoded(node), why, is_hidden="evaluates" in why or why == _UNCLEAR or tests_composed_name(words)
         )
     return [each for word in words for each in word.substitutions]

@@ -19,7 +19,7 @@ from haft.policy.analysis.command.possible_dangers import (
     has_substitution,
     may_run_command,
 )
-from haft.policy.analysis.command.redirections import redirected
+from haft.policy.analysis.command.redirections import redirection_part
 from haft.policy.analysis.command.wrappers import SHELLS
 from haft.policy.analysis.command.xargs import parse_xargs
 from haft.policy.analysis.deadline import NotUnderstood
@@ -35,9 +35,9 @@ from haft.values import dataclass, field, replace
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_LEFT_ALONE: Final = regex(r"'|^(?:\"\w+\+?=|\w+\+?=\")\(")
+_UNEXPANDED: Final = regex(r"'|^(?:\"\w+\+?=|\w+\+?=\")\(")
 _QUOTES: Final = regex(r"[\"'\\]")
-_OPEN_ITEM: Final = regex(r"=\((?:.*\s)?\[[^\]\s]*[$`][^=]*\]\+?=", re.DOTALL)
+_COMPOSED_INDEX: Final = regex(r"=\((?:.*\s)?\[[^\]\s]*[$`][^=]*\]\+?=", re.DOTALL)
 _COUNTER: Final = regex(r"\w+\[\$?\{?(\w+)\}?\]", re.ASCII)
 _MAX_PARTS: Final = 300
 _MAX_REASON_LENGTH: Final = 400
@@ -67,7 +67,7 @@ class PartBuilder:
             part = replace(part, possible=tuple(DANGERS))
         self.parts.append(part)
 
-    def syntax(self, text: str, reason: str, *dangers: Danger, is_hidden: bool = False) -> None:
+    def add_syntax(self, text: str, reason: str, *dangers: Danger, is_hidden: bool = False) -> None:
         """Add a part that is not a command and not safe. With `is_hidden`, it may run commands that the line does not
         show."""
         possible = tuple(DANGERS) if is_hidden else ()
@@ -91,7 +91,7 @@ class PartBuilder:
             return Argument(
                 raw, literal=False, paths=names, may_split=True, is_program_output=True, is_pattern_free=True
             )
-        words = [self._expanded(self._words(stage)[1], scope)[0] for stage in stages]
+        words = [self._expand(self._assignments_and_words(stage)[1], scope)[0] for stage in stages]
         is_pattern_free = all(words) and prints_no_pattern(words, scope.directories)
         is_pattern_free = is_pattern_free or (listing is not None and not any(map(has_pattern, listing.names)))
         return (
@@ -104,12 +104,12 @@ class PartBuilder:
         directory = only_directory(scope)
         if directory is None:
             return None
-        words = [self._words(stage)[1] for stage in stages]
+        words = [self._assignments_and_words(stage)[1] for stage in stages]
         if not all(words):
             return None
-        return self.classifier.lister.names_of_pipe([self._expanded(each, scope)[0] for each in words], directory)
+        return self.classifier.lister.names_of_pipe([self._expand(each, scope)[0] for each in words], directory)
 
-    def lines_before(self, node: Node, scope: Scope) -> tuple[str, ...] | None:
+    def names_piped_into(self, node: Node, scope: Scope) -> tuple[str, ...] | None:
         """The names that a pipe prints into a statement, one on each line; None if it may print something else."""
         stages = stages_before(self.source, node)
         listing = None if stages is None else self._listing(stages, scope)
@@ -119,16 +119,16 @@ class PartBuilder:
         )
         return names if is_inside else None
 
-    def command(
+    def add_command(
         self, node: Node, more: list[Word], scope: Scope, stdin: bool | str, piped_from: Node | None
     ) -> Iterable[Node]:
         """Add a simple command, and return the substitutions in it."""
-        assigned, words = self._words(node)
+        assigned, words = self._assignments_and_words(node)
         words += more
         if not words:
             raise NotUnderstood("a command has no program")
         self._check_reserved(words)
-        arguments, written, is_literal = self._expanded(words, scope)
+        arguments, written, is_literal = self._expand(words, scope)
         before_it = [self.source.decoded(each) for each in assigned]
         substitutions = [each for word in words for each in word.substitutions]
         classification = self._classify(node, arguments, scope, piped_from, stdin is not False)
@@ -136,14 +136,14 @@ class PartBuilder:
             classification = Classification(False, "`time` is a program here, not a keyword of the shell")
         possible: set[Danger] = set()
         for each in assigned:
-            name, value, problem = self._assignment(each)
+            name, value, problem = self._read_assignment(each)
             is_for_read = name == "IFS" and arguments[0].literal and arguments[0].text == "read"
             is_harmless = is_harmless_before(name, value.literal) or (is_for_read and value.literal is not None)
             if problem or not is_harmless:
                 reason = f"`{name}` may change what `{arguments[0].text}` does"
                 classification = Classification(False, reason, starts_others=classification.starts_others)
-            substitutions += self._inside(each, value)
-            possible |= self._possible(scope).find_by_variable(name, value.literal)
+            substitutions += self._substitutions_in(each, value)
+            possible |= self._possible_finder(scope).find_by_variable(name, value.literal)
         program = arguments[0]
         dangers = Dangers() if classification.is_safe else self._dangers(arguments, classification, scope, stdin, words)
         if program.text in _CHANGES_THE_SHELL and not classification.is_safe:
@@ -157,7 +157,7 @@ class PartBuilder:
                 classification.is_safe,
                 classification.reason,
                 dangers.visible,
-                is_literal and all(self._assignment(each)[1].literal is not None for each in assigned),
+                is_literal and all(self._read_assignment(each)[1].literal is not None for each in assigned),
                 program.text if program.literal and written[0] == program.text else None,
                 classification.starts_others,
                 in_class_order((*possible, *dangers.possible)),
@@ -165,11 +165,11 @@ class PartBuilder:
         )
         return substitutions
 
-    def _inside(self, node: Node, value: Word) -> Iterable[Node]:
+    def _substitutions_in(self, node: Node, value: Word) -> Iterable[Node]:
         """The substitutions in an assignment, also those in an array or a subscript."""
         return value.substitutions or outermost(node, _SUBSTITUTIONS).values()
 
-    def _words(self, node: Node) -> tuple[list[Node], list[Word]]:
+    def _assignments_and_words(self, node: Node) -> tuple[list[Node], list[Word]]:
         assigned: list[Node] = []
         words: list[Word] = []
         # A lone `$` is a word too, although the parser does not name its node.
@@ -187,7 +187,7 @@ class PartBuilder:
         if names and names[0] in RESERVED:
             raise NotUnderstood(f"`{names[0]}` is a keyword of the shell in a place where it has no meaning")
 
-    def _expanded(self, words: list[Word], scope: Scope) -> tuple[list[Argument], list[str], bool]:
+    def _expand(self, words: list[Word], scope: Scope) -> tuple[list[Argument], list[str], bool]:
         """The arguments, the words to show, and whether those words are exactly what will run."""
         expander = self.expander(scope)
         arguments: list[Argument] = []
@@ -250,15 +250,15 @@ class PartBuilder:
             named += self.finder.line_dangers(stdin, self.finder.depth + 1, False).visible
         if any(word.unclear_part is not None and may_run_command(word.unclear_part) for word in words):
             return Dangers(in_class_order(named), tuple(DANGERS))
-        possible = self._possible(scope).find(arguments, directories[0], stdin=stdin)
+        possible = self._possible_finder(scope).find(arguments, directories[0], stdin=stdin)
         return Dangers(in_class_order(named), in_class_order(possible))
 
-    def _possible(self, scope: Scope) -> PossibleDangerFinder:
+    def _possible_finder(self, scope: Scope) -> PossibleDangerFinder:
         return PossibleDangerFinder(self.finder, has_outer_input=scope.has_input, is_in_loop=scope.is_loop_with_input)
 
-    def assignment(self, node: Node, scope: Scope) -> Iterable[Node]:
+    def add_assignment(self, node: Node, scope: Scope) -> Iterable[Node]:
         """Add the assignment of a variable for the rest of the line, and return the substitutions in it."""
-        name, value, problem = self._assignment(node)
+        name, value, problem = self._read_assignment(node)
         value = self.expander(scope).resolve_arithmetic(value)
         if problem is None and value.unclear_part is not None:
             problem = f"haft cannot tell what `{decode(value.unclear_part)}` does before it runs"
@@ -274,18 +274,18 @@ class PartBuilder:
         is_evaluated = value.unclear_part is not None and may_run_command(value.unclear_part)
         is_hidden = (problem is not None and is_evaluated) or has_command_in_subscript(value.literal or "")
         is_hidden = is_hidden or (has_composed_subscript(name) and not self._is_counter(name, scope))
-        is_hidden = is_hidden or _OPEN_ITEM.search(self.source.raw(node)) is not None
-        found = () if problem is None else self._possible(scope).find_by_variable(name, value.literal)
+        is_hidden = is_hidden or _COMPOSED_INDEX.search(self.source.raw(node)) is not None
+        found = () if problem is None else self._possible_finder(scope).find_by_variable(name, value.literal)
         possible = tuple(DANGERS) if is_hidden else in_class_order(found)
         is_literal = value.literal is not None
         self.add(Part("command", text, (text,), problem is None, reason, literal=is_literal, possible=possible))
-        return self._inside(node, value)
+        return self._substitutions_in(node, value)
 
     def _is_counter(self, name: str, scope: Scope) -> bool:
         found = _COUNTER.fullmatch(name)
         return found is not None and found[1] in scope.variables and is_numeric(scope.variables[found[1]])
 
-    def _assignment(self, node: Node) -> tuple[str, Word, str | None]:
+    def _read_assignment(self, node: Node) -> tuple[str, Word, str | None]:
         """The name of the variable, the assigned value, and what is wrong with the assignment."""
         name, operator = node.children[0], node.children[1]
         written = self.source.raw(name)
@@ -297,7 +297,7 @@ class PartBuilder:
             return written, Word("", ()), f"haft does not analyse this way to set `{written}`"
         return written, assigned_value(self.source, node, operator.end_byte), None
 
-    def loop(
+    def set_loop_variable(
         self, node: Node, name: str, words: list[Word], scope: Scope, assigned: list[str] | None
     ) -> Iterable[Node]:
         """Record the variable of a `for` loop, and return the substitutions in the words of the loop."""
@@ -311,12 +311,12 @@ class PartBuilder:
         )
         is_known = bool(words) and self.classifier.why_expansion_leaves_workspace(arguments, scope) is None
         if not is_harmless_name(name):
-            self.syntax(self.source.decoded(node), f"setting `{name}` may change the behaviour of programs")
+            self.add_syntax(self.source.decoded(node), f"setting `{name}` may change the behaviour of programs")
         elif unclear_part is not None:
             reason = f"haft cannot tell what `{decode(unclear_part)}` does before it runs"
-            self.syntax(self.source.decoded(node), reason, is_hidden=may_run_command(unclear_part))
+            self.add_syntax(self.source.decoded(node), reason, is_hidden=may_run_command(unclear_part))
         elif outside is not None:
-            self.syntax(self.source.decoded(node), outside)
+            self.add_syntax(self.source.decoded(node), outside)
         values = expander.loop_values(words) if is_known else None
         if values is None or assigned is None or name in assigned:
             scope.forget((name,))
@@ -324,21 +324,21 @@ class PartBuilder:
             scope.variables[name] = values
         return [each for word in words for each in word.substitutions]
 
-    def compared(self, node: Node, word: Word) -> None:
+    def check_word(self, node: Node, word: Word) -> None:
         """Check a word that is only compared, or is only the input of a command."""
         if word.unclear_part is not None:
             reason = f"haft cannot tell what `{decode(word.unclear_part)}` does before it runs"
-            self.syntax(self.source.decoded(node), reason, is_hidden=may_run_command(word.unclear_part))
+            self.add_syntax(self.source.decoded(node), reason, is_hidden=may_run_command(word.unclear_part))
 
-    def bracket(self, node: Node, scope: Scope) -> Iterable[Node]:
+    def add_bracket(self, node: Node, scope: Scope) -> Iterable[Node]:
         """Add `[ … ]`, and return the substitutions in it."""
         words = self.words_between(node, node.start_byte, node.end_byte)
-        self.tested(node, words, self.classifier.classify(self._expanded(words, scope)[0], scope), scope)
+        self.add_test(node, words, self.classifier.classify(self._expand(words, scope)[0], scope), scope)
         return [each for word in words for each in word.substitutions]
 
-    def tested(self, node: Node, words: list[Word], classification: Classification, scope: Scope) -> None:
+    def add_test(self, node: Node, words: list[Word], classification: Classification, scope: Scope) -> None:
         """Add a test as a part."""
-        _, written, is_literal = self._expanded(words, scope)
+        _, written, is_literal = self._expand(words, scope)
         text, reason = self.source.decoded(node), classification.reason
         if written[0] != "[":
             written = ["[[", *written, "]]"]
@@ -364,13 +364,13 @@ class PartBuilder:
             at = reader.at
         return words
 
-    def declaration(self, node: Node, scope: Scope) -> None:
+    def add_declaration(self, node: Node, scope: Scope) -> None:
         """Add `export` or a similar command: it changes how later programs behave."""
         text = self.source.decoded(node)
         words = tuple(text.split())
         raw = [self.source.raw(child) for child in node.children[1:]]
-        found = self._possible(scope).find_by_declaration(
-            words[0], [(_QUOTES.sub("", each), _LEFT_ALONE.search(each) is not None) for each in raw]
+        found = self._possible_finder(scope).find_by_declaration(
+            words[0], [(_QUOTES.sub("", each), _UNEXPANDED.search(each) is not None) for each in raw]
         )
         part = Part(
             "command",
@@ -384,11 +384,11 @@ class PartBuilder:
         )
         self.add(replace(part, possible=in_class_order(found)))
 
-    def redirection(self, node: Node, target: Word | None, scope: Scope) -> Iterable[Node]:
+    def add_redirection(self, node: Node, target: Word | None, scope: Scope) -> Iterable[Node]:
         """Add a redirection to or from a file, and return the substitutions in its target."""
         operator = next(child.type for child in node.children if not child.is_named)
         arguments = [] if target is None else self.expander(scope).arguments(target)
-        part = redirected(self.source.decoded(node), operator, arguments, scope, self.finder)
+        part = redirection_part(self.source.decoded(node), operator, arguments, scope, self.finder)
         if part is not None:
             self.add(part)
         return () if target is None else target.substitutions

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from haft.lazy import regex
 from haft.policy.analysis.deadline import NotUnderstood
-from haft.policy.analysis.line.brackets import double_bracket
+from haft.policy.analysis.line.brackets import add_double_bracket
 from haft.policy.analysis.line.part_builder import PartBuilder
 from haft.policy.analysis.scope import Scope, Values, is_numeric
 from haft.policy.analysis.text.heredocs import read_heredoc
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _MAX_STEPS: Final = 5_000
-_COUNTS: Final = regex(
+_COUNTING_LOOP: Final = regex(
     r"for \(\(\s*(\w+)\s*=\s*\d+\s*;\s*\1\s*[<>]=?\s*\d+\s*;\s*\1\s*(?:\+\+|--|[+-]=\s*\d+)\s*\)\)", re.ASCII
 )
 """A loop that counts from one number to another: its arithmetic evaluates no variable that was set elsewhere."""
 _EXEC: Final = regex(r"(?:(?:command|builtin)\s+)*\\?exec\b")
-_LISTS: Final = regex(r"(?:\$\(|`)\s*(?:find|fd|fdfind|ls|git|tree|rg)\b")
-_JOINS: Final = frozenset(("command", "list", "pipeline", "redirected_statement"))
+_LISTS_NAMES: Final = regex(r"(?:\$\(|`)\s*(?:find|fd|fdfind|ls|git|tree|rg)\b")
+_PASSES_INPUT_ON: Final = frozenset(("command", "list", "pipeline", "redirected_statement"))
 """Statements that pass their input on to the statements inside them themselves."""
 _LOOPS: Final = frozenset(("while_statement", "for_statement"))
 _SKIPPED: Final = frozenset(("comment", "heredoc_body", "heredoc_end", "heredoc_start"))
@@ -61,15 +61,15 @@ class LineWalker:
             "command": self._command,
             "variable_assignment": self._assignments,
             "variable_assignments": self._assignments,
-            "negated_command": self._inside,
+            "negated_command": self._visit_children,
             "subshell": self._subshell,
             "compound_statement": self._compound,
             "if_statement": self._branches,
-            "elif_clause": self._inside,
-            "else_clause": self._inside,
+            "elif_clause": self._visit_children,
+            "else_clause": self._visit_children,
             "while_statement": self._loop,
             "for_statement": self._for,
-            "do_group": self._inside,
+            "do_group": self._visit_children,
             "case_statement": self._case,
             "case_item": self._case_item,
             "function_definition": self._function,
@@ -93,14 +93,14 @@ class LineWalker:
         if any(self._redirects.values()) or self._more_words:
             raise NotUnderstood("haft cannot parse a redirection")
 
-    def _then(self, steps: Iterable[Step]) -> None:
+    def _push(self, steps: Iterable[Step]) -> None:
         self._steps += reversed(list(steps))
 
     def _visit(self, node: Node, scope: Scope, piped_from: Node | None = None) -> None:
         """Visit one statement; `piped_from` is the stage before it in a pipe."""
         visit = self._visits.get(node.type)
-        if not self._is_certain(node):
-            self._then([lambda start=scope.directories: self._may_be_left_out(node, scope, start)])  # type: ignore[misc]  # bound early
+        if not self._is_certain_to_run(node):
+            self._push([lambda start=scope.directories: self._may_not_run(node, scope, start)])  # type: ignore[misc]  # bound early
         self._note_input(node, scope, piped_from)
         if visit is None:
             self._not_understood(node, scope, f"haft does not analyse this syntax: `{self._source.decoded(node)[:60]}`")
@@ -109,36 +109,36 @@ class LineWalker:
 
     def _note_input(self, node: Node, scope: Scope, piped_from: Node | None) -> None:
         """Record that the input of a statement is also the input of all commands in it."""
-        if node.type in _JOINS:
+        if node.type in _PASSES_INPUT_ON:
             return
         start = scope.has_input, scope.is_loop_with_input
         has_input = piped_from is not None or self._has_redirected_input(node)
-        is_loop_with_input = node.type in _LOOPS and (has_input or scope.has_input or self._goes_through_names(node))
+        is_loop_with_input = node.type in _LOOPS and (has_input or scope.has_input or self._iterates_over_names(node))
 
         def end() -> None:
             scope.has_input, scope.is_loop_with_input = start
 
         if has_input or is_loop_with_input:
-            self._then([end])
+            self._push([end])
             scope.has_input = scope.has_input or has_input
             scope.is_loop_with_input = scope.is_loop_with_input or is_loop_with_input
 
-    def _goes_through_names(self, node: Node) -> bool:
+    def _iterates_over_names(self, node: Node) -> bool:
         """Whether a loop iterates over names that a program lists."""
         values = [self._source.raw(child) for child in node.children_by_field_name("value")]
-        return any(map(_LISTS.search, values))
+        return any(map(_LISTS_NAMES.search, values))
 
     def _has_redirected_input(self, node: Node) -> bool:
         redirects = self._redirects.get(node.id, ())
         return any(is_input(each) and not cannot_fail(self._source, each) for each in redirects)
 
-    def _is_certain(self, node: Node) -> bool:
+    def _is_certain_to_run(self, node: Node) -> bool:
         """Whether none of its redirections can fail. If one fails, bash does not run the statement."""
         own = node.named_children if node.type == "command" else ()
         redirects = [child for child in own if child.type.endswith("_redirect")] + self._redirects.get(node.id, [])
         return all(cannot_fail(self._source, each) for each in redirects)
 
-    def _may_be_left_out(self, node: Node, scope: Scope, start: frozenset[str] | None) -> None:
+    def _may_not_run(self, node: Node, scope: Scope, start: frozenset[str] | None) -> None:
         """Handle a statement that may not run: keep also the state without its changes."""
         if start is None:
             scope.directories = None
@@ -154,10 +154,10 @@ class LineWalker:
             if node.is_named and node.type not in _SKIPPED:
                 steps += [lambda node=node: self._visit(node, scope), scope.widen]  # type: ignore[misc]  # bound early
             elif node.type == "&":
-                steps.append(lambda: self._builder.syntax("&", "nothing waits for a command in the background"))
-        self._then(steps)
+                steps.append(lambda: self._builder.add_syntax("&", "nothing waits for a command in the background"))
+        self._push(steps)
 
-    def _inside(self, node: Node, scope: Scope, _before: Node | None) -> None:
+    def _visit_children(self, node: Node, scope: Scope, _before: Node | None) -> None:
         self._with_redirects(node, scope)
         self._sequence(node.children, scope)
 
@@ -168,11 +168,11 @@ class LineWalker:
             raise NotUnderstood("haft does not know an operator between its commands")
         is_either = operators == ["||"]
 
-        def go_on() -> None:
+        def visit_right() -> None:
             if is_either:
                 scope.widen()
             start = scope.directories
-            self._then([lambda: self._visit(right, scope, piped_from), lambda: join(start)])
+            self._push([lambda: self._visit(right, scope, piped_from), lambda: join(start)])
 
         def join(start: frozenset[str] | None) -> None:
             """Handle the case that the right side did not run."""
@@ -182,7 +182,7 @@ class LineWalker:
                 scope.directories_if_failed = scope.directories_if_failed | start
             scope.forget(self._effects.variables_set_in(right))
 
-        self._then([lambda: self._visit(left, scope, piped_from), go_on])
+        self._push([lambda: self._visit(left, scope, piped_from), visit_right])
 
     def _pipeline(self, node: Node, scope: Scope, piped_from: Node | None) -> None:
         steps: list[Step] = []
@@ -195,7 +195,7 @@ class LineWalker:
                 continue
             steps.append(lambda child=child, piped_from=piped_from: self._stage(child, scope, piped_from))  # type: ignore[misc]  # bound early
             piped_from = child
-        self._then([*steps, scope.widen, lambda: scope.forget(self._effects.variables_set_in(node))])
+        self._push([*steps, scope.widen, lambda: scope.forget(self._effects.variables_set_in(node))])
 
     def _stage(self, node: Node, scope: Scope, piped_from: Node | None) -> None:
         # The parser reads `a && b > f | c` as `(a && b > f) | c`. In bash, `a` is not part of the pipe.
@@ -233,8 +233,8 @@ class LineWalker:
         for redirect in waiting:
             if redirect.type == "file_redirect":
                 words = self._targets(redirect)
-                substitutions = self._builder.redirection(redirect, words[0] if words else None, scope)
-                self._then_substitutions(substitutions, scope)
+                substitutions = self._builder.add_redirection(redirect, words[0] if words else None, scope)
+                self._push_substitutions(substitutions, scope)
                 if len(words) > 1:
                     if node.type != "command":
                         raise NotUnderstood("unexpected words follow a redirection")
@@ -244,8 +244,8 @@ class LineWalker:
             elif redirect.type == "herestring_redirect":
                 word = word_at(self._source, redirect.named_children[-1])
                 stdin = word.literal if word.literal is not None else True
-                self._builder.compared(redirect, word)
-                self._then_substitutions(word.substitutions, scope)
+                self._builder.check_word(redirect, word)
+                self._push_substitutions(word.substitutions, scope)
             else:
                 raise NotUnderstood("haft does not know this kind of redirection")
         return stdin
@@ -265,21 +265,21 @@ class LineWalker:
         if not heredoc.is_clear:
             # Bash would run more there than the parser sees.
             reason = "an expansion in the text of a `<<` may do something"
-            self._builder.syntax(self._source.decoded(redirect), reason, "not-understood")
+            self._builder.add_syntax(self._source.decoded(redirect), reason, "not-understood")
             for child in redirect.children:
                 if child.type == "heredoc_body":
-                    self._then_substitutions(outermost(child, _SUBSTITUTIONS).values(), scope)
+                    self._push_substitutions(outermost(child, _SUBSTITUTIONS).values(), scope)
         for child in rest:
             if child.type not in self._visits:
                 raise NotUnderstood("haft cannot parse the rest of the line after a `<<`")
             copy = scope.copy()
-            self._then([lambda child=child, copy=copy: self._visit(child, copy, redirect)])  # type: ignore[misc]  # bound early
+            self._push([lambda child=child, copy=copy: self._visit(child, copy, redirect)])  # type: ignore[misc]  # bound early
             scope.forget()
             if self._effects.changes_directory(child):
                 scope.directories = None
         return heredoc.body if heredoc.is_literal else True
 
-    def _then_substitutions(self, nodes: Iterable[Node], scope: Scope, *, has_input: bool = False) -> None:
+    def _push_substitutions(self, nodes: Iterable[Node], scope: Scope, *, has_input: bool = False) -> None:
         """Visit the commands in substitutions, each in its own copy of the scope."""
         for node in nodes:
             inside = scope.copy()
@@ -292,15 +292,15 @@ class LineWalker:
         has_other_input = any(map(is_input, self._redirects[node.id]))
         stdin = self._with_redirects(node, scope) or piped_from is not None or has_other_input
         more = self._more_words.pop(node.id, [])
-        substitutions = self._builder.command(node, more, scope, stdin, None if has_other_input else piped_from)
+        substitutions = self._builder.add_command(node, more, scope, stdin, None if has_other_input else piped_from)
         if has_other_input and _EXEC.match(self._source.raw(node)):
             scope.has_input = True
-        self._then_substitutions(substitutions, scope, has_input=piped_from is not None)
+        self._push_substitutions(substitutions, scope, has_input=piped_from is not None)
 
     def _assignments(self, node: Node, scope: Scope, _before: Node | None) -> None:
         self._with_redirects(node, scope)
         for each in (node,) if node.type == "variable_assignment" else node.named_children:
-            self._then_substitutions(self._builder.assignment(each, scope), scope)
+            self._push_substitutions(self._builder.add_assignment(each, scope), scope)
 
     def _subshell(self, node: Node, scope: Scope, _before: Node | None) -> None:
         self._with_redirects(node, scope)
@@ -310,7 +310,7 @@ class LineWalker:
         if node.children[0].type != "{":
             self._not_understood(node, scope, "arithmetic evaluates names and may run commands in them")
             return
-        self._inside(node, scope, None)
+        self._visit_children(node, scope, None)
 
     def _branches(self, node: Node, scope: Scope, _before: Node | None) -> None:
         """Visit the branches of an `if`: each of them may run or not."""
@@ -329,21 +329,21 @@ class LineWalker:
             if child.is_named and child.type not in _SKIPPED:
                 steps += [lambda child=child: self._visit(child, scope), scope.widen]  # type: ignore[misc]  # bound early
             elif child.type == "&":
-                steps.append(lambda: self._builder.syntax("&", "nothing waits for a command in the background"))
-        self._then([*steps, join])
+                steps.append(lambda: self._builder.add_syntax("&", "nothing waits for a command in the background"))
+        self._push([*steps, join])
 
     def _loop(self, node: Node, scope: Scope, piped_from: Node | None) -> None:
         has_other_input = piped_from is None or any(map(is_input, self._redirects.get(node.id, ())))
-        lines = None if has_other_input else self._builder.lines_before(node, scope)
+        lines = None if has_other_input else self._builder.names_piped_into(node, scope)
         self._with_redirects(node, scope)
         self._before_loop(node, scope)
         if self._is_endless_bomb(node):
-            self._builder.syntax(self._source.decoded(node), "it starts programs endlessly", "fork-bomb")
+            self._builder.add_syntax(self._source.decoded(node), "it starts programs endlessly", "fork-bomb")
         names = self._effects.variables_set_in(node)
         condition = node.child_by_field_name("condition")
         variable = None if condition is None else line_variable(self._source, condition)
         if lines is None or variable is None or condition is None or node.children[0].type != "while":
-            self._then([lambda: self._sequence(node.children, scope), lambda: scope.forget(names)])
+            self._push([lambda: self._sequence(node.children, scope), lambda: scope.forget(names)])
             return
         inside = scope.copy()
 
@@ -354,7 +354,7 @@ class LineWalker:
         rest = [child for child in node.children if child.id != condition.id]
         steps = [lambda: self._visit(condition, inside), begin, lambda: self._sequence(rest, inside)]
         # A stage of a pipe runs in its own shell, so its changes are not visible outside.
-        self._then([*steps, lambda: scope.forget(names)])
+        self._push([*steps, lambda: scope.forget(names)])
 
     def _before_loop(self, node: Node, scope: Scope) -> None:
         names = self._effects.variables_set_in(node)
@@ -375,19 +375,19 @@ class LineWalker:
             return
         words = [word_at(self._source, child) for child in node.children_by_field_name("value")]
         self._before_loop(node, scope)
-        substitutions = self._builder.loop(
+        substitutions = self._builder.set_loop_variable(
             node, self._source.raw(variable), words, scope, self._effects.variables_set_in(body)
         )
         # The body may not run at all, because there may be no words.
-        self._then([lambda: self._visit(body, scope), lambda: scope.forget(self._effects.variables_set_in(node))])
-        self._then_substitutions(substitutions, scope)
+        self._push([lambda: self._visit(body, scope), lambda: scope.forget(self._effects.variables_set_in(node))])
+        self._push_substitutions(substitutions, scope)
 
     def _case(self, node: Node, scope: Scope, piped_from: Node | None) -> None:
         value = node.child_by_field_name("value")
         if value is None:
             raise NotUnderstood("a `case` has no word")
         word = word_at(self._source, value)
-        self._builder.compared(node, word)
+        self._builder.check_word(node, word)
         names = self._effects.variables_set_in(node)
         start = scope.directories
         steps: list[Step] = []
@@ -400,15 +400,15 @@ class LineWalker:
         for child in node.named_children:
             if child.type == "case_item":
                 steps += [lambda child=child: self._visit(child, scope, piped_from), join]  # type: ignore[misc]  # bound early
-        self._then(steps)
-        self._then_substitutions(word.substitutions, scope)
+        self._push(steps)
+        self._push_substitutions(word.substitutions, scope)
 
     def _case_item(self, node: Node, scope: Scope, _before: Node | None) -> None:
         values = node.children_by_field_name("value")
         for value in values:
             word = word_at(self._source, value)
-            self._builder.compared(node, word)
-            self._then_substitutions(word.substitutions, scope)
+            self._builder.check_word(node, word)
+            self._push_substitutions(word.substitutions, scope)
         ids = {value.id for value in values}
         self._sequence((child for child in node.children if child.id not in ids), scope)
 
@@ -420,9 +420,11 @@ class LineWalker:
         called = {self._source.raw(each) for each in descendants(body) if each.type == "command_name"}
         multiplies = any(each.type in ("&", "|", "|&", "pipeline") for each in descendants(body))
         if self._source.raw(name) in called and multiplies:
-            self._builder.syntax(shown, "the function starts itself endlessly", "fork-bomb")
+            self._builder.add_syntax(shown, "the function starts itself endlessly", "fork-bomb")
         else:
-            self._builder.syntax(shown, f"`{self._source.decoded(name)}` is then no longer the program of this name")
+            self._builder.add_syntax(
+                shown, f"`{self._source.decoded(name)}` is then no longer the program of this name"
+            )
         # The input of a function is known only where the function is called.
         self._visit(body, Scope(scope.directories, pattern_variables=scope.pattern_variables, has_input=True))
         scope.has_input = scope.has_input or "exec" in called
@@ -431,32 +433,32 @@ class LineWalker:
     def _test(self, node: Node, scope: Scope, _before: Node | None) -> None:
         self._with_redirects(node, scope)
         if node.children[0].type == "[":
-            substitutions = self._builder.bracket(node, scope)
+            substitutions = self._builder.add_bracket(node, scope)
         elif node.children[0].type == "[[":
-            substitutions = double_bracket(self._source, node, scope, self._builder)
+            substitutions = add_double_bracket(self._source, node, scope, self._builder)
         else:
             self._not_understood(node, scope, "arithmetic evaluates names and may run commands in them")
             return
-        self._then_substitutions(substitutions, scope)
+        self._push_substitutions(substitutions, scope)
 
     def _declaration(self, node: Node, scope: Scope, _before: Node | None) -> None:
         self._with_redirects(node, scope)
-        self._builder.declaration(node, scope)
+        self._builder.add_declaration(node, scope)
         scope.forget()
-        self._then_substitutions(outermost(node, _SUBSTITUTIONS).values(), scope)
+        self._push_substitutions(outermost(node, _SUBSTITUTIONS).values(), scope)
 
     def _not_understood(self, node: Node, scope: Scope, reason: str) -> None:
         """Add a part that is not safe for syntax that haft does not analyse, and visit the commands in it to find their
         dangers."""
-        is_hidden = _COUNTS.match(self._source.raw(node)) is None
-        self._builder.syntax(self._source.decoded(node), reason, is_hidden=is_hidden)
+        is_hidden = _COUNTING_LOOP.match(self._source.raw(node)) is None
+        self._builder.add_syntax(self._source.decoded(node), reason, is_hidden=is_hidden)
         scope.forget()
         for child in node.children:
             for each in outermost(child, _STATEMENTS).values():
                 if each.type in _SUBSTITUTIONS:
-                    self._then_substitutions((each,), scope)
+                    self._push_substitutions((each,), scope)
                 else:
-                    self._then([lambda each=each: self._visit(each, scope)])  # type: ignore[misc]  # bound early
+                    self._push([lambda each=each: self._visit(each, scope)])  # type: ignore[misc]  # bound early
 
     def _is_endless_bomb(self, node: Node) -> bool:
         condition = node.child_by_field_name("condition")

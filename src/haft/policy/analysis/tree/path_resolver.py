@@ -100,15 +100,15 @@ class PathResolver:
         place = self.resolve(directory or self.context.workspace, path)
         if place is not None and self.is_inside(place) and (directory is not None or path.startswith("/")):
             return ()
-        spelt = os.path.normpath(path) if place is None else place
-        if spelt.startswith(_DEVICES) or path.startswith(_DEVICES):
+        location = os.path.normpath(path) if place is None else place
+        if location.startswith(_DEVICES) or path.startswith(_DEVICES):
             return ("raw-device", "outside-workspace")
         home = self.context.home.rstrip("/")
-        if home and spelt.startswith(home + "/."):
+        if home and location.startswith(home + "/."):
             return ("home-dotfile", "outside-workspace")
-        if home and (spelt == home or spelt.startswith(home + "/")):
+        if home and (location == home or location.startswith(home + "/")):
             return ("outside-workspace",)
-        if spelt.startswith("/") and (spelt == "/" or spelt.split("/")[1] in _SYSTEM):
+        if location.startswith("/") and (location == "/" or location.split("/")[1] in _SYSTEM):
             return ("system-write", "outside-workspace")
         return ("outside-workspace",)
 
