@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from haft.contracts import NO_GRANTS, Action, DecidedPart, Decision, Delegation, Grants, HaftError, non_utf8_variable
 from haft.policy.allowable import allowable
+from haft.policy.analysis import analyse
 from haft.policy.analysis.verdict import (
     DANGERS,
     EVALUATED_VARIABLES,
@@ -146,8 +147,6 @@ class PolicyEngine:
         lines = [arguments[name] for name in spec.commands if isinstance(arguments.get(name), str)]
         if not lines:
             return None
-        from haft.policy.analysis import analyse
-
         cwd = arguments.get("cwd")
         context = AnalysisContext(
             self._workspace, cwd if isinstance(cwd, str) else query.cwd, confined=query.confined, home=self._home

@@ -13,6 +13,7 @@ import contextvars
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from haft.contracts import StartFailed
@@ -148,7 +149,6 @@ class _Worker:
 
     def __init__(self) -> None:
         from queue import SimpleQueue
-        from threading import Thread
 
         self.jobs: SimpleQueue[_Job] = SimpleQueue()
         try:
