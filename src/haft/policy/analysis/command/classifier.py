@@ -61,9 +61,9 @@ class CommandClassifier:
                 found = split_simple_exec(arguments) if program.text == "find" else None
                 if found is not None:
                     return self._classify_simple_find_exec(*found, scope)
-                finding = parse_find_exec(arguments[1:]) if program.text == "find" else None
-                if finding is not None:
-                    return self._classify_find_exec(finding, scope)
+                find_exec = parse_find_exec(arguments[1:]) if program.text == "find" else None
+                if find_exec is not None:
+                    return self._classify_find_exec(find_exec, scope)
                 return self._classify_by_table(program.text, arguments[1:], scope)
             if isinstance(inner, str):
                 return Classification(False, inner)
@@ -82,14 +82,14 @@ class CommandClassifier:
         classification = self._classify_by_table("find", find[1:], scope)
         return self._classify_by_table(name, several, scope) if classification.is_safe else classification
 
-    def _classify_find_exec(self, finding: FindExec, scope: Scope) -> Classification:
+    def _classify_find_exec(self, find_exec: FindExec, scope: Scope) -> Classification:
         """`find … -exec PROGRAM … {} +`, classified with the names that exist now."""
-        classification = self._classify_by_table("find", finding.rest, scope)
-        for test, inner in finding.started:
+        classification = self._classify_by_table("find", find_exec.rest, scope)
+        for test, inner in find_exec.commands:
             if not classification.is_safe:
                 break
             directory = only_directory(scope)
-            listing = directory and self.lister.names_of_find(finding.roots, finding.depth, test, directory)
+            listing = directory and self.lister.names_of_find(find_exec.roots, find_exec.depth, test, directory)
             if not listing:
                 return Classification(False, "haft cannot tell which files `find` passes on before it runs")
             classification = self.classify_started(fill_placeholder(inner, listing.names), scope)
@@ -108,7 +108,7 @@ class CommandClassifier:
         if why is not None or (xargs.file is not None and xargs.file.may_split):
             return Classification(False, why or f"haft cannot tell which file `{xargs.file}` names before it runs")
         classification = Classification(False, "`xargs` starts nothing")
-        for each in xargs.commands(listing):
+        for each in xargs.started_commands(listing):
             classification = self.classify_started(each, scope)
             if not classification.is_safe:
                 break
@@ -131,13 +131,13 @@ class CommandClassifier:
         )
 
     def why_expansion_leaves_workspace(
-        self, arguments: Iterable[Argument], scope: Scope, *, are_followed: bool = True
+        self, arguments: Iterable[Argument], scope: Scope, *, are_read: bool = True
     ) -> str | None:
         """Why the shell itself, when it expands file names, would leave the workspace; None if it would not."""
         patterns = (each for each in arguments if each.paths is not None and each.may_split)
-        if not are_followed:
+        if not are_read:
             patterns = (each for each in patterns if not each.is_program_output)
-        why = why_not_inside if are_followed else why_parent_not_inside
+        why = why_not_inside if are_read else why_parent_not_inside
         return next(filter(None, (why(each, scope, self.resolver) for each in patterns)), None)
 
     def _classify_by_table(self, name: str, arguments: list[Argument], scope: Scope) -> Classification:
@@ -148,13 +148,13 @@ class CommandClassifier:
         entry = self.programs.get(known)
         if entry is None or known in RESERVED:
             return Classification(False, _unknown(name))
-        are_followed = not (entry.all_options_harmless and entry.operands == "words") and not (
+        are_read = not (entry.all_options_harmless and entry.operands == "words") and not (
             known == "ls" and ls_shows_only_names(arguments)
         )
         # Names from a listing that are paths are checked by `why_not_read` further down.
         are_paths = entry.operands in ("paths", "pattern-paths") and not entry.subcommands
-        looked_up = [each for each in arguments if not (are_paths and each.is_program_output)]
-        why = self.why_expansion_leaves_workspace(looked_up, scope, are_followed=are_followed)
+        expanded = [each for each in arguments if not (are_paths and each.is_program_output)]
+        why = self.why_expansion_leaves_workspace(expanded, scope, are_read=are_read)
         if why is not None:
             return Classification(False, why, is_about_location=True, starts_others=entry.starts_others)
         try:
@@ -165,8 +165,8 @@ class CommandClassifier:
         why = None if found.entry.check is None else found.entry.check(found.invocation)
         if why is not None and not (isinstance(why, LinkReason) and self._stays_inside(found, why, scope)):
             return Classification(False, why, starts_others=found.starts_others)
-        judge = why_not_read if are_followed else why_parent_not_inside
-        outside = next(filter(None, (judge(each, scope, self.resolver) for each in found.paths)), None)
+        why_not = why_not_read if are_read else why_parent_not_inside
+        outside = next(filter(None, (why_not(each, scope, self.resolver) for each in found.paths)), None)
         if outside is not None:
             return Classification(False, outside, is_about_location=True, starts_others=found.starts_others)
         if scope.directories is None:

@@ -98,8 +98,8 @@ class DangerFinder:
         for argument in arguments[1:]:
             for text in self._texts(argument):
                 path = _path_in(text)
-                is_told = directory is not None or path.startswith(("/", "..", "~"))
-                if path and is_told and self.resolver.write_dangers(directory, path):
+                is_known = directory is not None or path.startswith(("/", "..", "~"))
+                if path and is_known and self.resolver.write_dangers(directory, path):
                     return ("outside-workspace",)
         return ()
 

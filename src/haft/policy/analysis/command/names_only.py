@@ -10,7 +10,7 @@ from haft.policy.analysis.program import Argument
 from haft.policy.analysis.scope import Scope
 from haft.policy.analysis.tree.path_resolver import PathResolver
 
-_PUT_TOGETHER: Final = regex(r"[{$`]")
+_COMPOSED: Final = regex(r"[{$`]")
 _SHORT: Final = regex(r"-[1aAcCdfFgGhiklmnNopqQrsStuUvxX]+")
 
 
@@ -29,7 +29,7 @@ def why_parent_not_inside(argument: Argument, scope: Scope, resolver: PathResolv
     may."""
     text = argument.text
     names = (text,) if argument.literal else argument.paths
-    if names is None or (not argument.literal and _PUT_TOGETHER.search(text)):
+    if names is None or (not argument.literal and _COMPOSED.search(text)):
         return why_not_inside(argument, scope, resolver)
     if argument.literal and text.rpartition("/")[2] == "..":
         return why_not_inside(argument, scope, resolver)

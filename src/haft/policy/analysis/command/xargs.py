@@ -27,7 +27,7 @@ _MAX_PLACEHOLDERS: Final = 2
 class Xargs:
     """An `xargs` command, split."""
 
-    started: list[Argument]
+    command: list[Argument]
     """The command that it starts, without the names that it adds."""
     ends_in_nul: bool = False
     by_line: bool = False
@@ -38,14 +38,14 @@ class Xargs:
     file: Argument | None = None
     """The file that contains the names; None if they come from a pipe."""
 
-    def commands(self, listing: Listing | None) -> list[list[Argument]]:
+    def started_commands(self, listing: Listing | None) -> list[list[Argument]]:
         """The commands that it may start, with the names of a listing, or with unknown words if there is none."""
         names = None if listing is None or self.file is not None else self._split_names(listing)
         if self.placeholder is not None:
-            return [[_fill(each, self.placeholder, names) for each in self.started]]
+            return [[_fill(each, self.placeholder, names) for each in self.command]]
         is_known = names is not None
-        handed = Argument("what xargs reads", False, names, not is_known, may_split=True, is_program_output=is_known)
-        return [[*self.started, handed], self.started]
+        added = Argument("what xargs reads", False, names, not is_known, may_split=True, is_program_output=is_known)
+        return [[*self.command, added], self.command]
 
     def _split_names(self, listing: Listing) -> tuple[str, ...] | None:
         if self.ends_in_nul:
@@ -90,7 +90,7 @@ def parse_xargs(arguments: list[Argument]) -> Xargs | None:
                 return None
             found = valued
             at += 1
-    found = replace(found, started=arguments[at:] or [Argument("echo")])
+    found = replace(found, command=arguments[at:] or [Argument("echo")])
     return found if _is_clear(found) else None
 
 
@@ -112,10 +112,10 @@ def _is_clear(found: Xargs) -> bool:
     if found.placeholder is None:
         return not (found.by_line and found.ends_in_nul)
     # Each of these options cancels the earlier ones.
-    if found.is_grouped or found.by_line or found.placeholder in found.started[0].text:
+    if found.is_grouped or found.by_line or found.placeholder in found.command[0].text:
         return False
-    signs = sum(each.text.count(found.placeholder) for each in found.started)
-    return signs <= _MAX_PLACEHOLDERS and all(each.paths is None for each in found.started)
+    signs = sum(each.text.count(found.placeholder) for each in found.command)
+    return signs <= _MAX_PLACEHOLDERS and all(each.paths is None for each in found.command)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class FindExec:
     """Its arguments without the programs."""
     roots: list[str]
     depth: int | None
-    started: list[tuple[NameTest, list[Argument]]]
+    commands: list[tuple[NameTest, list[Argument]]]
     """Each program, with a test that every file name passed to it passes; `{}` still stands for the name."""
 
 
@@ -152,11 +152,11 @@ def parse_find_exec(arguments: list[Argument]) -> FindExec | None:
                 ),
                 0,
             )
-            inner = arguments[at + 1 : end]
-            if len(inner) < 2 or not _is_plain(inner):
+            command = arguments[at + 1 : end]
+            if len(command) < 2 or not _is_plain(command):
                 return None
             _, expression = find_expression.split_roots([each.text for each in rest])
-            started.append((find_expression.passed_names_test(expression), inner))
+            started.append((find_expression.passed_names_test(expression), command))
             at = end + 1
             rest.append(Argument("-true"))
         roots, expression = find_expression.split_roots([each.text for each in rest])
@@ -166,13 +166,13 @@ def parse_find_exec(arguments: list[Argument]) -> FindExec | None:
     return FindExec(rest, roots, find_expression.max_depth(expression), started)
 
 
-def _is_plain(inner: list[Argument]) -> bool:
+def _is_plain(command: list[Argument]) -> bool:
     """Whether `{}` is one whole word of the command, once, and is not the program."""
-    is_alone = all(each.text == "{}" or "{}" not in each.text for each in inner)
-    return is_alone and sum(each.text == "{}" for each in inner) == 1 and inner[0].text != "{}"
+    is_alone = all(each.text == "{}" or "{}" not in each.text for each in command)
+    return is_alone and sum(each.text == "{}" for each in command) == 1 and command[0].text != "{}"
 
 
-def fill_placeholder(inner: list[Argument], names: tuple[str, ...]) -> list[Argument]:
+def fill_placeholder(command: list[Argument], names: tuple[str, ...]) -> list[Argument]:
     """A command with names in place of `{}`."""
     several = Argument("{}", literal=False, paths=names, may_split=True, is_program_output=True)
-    return [several if each.text == "{}" else each for each in inner]
+    return [several if each.text == "{}" else each for each in command]

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _JOIN: Final = regex(r"&&|\|\|")
-_UNCLEAR: Final = "haft does not analyse tests of this form"
+_NOT_ANALYSED: Final = "haft does not analyse tests of this form"
 
 
 def add_double_bracket(source: Source, node: Node, scope: Scope, builder: PartBuilder) -> Iterable[Node]:
     """Add one part for the whole `[[ … ]]`, and return the substitutions in it."""
     groups = _groups(source, node)
     if groups is None:
-        builder.add_syntax(source.decoded(node), _UNCLEAR, is_hidden=True)
+        builder.add_syntax(source.decoded(node), _NOT_ANALYSED, is_hidden=True)
         found = outermost(node, EXPANSIONS).values()
         return [each for each in found if each.type in ("command_substitution", "process_substitution")]
     why = None
@@ -36,7 +36,9 @@ def add_double_bracket(source: Source, node: Node, scope: Scope, builder: PartBu
         builder.add_test(node, words, Classification(True, "`[[` only compares"), scope)
     else:
         builder.add_syntax(
-            source.decoded(node), why, is_hidden="evaluates" in why or why == _UNCLEAR or tests_composed_name(words)
+            source.decoded(node),
+            why,
+            is_hidden="evaluates" in why or why == _NOT_ANALYSED or tests_composed_name(words),
         )
     return [each for word in words for each in word.substitutions]
 
@@ -69,7 +71,7 @@ def _why_not(words: list[Word], scope: Scope, builder: PartBuilder) -> str | Non
     for at, written in enumerate(words):
         word = builder.expander(scope).resolve_arithmetic(written)
         if word.unclear_part is not None:
-            return _UNCLEAR
+            return _NOT_ANALYSED
         is_compared = len(words) == 3 and at == 2 and words[1].raw in ("==", "=", "!=", "=~")
         # Inside `[[ ]]` bash neither splits unquoted words nor expands file names in them.
         quoted = Word(f'"{word.raw}"', word.pieces) if word.literal is None else word
@@ -77,7 +79,7 @@ def _why_not(words: list[Word], scope: Scope, builder: PartBuilder) -> str | Non
         if is_compared or len(words) == 1:
             arguments.append(Argument(word.raw, literal=False))
         elif len(found) != 1 or (found[0].may_split and found[0].literal):
-            return _UNCLEAR
+            return _NOT_ANALYSED
         else:
             arguments.append(found[0])
     if len(words) == 1:

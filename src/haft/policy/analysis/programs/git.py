@@ -249,7 +249,7 @@ GIT: Final[dict[str, Program]] = {
         starts_others=True,
         harmful={
             **dict.fromkeys(("-c", "--config-env", "--exec-path"), _RUNS_SETTINGS),
-            **dict.fromkeys(("--git-dir", "--work-tree"), "may obey the settings of another repository"),
+            **dict.fromkeys(("--git-dir", "--work-tree"), "may use the settings of another repository"),
             **dict.fromkeys(("-p", "--paginate"), "runs a pager"),
             **dict.fromkeys(("-h", "--help"), "runs a program to show the manual"),
         },

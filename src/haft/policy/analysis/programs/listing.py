@@ -101,8 +101,8 @@ LISTING: Final[dict[str, Program]] = {
         harmful={
             "-C": "writes a magic file",
             "--compile": "writes a magic file",
-            "-m": "obeys rules from its arguments",
-            "--magic-file": "obeys rules from its arguments",
+            "-m": "uses the rules of another file",
+            "--magic-file": "uses the rules of another file",
             **dict.fromkeys(("-f", "--files-from"), _NAMES),
             **dict.fromkeys(("-z", "--uncompress", "-Z", "--uncompress-noreport"), "runs programs that decompress"),
             **dict.fromkeys(("-s", "--special-files"), "reads devices"),

@@ -1,4 +1,4 @@
-"""Package managers, if they list what is installed. All of them obey files of the workspace."""
+"""Package managers, if they list what is installed. All of them use settings of the workspace."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ _NPM: Final = Program(
     harmful={
         **dict.fromkeys(("--cache", "--logs-dir"), _ELSEWHERE),
         **dict.fromkeys(
-            ("--script-shell", "--node-options", "--userconfig", "--globalconfig"), "obeys the file that it names"
+            ("--script-shell", "--node-options", "--userconfig", "--globalconfig"),
+            "uses the program or the settings that it names",
         ),
     },
     subcommands={

@@ -1,6 +1,6 @@
 """Programs that may only print their version. The program that runs may be a launcher by its author.
 
-Programs that obey files of the workspace even then are not listed: files that name another version of the program to
+Programs that use files of the workspace even then are not listed: files that name another version of the program to
 run (`cargo`, `go`, `bundle`, `yarn`, `bazel`), settings that load code (`pytest`, `tox`, `hg`, `mvn`), or a copy of the
 program among the project's own packages (`jest`, `webpack`).
 """
