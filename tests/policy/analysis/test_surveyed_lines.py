@@ -182,6 +182,10 @@ def test_any_words_may_be_passed_on_to_a_program_that_only_prints_them(clean, li
     assert _unsafe_reasons(line, clean) == []
 
 
+def test_a_file_that_a_pattern_names_is_quoted_as_it_was_written(clean):
+    assert _unsafe_reasons("xargs -a *.txt echo", clean) == ["haft cannot tell which file `*.txt` names before it runs"]
+
+
 def test_a_started_program_may_need_a_sandbox(clean):
     line, context = "git ls-files | xargs git log --oneline --", AnalysisContext(str(clean))
     assert analyse(line, context).safe

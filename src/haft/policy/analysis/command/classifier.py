@@ -106,7 +106,7 @@ class CommandClassifier:
         """The classification of the commands that an `xargs` starts."""
         why = None if xargs.file is None else why_not_read(xargs.file, scope, self.resolver)
         if why is not None or (xargs.file is not None and xargs.file.may_split):
-            return Classification(False, why or f"haft cannot tell which file `{xargs.file}` names before it runs")
+            return Classification(False, why or f"haft cannot tell which file `{xargs.file.text}` names before it runs")
         classification = Classification(False, "`xargs` starts nothing")
         for each in xargs.started_commands(listing):
             classification = self.classify_started(each, scope)
