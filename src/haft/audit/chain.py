@@ -1,9 +1,10 @@
 """The audit log on disk: an append-only file in which every line contains a hash of all lines before it.
 
-Writers of all processes take turns with a lock on the head. A writer first announces the write in the head: the number
-and hash of its last line, and the size of the log afterwards. Then it writes all lines at once; then it updates the
-head, and the caller gets its answer. So a crash leaves only the beginning of an announced write: lines of haft, and at
-most the beginning of one more. Anything else after the head was put there by others.
+A lock lets only one process write at a time. The *head* is a separate small file that names the last line of the log. A
+writer first announces its write in the head: the number and hash of the last line to come, and the size of the log
+afterwards. Then it writes all lines at once. Then it updates the head, and the caller gets its answer. So after a
+crash, only the beginning of an announced write can stand after the last line that the head counts. Anything else there
+was put there by others.
 
 The chain proves order and integrity after writing. It does not prove that the writer is honest, and it does not protect
 against someone who has or replaces the key, or who restores an older log with its older head and checkpoint. For that,
@@ -38,13 +39,14 @@ class Chain:
             self.close()
             raise
         self._end = -1
-        """The size of the file when this process last wrote or read its end; any other size means that others wrote."""
+        """The size of the file when this process last wrote or read its end; if the file has another size now, other
+        processes wrote to it."""
         self._seq = 0
         self._hash = ZERO
         self._sealed_from = 1
 
     def append(self, bodies: Sequence[bytes]) -> None:
-        """Add records and update the head. They survive `kill -9` once this returns."""
+        """Add records and update the head. Once this returns, the records survive `kill -9`."""
         try:
             with self._log.turn():
                 self._append(bodies)
@@ -57,11 +59,12 @@ class Chain:
                 self._catch_up()
             self._write(bodies)
         except BaseException:
-            self._end = -1  # The next write must read the end of the log first.
+            self._end = -1  # Unknown, so the next write reads the end of the log first.
             raise
 
     def _write(self, bodies: Sequence[bytes], behind: bytes = b"") -> None:
-        """Announce lines, write them after `behind`, and update the head."""
+        """Announce one line for each body, write `behind` (a missing newline) and then the lines, and update the
+        head."""
         before, seq, digest = (self._seq, self._hash), self._seq, self._hash
         pieces = [behind]
         for body in bodies:
@@ -80,8 +83,8 @@ class Chain:
         self._log.set_head(head.to_bytes(self._key))
 
     def _catch_up(self) -> None:
-        """Find the last line that others wrote. Torn, missing or unannounced lines are recorded and never skipped: the
-        head is about to advance, and would confirm them."""
+        """Find the last line, which another process wrote. A new line records torn, missing or unannounced lines.
+        Otherwise the next update of the head would confirm them silently."""
         head = read_head(self._log)
         self._end = self._log.size()
         data = self._tail(0 if head is None else head.seq)
@@ -95,7 +98,7 @@ class Chain:
         problem = self._problem(head, data, lines)
         found = self._seq
         if torn:
-            # A writer died during its write. Its bytes stay, and the next line confirms them.
+            # A writer died during its write. The bytes that it wrote stay, and the next line names their digest.
             behind = b"" if torn.endswith(b"\n") else b"\n"
             torn = torn.removesuffix(b"\n")
             voucher = {"type": "torn", "bytes": len(torn), "sha256": hashlib.sha256(torn).hexdigest()}
@@ -117,8 +120,8 @@ class Chain:
         return checker.end(self._end)
 
     def _first_sealed(self, head: Head | None) -> int:
-        """The number of the first line after which all lines have a seal: the next line, in a log of the first
-        format."""
+        """The number of the line from which on all lines have a seal. In a log of the first format, which has no seals,
+        that is the next line."""
         if head is not None and head.genuine:
             return self._seq + 1 if head.sealed_from is None else head.sealed_from
         lines = (parse_line(raw.removesuffix(b"\n")) for raw in raw_lines(self._log))
@@ -154,7 +157,8 @@ class Chain:
 
 
 def _whole_lines(data: bytes) -> tuple[list[tuple[Line, int]], bytes]:
-    """The whole lines in `data`, which begins with a line, each with its end; and everything after the last one."""
+    """The undamaged lines in `data`, each with its end position; and all bytes after the last of them. `data` begins at
+    the beginning of a line."""
     lines: list[tuple[Line, int]] = []
     end = 0
     for raw in io.BytesIO(data):

@@ -1,8 +1,9 @@
-"""The checkpoint: up to where the audit log was found intact, so that the next check can begin there.
+"""The checkpoint: the last line up to which a check found the audit log intact, so that the next check can begin there.
 
-The checkpoint lies beside the head and is sealed with the same key: no tool can make one, because no tool sees the
-state home. If somebody restores an older checkpoint, the next check only takes longer. Changes of the lines before it
-are found only by a check of the whole log. A log without the checkpoint's line is not the log that was checked.
+The checkpoint lies beside the head and is sealed with the same key: no tool can forge a checkpoint, because no tool
+sees the state home. If somebody restores an older checkpoint, the next check only takes longer. Only a check of the
+whole log finds changes before the checkpoint. If the checkpoint's line is missing, the log is not the one that was
+checked.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ class Checkpoint:
     seq: int
     hash: str
     start: int
-    """Its position in the log."""
+    """The position of this line in the log, in bytes."""
 
 
 def read_checkpoint(log: AuditLog) -> Checkpoint | None:
-    """The last checkpoint that was made with this key; None if there is none."""
+    """The checkpoint of a log; None if there is none, or if it was not sealed with the log's key."""
     words, _, seal = log.checkpoint().removesuffix(b"\n").rpartition(b" ")
     key = log.key()
     if key is None or seal_of(key, words) != seal:

@@ -1,8 +1,8 @@
 """The head: the end of the audit log, in a separate file, sealed with a key of this state home.
 
-Each write updates the head twice: first it announces the last line to come, then it counts the lines that are written.
-Each update is one write in place, smaller than a disk sector. The head of the first format announced only groups of
-lines.
+Each write updates the head twice: the first update announces the last line to come, the second counts the lines that
+were written. Each update overwrites the head in place with one write that is smaller than a disk sector. In the first
+format, haft announced only writes of several lines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MARK: Final = b"haft-head-2"
 
 @functools.cache
 def boot_id() -> str:
-    """An identifier of the present boot of the machine, if the system provides one."""
+    """An identifier that changes with every boot of the machine; empty if the system provides none."""
     try:
         with open("/proc/sys/kernel/random/boot_id", "rb") as file:
             return file.read(36).strip().decode("ascii").ljust(36, "-")
@@ -36,16 +36,16 @@ class Head:
     hash: str
     """The hash of the last line that was written completely."""
     announced: int
-    """The number of the last line of a write in progress; otherwise `seq`."""
+    """The number of the last line of a write in progress; the same as `seq` if there is none."""
     announced_hash: str
     announced_size: int = 0
-    """The size of the log after that write."""
+    """The size of the log after the announced write."""
     sealed_from: int | None = 1
     """The number of the first line with a seal; None in the first format."""
     boot: str = ""
-    """The boot of the machine in which it was written."""
+    """The `boot_id` of the machine when this head was written."""
     genuine: bool = True
-    """Whether the seal is correct."""
+    """Whether the seal of this head matches its content."""
 
     def to_bytes(self, key: bytes) -> bytes:
         words = b"%020d %s %020d %s" % (self.seq, self.hash.encode(), self.announced, self.announced_hash.encode())
@@ -86,8 +86,9 @@ def read_head(log: AuditLog) -> Head | None:
 
 
 def get_or_create_key(log: AuditLog) -> bytes:
-    """The key of a log. The first use makes it together with an empty head, so that a missing head was removed by
-    someone. A key that is made for a log with lines seals nothing: the old head then reveals that."""
+    """The key of a log. The first use makes the key together with an empty head, so if a head is missing later, someone
+    removed it. If somebody removed the key of a log with lines, the new key does not match the old head, and a check
+    reports that."""
     with log.turn():
         key = log.key()
         if key is None:

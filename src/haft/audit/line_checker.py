@@ -1,4 +1,4 @@
-"""Checks the audit log line by line: finds the first line that was changed, and what a crash left.
+"""Checks the audit log line by line: finds the first line that was changed, and incomplete lines that a crash left.
 
 `verify` checks the whole log. A writer checks the end of the log before it continues, so that it never confirms lines
 that others put there.
@@ -19,7 +19,7 @@ _PIECE: Final = 1 << 16
 
 
 def raw_lines(log: AuditLog, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-    """Yield every line from `start` up to `end`, with its newline; a torn last line has none."""
+    """Yield every line from the position `start` up to `end`, with its newline; an incomplete last line has none."""
     with io.BufferedReader(_Bytes(log, start), 1 << 20) as file:
         seen = start
         for raw in file:
@@ -59,7 +59,7 @@ class _Bytes(io.RawIOBase):
 
 
 def body_of(line: Line) -> dict[str, Any]:
-    """The record in a line; empty if it cannot be read."""
+    """The record in a line; an empty dictionary if the record cannot be decoded."""
     try:
         body = decode(line.body)
     except ValueError:
@@ -68,14 +68,15 @@ def body_of(line: Line) -> dict[str, Any]:
 
 
 class LineChecker:
-    """The state of the check: the last good line, and bytes that are no line and need a confirmation."""
+    """The state of the check: the last good line, and the bytes after it that are not a line. If a crash left these
+    bytes, the next line confirms them with their digest."""
 
     def __init__(self, head: Head | None, key: bytes | None) -> None:
         self.seq = 0
         self.hash = ZERO
         self.torn: list[int] = []
         self.interrupted: str | None = None
-        """What an announced but unfinished write left; known after `end`."""
+        """A sentence about an announced write that a crash interrupted, or None; known after `end`."""
         self._head = head
         self._key = key
         self._known = {} if head is None else {head.seq: ZERO, head.announced: ZERO}
@@ -90,10 +91,10 @@ class LineChecker:
             self._known[line.seq] = line.hash
 
     def step(self, raw: bytes) -> str | None:
-        """Check one line; the problem, or None."""
+        """Check the next line. Returns the problem, or None."""
         line = parse_line(raw[:-1]) if raw.endswith(b"\n") else None
         if line is None or not is_whole(line):
-            # The line is damaged, or a crash tore it; in that case a later line confirms it.
+            # The line was changed, or a crash tore it. If a crash tore it, the next good line confirms that.
             if self.torn_bytes is None:
                 self.torn_bytes, self._torn_problem = raw.removesuffix(b"\n"), self._damage(line)
             else:
@@ -117,10 +118,10 @@ class LineChecker:
         return None
 
     def _seal_problem(self, line: Line) -> str | None:
-        """Whether a line that must have a seal has a wrong one or none. The head names the first line with a seal."""
+        """The problem if a line has a wrong seal, or has none although it must have one. None if the seal is good."""
         head = self._head
         if head is None or not head.genuine or self._key is None:
-            return None  # Reported by `end`.
+            return None  # `end` reports these problems.
         if line.seal is None:
             if head.sealed_from is None or line.seq < head.sealed_from:
                 return None
@@ -142,7 +143,7 @@ class LineChecker:
         return f"record {line.seq}{_about(line)} stands where record {expected} should be"
 
     def end(self, size: int) -> str | None:
-        """Compare the end of a log of `size` bytes with the head; the problem, or None."""
+        """Compare the end of a log of `size` bytes with the head. Returns the problem, or None."""
         head, seq = self._head, self.seq
         if head is None:
             return "the head is missing: haft cannot tell whether the end of the log was cut off"
@@ -160,9 +161,9 @@ class LineChecker:
         return self._behind(head, size)
 
     def _behind(self, head: Head, size: int) -> str | None:
-        """Check what lies after the head: nothing, or the beginning of an announced write. After a power failure the
-        head on disk may be an older one; then lines with a seal of this state home are accepted, and the beginning of
-        one."""
+        """Check what follows the last line that the head counts: nothing, or the beginning of an announced write. After
+        a power failure, the head on disk may be older than the log. So if the machine was restarted, any lines with a
+        seal of this state home are accepted, and the beginning of one more. Returns the problem, or None."""
         older = head.boot != boot_id()
         if self.seq > head.announced and not older:
             return (
@@ -180,14 +181,14 @@ class LineChecker:
 
     def _is_beginning(self, torn: bytes, *, may_be_empty: bool) -> bool:
         assert self._key is not None
-        begun = torn.rstrip(b"\0") if may_be_empty else torn  # Blocks that the file system allocated but never wrote.
+        begun = torn.rstrip(b"\0") if may_be_empty else torn  # Zeros are blocks that the file system never wrote.
         if torn and not begun:
             return True
         return all(begins_line(piece, self._key, self.seq + 1, self.hash) for piece in begun.split(b"\n"))
 
     def _behind_old_head(self, head: Head) -> str | None:
-        """Check what lies after a head of the first format, which announced only groups: a crash may leave one more
-        line, and any bytes."""
+        """The same check for a head of the first format. It did not announce the write of a single line, so a crash may
+        have left one line that the head does not count, and any bytes after it."""
         if self.seq > max(head.seq + 1, head.announced):
             return f"record {head.seq + 2} was added after the head, which counts {head.seq} of {self.seq} records"
         if self.seq > head.announced:

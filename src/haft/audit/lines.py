@@ -1,9 +1,9 @@
 """One line of the audit log: `SEQ PREVIOUS HASH SEAL BODY`.
 
-HASH is SHA-256 over a domain tag, SEQ, PREVIOUS and BODY, so that anyone with a hash can check all lines up to it
-without a key. SEAL is a keyed hash over SEQ and HASH: nobody without the key of the state home can make a line. It
-stands before BODY, so that a line that a crash cut off still shows who wrote it. Lines of the first format have no
-SEAL.
+HASH is SHA-256 over a domain tag, SEQ, PREVIOUS and BODY, so that anyone who knows the hash of one line can check all
+lines up to that line without a key. SEAL is a keyed hash over SEQ and HASH: nobody without the key of the state home
+can make a line. SEAL stands before BODY, so that even the beginning of a line, if a crash cut off the rest, proves who
+wrote it. Lines of the first format have no SEAL.
 """
 
 from __future__ import annotations
@@ -41,13 +41,14 @@ def _keyed(key: bytes) -> hashlib.blake2b:
 
 def line_seal(key: bytes, seq: int, digest: str) -> str:
     """The seal of the line that has this number and hash."""
-    seal = _keyed(key).copy()  # This is cheaper than a new hash with the key.
+    seal = _keyed(key).copy()  # A copy is cheaper than a new hash object with the key.
     seal.update(b"%016x%s" % (seq, digest.encode()))
     return seal.hexdigest()
 
 
 def next_line(key: bytes, seq: int, previous: str, body: bytes) -> tuple[bytes, str]:
-    """The line with `body` that follows the line with the hash `previous`, with its newline; and its own hash."""
+    """A new line with `body`, with its newline, that follows the line with the hash `previous`; and the hash of the new
+    line."""
     digest = line_hash(seq, previous, body)
     seal = line_seal(key, seq, digest)
     return b"%d %s %s %s %s\n" % (seq, previous.encode(), digest.encode(), seal.encode(), body), digest
@@ -62,7 +63,7 @@ class Line:
     hash: str
     body: bytes
     seal: str | None = None
-    """None in the first format."""
+    """The keyed hash of the line; None in the first format."""
 
 
 def parse_line(raw: bytes) -> Line | None:
@@ -70,7 +71,7 @@ def parse_line(raw: bytes) -> Line | None:
     parts = raw.split(b" ", 3)
     if len(parts) != 4 or len(parts[1]) != _HASH_LENGTH or len(parts[2]) != _HASH_LENGTH:
         return None
-    # A number has only one valid spelling, because the hash covers only its value.
+    # The hash covers only the value of the number, so other spellings of it, such as `007`, must be rejected here.
     if not parts[0].isdigit() or parts[0].startswith(b"0") or len(parts[0]) > 18:
         return None
     body, seal = parts[3], None
@@ -87,18 +88,18 @@ def parse_line(raw: bytes) -> Line | None:
 
 
 def is_whole(line: Line) -> bool:
-    """Whether the hash of a line matches its content. Its position is not checked."""
+    """Whether the hash of a line matches its content. Whether the line follows the one before is not checked."""
     return line_hash(line.seq, line.previous, line.body, sealed=line.seal is not None) == line.hash
 
 
 def is_sealed_with(line: Line, key: bytes) -> bool:
-    """Whether an owner of the key made the line."""
+    """Whether the line has a seal that was made with `key`."""
     return line.seal is not None and hmac.compare_digest(line.seal, line_seal(key, line.seq, line.hash))
 
 
 def begins_line(piece: bytes, key: bytes, seq: int, previous: str) -> bool:
-    """Whether `piece` may be the beginning of line number `seq` after the hash `previous`, cut off by a crash. From the
-    seal on, only an owner of the key can have written it."""
+    """Whether `piece` may be the beginning of line number `seq` after the hash `previous`, cut off by a crash. If
+    `piece` contains the seal, the seal must have been made with `key`."""
     lead = b"%d %s " % (seq, previous.encode())
     if not piece.startswith(lead):
         return bool(piece) and lead.startswith(piece)

@@ -1,8 +1,9 @@
-"""Removes secrets from the audit log and the table of runs: exact values, wherever they appear.
+"""Removes secrets from the audit log and the table of runs: known values, wherever they appear.
 
 More is removed from these documents than is masked in a caller's output: also shorter values, every variable of the
 host whose name suggests a secret, and every value that the configuration filled in from the environment. haft does not
-guess which texts look like a secret. `contracts.secrets` knows the names and marks.
+guess which texts look like a secret. `contracts.secrets` decides which names suggest a secret, and which mark replaces
+a value.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from haft.contracts import NO_SECRETS, Secrets, says_secret
 from haft.storage import decode, encode
 
 SHORTEST: Final = 6
-"""A shorter value would also be found in harmless text."""
+"""The minimum length of a value that is masked: a shorter value would also appear in harmless text."""
 
 OURS: Final = frozenset({"type", "at", "run", "parent", "host", "digest", "status", "states", "startedAt", "endedAt"})
-"""Fields that haft fills itself and needs to find records."""
+"""Fields that are never masked: haft fills them itself, and needs them to find records."""
 THEIRS: Final = frozenset({"arguments", "result"})
-"""Fields whose structure callers and tools chose: names and numbers in them may be secret too."""
+"""Fields with data of callers and tools: in them, names of fields and numbers are masked, too."""
 
 
 def secret_values(env: Mapping[str, str]) -> set[str]:
@@ -52,7 +53,7 @@ class Redactor:
 
 
 def _clean(value: Any, secrets: Secrets) -> Any:
-    """`value` with every text masked; the names of fields are haft's own and stay."""
+    """`value` with the secrets masked in every text. The names of fields stay, because haft chose them."""
     if isinstance(value, str):
         return secrets.masked_text(value)
     if isinstance(value, dict):

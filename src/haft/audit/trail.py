@@ -1,8 +1,9 @@
-"""The content of the audit log: an entry when a call with effects starts, one when any call ends, and one when somebody
-answers a request for approval or cancels a call.
+"""Writes the entries of the audit log: one when a call that may change something starts, one when any call ends, and
+one when somebody answers a request for approval or cancels a call.
 
-The pipeline's `record` stage writes calls with effects before they act and before the caller gets an answer. The ends
-of calls that only read are written in groups, from the journal that already contains them. Entries contain no output.
+For a call that may change something, the pipeline's `record` stage writes the first entry before the call acts, and the
+second before the caller gets an answer. The ends of calls that only read are written in groups later; until then, they
+are safe in the journal. Entries contain no output.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from haft.contracts import NO_SECRETS, UNAUDITED_FIELDS, Call, Outcome, Principa
 from haft.storage import AuditLog, decode, encode, fragment
 
 Act = Literal["approve", "reject", "cancel"]
-"""What somebody does to a call without making a call."""
+"""What a person, or another process, can do to a call that somebody else made."""
 MOST_PATHS: Final = 1000
-"""The maximum number of paths in one entry."""
+"""The maximum number of changed paths in one entry."""
 
 
 class Trail:
@@ -36,8 +37,8 @@ class Trail:
         self.redactor = redactor
 
     def entry(self, call: Call, outcome: Outcome, at: float, *, is_end: bool) -> tuple[bytes, dict[str, Any]]:
-        """The entry for a call in its present state, with secrets removed; and the part of its outcome that only `runs`
-        keeps."""
+        """The entry for a call in its present state, with secrets removed; and those fields of its outcome that are
+        stored in the table of runs, but not in the audit log."""
         facts = outcome.facts(fragment)
         take = facts.pop
         apart = {name: take(name) for name in UNAUDITED_FIELDS}
@@ -71,7 +72,8 @@ class Trail:
         self.append([self.redactor(encode(entry), secrets)])
 
     def record_changes_between(self, run: str, paths: Sequence[str]) -> None:
-        """Record the changes after a run whose process outlived it, if no later call recorded them."""
+        """Record the paths that a process of a run changed after the run had ended, if no later call recorded these
+        changes."""
         facts = {
             "type": "between",
             "at": iso_time(time.time()),
@@ -83,13 +85,13 @@ class Trail:
         self.append([self.redactor(encode(facts))])
 
     def append(self, entries: Sequence[bytes]) -> None:
-        """Add entries to the chain. They survive `kill -9` once this returns."""
+        """Add entries to the chain. Once this returns, the entries survive `kill -9`."""
         if entries:
             self._chain.append(entries)
 
     def append_missing(self, ends: Sequence[bytes], since: int = 0) -> None:
-        """Add those of some ends, found in the journal of a dead host, that the chain does not contain after the
-        position `since`. They cannot stand before it, so a long log need not be read completely."""
+        """Add those entries of `ends` that the chain does not contain yet. They come from the journal of a host that
+        died, and cannot stand before the position `since`, so the log is read only from there."""
         runs = {decode(end)["run"]: end for end in ends}
         for entry in entries(self._log, since):
             if entry.get("type") == "end":
@@ -104,14 +106,14 @@ class Trail:
 
 
 def entries(log: AuditLog, since: int = 0) -> Iterator[dict[str, Any]]:
-    """Yield the readable audit log, the oldest entry first, with number and hash; unreadable lines are marked as such.
-    `since` is the position of the first line."""
+    """Yield the entries of the audit log, the oldest first, each with its number and hash. Lines that cannot be read
+    are marked as such. `since` is the position of the first line to read."""
     if log.exists():
         yield from map(_entry, raw_lines(log, since))
 
 
 def last_entries(log: AuditLog, limit: int) -> list[dict[str, Any]]:
-    """The newest `limit` entries, the newest first; no more of the log is read than necessary."""
+    """The newest `limit` entries, the newest first. Only the end of the log is read."""
     return [_entry(raw) for raw in islice(last_raw_lines(log), min(limit, sys.maxsize))] if log.exists() else []
 
 

@@ -19,17 +19,20 @@ class Verdict:
 
     intact: bool
     records: int
-    """The number of good records, counted from the first."""
+    """The number of the last good record."""
     head: str
-    """The hash of the last good record: store it in another place to prove more."""
+    """The hash of the last good record. A copy of this hash in another place proves later that no record up to here was
+    changed."""
     problem: str | None = None
-    """What is wrong, with the number of the record."""
+    """What is wrong, with the number of the record; None if the log is intact."""
     torn: tuple[int, ...] = field(default=())
-    """Records that confirm a line torn by a crash: harmless, but reported."""
+    """The numbers of records that haft wrote after an incomplete line, to confirm that a crash tore it: harmless, but
+    reported."""
     interrupted: str | None = None
-    """What a crash left at the end, if nobody has written since: harmless, but reported."""
+    """A sentence about an incomplete write at the end of the log, after a crash: harmless, but reported. None if there
+    is none."""
     since: int = 0
-    """The record after which the check began: earlier records were not read this time."""
+    """The number of the record after which this check began; 0 if it read the whole log."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -44,10 +47,10 @@ class Verdict:
 
 
 def verify(log: AuditLog, *, since_checkpoint: bool = False, most: int | None = None) -> Verdict:
-    """Read the audit log and compare it with its head: all of it, or the part since the last check that found it
-    intact. With `most`, at most about so many bytes of its end. A check without a gap moves the checkpoint. The records
-    that an earlier check has seen must still be present, however little is read."""
-    # These are read first: the audit log is made before its head and key, so if they exist, it must exist too.
+    """Check the whole audit log; with `since_checkpoint`, only the part after the checkpoint; with `most`, at most
+    about so many bytes at its end. If the log is intact, and no line since the checkpoint was left out, the checkpoint
+    moves to the end. The line of the old checkpoint must still be in the log."""
+    # Head and key are read first: the audit log is made before them, so if one of them exists, the log must exist too.
     has_begun = read_head(log) is not None or log.key() is not None
     if not log.exists():
         if not has_begun:
@@ -55,7 +58,7 @@ def verify(log: AuditLog, *, since_checkpoint: bool = False, most: int | None = 
         return Verdict(
             intact=False, records=0, head=ZERO, problem="the audit log is missing, but its head or key exists"
         )
-    with log.turn():  # A consistent state, between two writers.
+    with log.turn():  # With the lock, no writer is in the middle of a write.
         head, size, known = read_head(log), log.size(), read_checkpoint(log)
     key = log.key()
     if size == 0 and key is None and (head is None or head.seq == 0):
@@ -80,8 +83,8 @@ def _check(
     start_at: Checkpoint | None,
     known: Checkpoint | None,
 ) -> tuple[Verdict, Checkpoint | None]:
-    """The result of the check, and the last good line if it is complete. The check begins at the line `start_at`
-    and must pass the line `known`."""
+    """The result of the check, and the last good line, or None. The check begins at the line `start_at`; the line
+    `known`, the old checkpoint, must still be in the log."""
     checker = LineChecker(head, key)
     at = since = 0
     last = None
@@ -118,12 +121,12 @@ def _not_in_place(known: Checkpoint) -> str:
 
 
 def _near_the_end(log: AuditLog, size: int, most: int, key: bytes) -> Checkpoint | None:
-    """The first line within the last bytes. If it has no seal of this state home, an earlier line is used, so that a
-    changed line is not skipped. None if there is no such line and everything must be read."""
+    """The first line within the last `most` bytes. If this line has no seal of this state home, more bytes are read
+    until a line has one. None if there is no such line, and the whole log must be read."""
     while most < size:
         at = size - most
         lines = raw_lines(log, at, size)
-        at += len(next(lines, b""))  # This line may have begun earlier.
+        at += len(next(lines, b""))  # Skip the first piece: its line may begin before it.
         line = parse_line(next(lines, b"").removesuffix(b"\n"))
         if line is not None and is_whole(line) and is_sealed_with(line, key):
             return Checkpoint(line.seq, line.hash, at)

@@ -1,5 +1,5 @@
-"""Configuration: the settings in force and the source of each, the configuration files, trust in a workspace, and which
-directory is the workspace.
+"""Configuration: the settings in force and where each comes from, the configuration files, trust in a workspace, and
+the choice of the workspace's directory.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Collects the settings of all sources, one after the other, the weakest first."""
+"""Collects the settings of all sources, such as files and variables, one after the other, the weakest first."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ CALLER: Final = "the caller"
 BY_ENTRY: Final = frozenset(
     {"cli", "config", "plugins", "providers", "templates.instances", "templates.paths", "toolbox.paths"}
 )
-"""Settings whose entries are independent: an entry that needs a variable which is not set disables only its user. Any
-other setting applies to every call, and a guessed value could permit what it should forbid."""
+"""Settings whose entries are independent: if an entry needs a variable that is not set, haft ignores only this entry.
+In any other setting, a missing variable is an error: the setting applies to every call, and a guessed value could
+permit what it should forbid."""
 
 
 class SettingsCollector:
-    """The settings of the sources so far. Add the weakest source first."""
+    """The settings of all sources that were added so far. Add the weakest source first."""
 
     def __init__(self, workspace: str | None, env: Mapping[str, str]) -> None:
         self._workspace = os.path.realpath(workspace or "/")
@@ -49,9 +50,10 @@ class SettingsCollector:
         self.written: dict[str, Any] = {}
         self.unset: list[MissingVariable] = []
         self.filled: set[str] = set()
-        """Secrets that were filled in."""
+        """The secret values of variables that were filled in for placeholders."""
         self.for_other_tools: dict[str, tuple[Any, str]] = {}
-        """For settings that a workspace sets only for its own tools: the value for other tools, and its source."""
+        """For settings that an untrusted workspace sets only for its own tools: the value for all other tools, and the
+        source of that value."""
 
     def add_file(self, file: ConfigFile, origin: RuleOrigin) -> None:
         """Add all settings of a file."""
@@ -77,7 +79,7 @@ class SettingsCollector:
             self.unset += unset
 
     def add_untrusted_file(self, file: ConfigFile) -> None:
-        """Add the settings of a workspace's file that only restrict."""
+        """Add the settings that an untrusted workspace's file may set, such as those that only restrict."""
         self.files.append(file.path)
         for name, written in file.settings():
             if name == "permissions":
@@ -88,7 +90,7 @@ class SettingsCollector:
             is_whole = name == "templates.instances" or not has_placeholder(written)
             value = _checked(setting, written, file.path) if is_whole else written
             if name == "sandbox.network" and self.values[name] == "never" and is_whole:
-                self.add(name, value, file.path)  # Trust would make no difference here.
+                self.add(name, value, file.path)  # `add` ignores the value, trusted or not.
                 continue
             kept, aside = narrowed(setting, value, self.values, file.path)
             self.ignored += aside
@@ -101,13 +103,14 @@ class SettingsCollector:
                     self.for_other_tools[name] = for_other_tools
 
     def _split_by_variables(self, name: str, written: Any, file: ConfigFile) -> tuple[Any, list[MissingVariable]]:
-        """The entries of a setting whose variables are set, and the others."""
+        """A setting without the entries that need unset variables; and one `MissingVariable` for each of these
+        entries."""
         if name not in BY_ENTRY or not isinstance(written, dict | list):
             return written, []
         entries: list[tuple[Any, Any]] = list(written.items() if isinstance(written, dict) else enumerate(written))
         kept, unset = [], []
         for key, one in entries:
-            # The tool itself reports which of its user parameters is missing.
+            # `user_params` are not checked here: a tool with a missing parameter stays listed and reports it.
             is_tool = name == "templates.instances" and isinstance(one, dict)
             asked = {**one, "user_params": None} if is_tool else one
             why = why_unfilled(asked, self._env)
@@ -138,7 +141,8 @@ class SettingsCollector:
             self.sources[name] = f"{source}, {self.sources[name]}" if self._is_set(name) else source
 
     def add(self, name: str, value: Any, source: str, written: Any = None) -> None:
-        """Add a checked value of a source that is stronger than all before it."""
+        """Add a checked value from a source that is stronger than all sources added before. `written` is the value
+        before its placeholders were filled, if it has any."""
         self.for_other_tools.pop(name, None)
         if name == "permissions":
             self._add_rules(RuleSet("caller", source, value, None, self._workspace), source)
@@ -170,7 +174,8 @@ class SettingsCollector:
 
 
 def from_environment(env: Mapping[str, str]) -> Iterator[tuple[str, Any, str]]:
-    """Yield the checked settings that environment variables set; `BadConfig` for an unknown one."""
+    """Yield the checked settings that environment variables set, each with its name and its variable. A variable that
+    looks like a setting, but is none, raises `BadConfig`."""
     every = {_variable(name): name for name in (*BY_NAME, *RENAMED)}
     variables = {variable: name for variable, name in every.items() if BY_NAME[RENAMED.get(name, name)].variable}
     prefixes = tuple({f"HAFT_{name.split('.')[0].upper()}_" for name in every.values() if "." in name})
@@ -192,7 +197,7 @@ def _variable(name: str) -> str:
 
 
 def from_caller(passed: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
-    """Yield the checked settings that the embedding program passes."""
+    """Yield the checked settings that the embedding program passes, each with its name and its source."""
     written: dict[str, str] = {}
     for old, value in passed.items():
         name = current_name(old, CALLER, written)
@@ -202,8 +207,8 @@ def from_caller(passed: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
 
 
 def _without_missing(instances: Any, env: Mapping[str, str]) -> Any:
-    """Instances of templates without the parameters whose variables are not set: such a tool reports what it needs, and
-    other tools work."""
+    """Instances of templates without the parameters that need unset variables. The reasons go under
+    `MISSING_VARIABLES`, so that the tool can report what it needs."""
     if not isinstance(instances, list):
         return instances
     found = []
@@ -218,7 +223,7 @@ def _without_missing(instances: Any, env: Mapping[str, str]) -> Any:
 
 
 def _checked(setting: Setting, value: Any, source: str, written: Any = None) -> Any:
-    """The checked value. Errors show `written` instead of the value, which may contain a filled placeholder."""
+    """The checked value. Errors show `written`, because the value itself may contain a secret from the environment."""
     try:
         return setting.check(value)
     except ValueError as error:

@@ -1,9 +1,9 @@
-"""The settings in force, and the source of each.
+"""The settings in force, and the source that each comes from.
 
 The strongest source first: arguments of the program or command line, `HAFT_*` variables, the workspace's `haft.toml` or
-`haft.json`, the user's file, the default. Rules, and lists that only restrict, are added together instead. An untrusted
-workspace cannot widen anything: a value that permits more than the other sources is ignored, with a notice, until
-someone trusts the file.
+`haft.json`, the user's file, the default. Rules, and lists that only restrict, do not replace each other: those of all
+sources count together. An untrusted workspace cannot widen anything: a value that permits more than the other sources
+is ignored, with a notice, until someone trusts the file.
 """
 
 from __future__ import annotations
@@ -42,21 +42,23 @@ class Config:
     files: tuple[str, ...] = ()
     """The files that were read."""
     trusted: bool = False
-    """Whether all settings of the workspace's file count."""
+    """Whether the workspace's file is trusted, so that all settings in it count."""
     lists: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]] = field(default_factory=dict)
-    """For each list that adds up: every source, and its entries."""
+    """For each setting whose lists from all sources count together: every source, with the entries that it adds."""
     rule_sets: tuple[RuleSet, ...] = ()
     written: Mapping[str, Any] = field(default_factory=dict)
-    """Values before their placeholders were filled, because a filled value may be secret."""
+    """The values that contain placeholders, as they are written in the file. They are printed instead of the filled
+    values, which may be secret."""
     unset: tuple[MissingVariable, ...] = ()
-    """Entries that need variables which are not set. They are ignored."""
+    """Entries that are ignored because they need variables that are not set."""
     filled: frozenset[str] = field(default=frozenset(), repr=False)
-    """Secret values of variables that were filled in."""
+    """The secret values of variables that were filled in for placeholders."""
     for_other_tools: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
-    """For settings that an untrusted workspace sets only for its own tools: the value for other tools, and its
-    source."""
+    """For settings that an untrusted workspace sets only for its own tools: the value for all other tools, and the
+    source of that value."""
     since_trusted: SinceTrusted | None = None
-    """How the workspace's file differs from the trusted one, if it is not trusted in its present form."""
+    """How the workspace's file differs from its trusted version, if settings of it are ignored; None if haft does not
+    know a trusted version."""
 
     @cached_property
     def secrets(self) -> Secrets:
@@ -138,7 +140,7 @@ class Config:
         return bool(self.values["approval.without_sandbox"])
 
     def is_set(self, name: str) -> bool:
-        """Whether a source sets it; False if it has its default."""
+        """Whether any source sets the setting `name`; False if the setting has its default."""
         return self.sources[name] != "default"
 
     def shown(self, name: str) -> Any:
@@ -154,7 +156,7 @@ def working_directory(config: Config, workspace: str) -> str:
     place = os.path.normpath(os.path.join(os.path.realpath(base), os.path.expanduser(written)))
     if place != root and not place.startswith(root.rstrip("/") + "/"):
         if source != "default" and os.path.dirname(source) != root and not os.path.isabs(written):
-            return "."  # A path relative to the user's own file, which lies elsewhere, cannot mean this workspace.
+            return "."  # A relative path in the user's own file cannot mean a directory of this workspace.
         raise BadConfig(f"{source}: `working_directory` must lie inside the workspace, not at {place}")
     return os.path.relpath(place, root)
 
@@ -212,7 +214,7 @@ def configured(
     *,
     trusted: bool,
 ) -> Config:
-    """The configuration with a workspace's file that was already read."""
+    """The configuration from all sources, with `file`, which was already read, as the workspace's file."""
     collector = SettingsCollector(workspace, env)
     own = user_config(env)
     if own is not None:
@@ -239,7 +241,8 @@ def configured(
 
 
 def newly_ignored(ignored: Sequence[Ignored], change: SinceTrusted | None, env: Mapping[str, str]) -> Sequence[Ignored]:
-    """The ignored values that were not in the trusted version of the file; all of them if there is none."""
+    """The ignored values that were not in the trusted version of the file; all ignored values if haft does not know a
+    trusted version."""
     if change is None:
         return ignored
     workspace = os.path.dirname(change.before.path)

@@ -1,4 +1,4 @@
-"""Finds configuration files, reads each once, and splits it into settings by name."""
+"""Finds configuration files, reads each file once, and splits its content into settings by name."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MOST_BYTES: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
-    """A file that was read once: the same bytes are shown, digested and parsed."""
+    """A configuration file that was read once, so that exactly the same bytes are shown, digested and parsed."""
 
     path: str
     data: bytes
     shown: str
-    """The file's name in the sources of rules."""
+    """The short name of the file that messages show as the source of a rule."""
 
     @property
     def is_json(self) -> bool:
@@ -36,7 +36,7 @@ class ConfigFile:
         if not self.is_json and _DEEP_KEY.search(self.data):
             raise BadConfig(
                 f"{self.path} cannot be understood: a key has too many dots"
-            )  # Parsing it would take minutes.
+            )  # Parsing such a key would take minutes.
         import tomllib
 
         try:
@@ -48,7 +48,8 @@ class ConfigFile:
         yield from _flattened(tables, self.path, takes_loose=self.is_json)
 
     def where(self, text: str, key: str = "") -> str:
-        """The path, and the line with `text`: the line that also names `key`, or else the first such line after it."""
+        """`PATH:LINE` of a line with `text`: if possible one that also contains `key`, or one after the first line with
+        `key`. Only the path if no line contains `text`."""
         lines = list(enumerate(self.data.decode("utf-8", "replace").split("\n"), 1))
         found = [number for number, line in lines if text in line]
         named = [number for number, line in lines if key in line]
@@ -56,7 +57,7 @@ class ConfigFile:
         return f"{self.path}:{(behind or found)[0]}" if found else self.path
 
     def lines(self, rules: int) -> tuple[int, ...] | None:
-        """The line of each rule; None if haft cannot tell."""
+        """The line number of each of the `rules` rules in this file; None if haft cannot tell."""
         from haft.policy import rule_lines
 
         return None if self.is_json else rule_lines(self.data.decode(), rules)
@@ -66,7 +67,7 @@ _DEEP_KEY: Final = regex(rb"(?:[\w\"'-]{1,80}[ \t]*\.[ \t]*){40}")
 
 
 def user_config(env: Mapping[str, str]) -> ConfigFile | None:
-    """The user's own configuration; None if there is none."""
+    """The user's own configuration file; None if there is none."""
     path = user_file(env)
     if not os.path.exists(path):
         return None
@@ -75,7 +76,7 @@ def user_config(env: Mapping[str, str]) -> ConfigFile | None:
 
 
 def workspace_config(workspace: str | None) -> ConfigFile | None:
-    """The configuration of a workspace; `BadConfig` if it has two files."""
+    """The configuration file of a workspace; None if there is none, `BadConfig` if there are two."""
     if workspace is None:
         return None
     found = [path for name in WORKSPACE_FILES if os.path.exists(path := os.path.join(workspace, name))]
@@ -85,7 +86,8 @@ def workspace_config(workspace: str | None) -> ConfigFile | None:
 
 
 def read_config(path: str) -> bytes:
-    """The bytes of a regular file of reasonable size: in a workspace, anything may have this name."""
+    """The bytes of a configuration file. `BadConfig` if it is too large, or not a regular file: a cloned workspace may
+    contain a named pipe or a huge file with this name."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -99,7 +101,8 @@ def read_config(path: str) -> bytes:
 
 
 def _flattened(tables: dict[str, Any], path: str, *, takes_loose: bool) -> Iterator[tuple[str, Any]]:
-    """Yield every setting. In JSON, plain values beside the settings are values for plugins, as in `config`."""
+    """Yield the name and value of every setting. With `takes_loose`, plain values at the top level that are not
+    settings are values for plugins, like those in `config`."""
     sections = {name.split(".")[0] for name in (*BY_NAME, *RENAMED)}
     written: dict[str, str] = {}
     loose = {
@@ -129,7 +132,7 @@ def _flattened(tables: dict[str, Any], path: str, *, takes_loose: bool) -> Itera
 
 
 def unknown_setting(name: str, known: Iterable[str], source: str) -> BadConfig:
-    """The error for an unknown setting, with a suggestion."""
+    """The error for an unknown setting. Its hint suggests a similar name, if there is one in `known`."""
     near = near_miss(name, known)
     hint = f"did you mean `{near}`?" if near else "`haft config show` lists the settings"
     return BadConfig(f"{source}: there is no setting `{name}`", hint=hint)

@@ -1,4 +1,5 @@
-"""The places of configuration files. A separate module, so that a check for their existence loads nothing else."""
+"""The paths of configuration files. This is a separate module, so that a check whether such files exist loads no other
+code."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Final
 WORKSPACE_FILES: Final = ("haft.toml", "haft.json")
 VARIABLES: Final = "HAFT_"
 OTHER_VARIABLES: Final = ("HAFT_HOME",)
-"""Variables of haft that are not settings."""
+"""Environment variables with the prefix `HAFT_` that are not settings."""
 
 
 def user_file(env: Mapping[str, str]) -> str:

@@ -17,7 +17,7 @@ from haft.lazy import regex
 from haft.values import dataclass
 
 MOST_SHOWN: Final = 300
-"""The maximum number of characters of a value in a sentence."""
+"""The maximum number of characters of an ignored value that a message shows."""
 _ELSEWHERE: Final = regex(r"://|@|\bgit[+:]|\.git\b")
 FREE_TABLES: Final = frozenset({"cli", "config", "providers", "templates.instances"})
 """Settings whose values may be anything, including keys and passwords."""
@@ -27,14 +27,14 @@ NOTHING: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """A value that is ignored, and why."""
+    """A value of the configuration that is ignored, and why."""
 
     name: str
     value: Any
     source: str
     why: str
     waits: bool = True
-    """Whether it counts once its file is trusted."""
+    """Whether the value will count once its file is trusted."""
 
     @property
     def shown(self) -> Any:
@@ -92,7 +92,8 @@ def narrowed(setting: Setting, value: Any, values: Mapping[str, Any], source: st
 
 
 def _names_only(value: Any) -> Any:
-    """A table, or a list of tables, with `…` for every value, except the name and template of a template's instance."""
+    """A table, or a list of tables, in which `…` replaces every value; only the name and template of a template's
+    instance stay."""
     if isinstance(value, list):
         return [_names_only(one) for one in value]
     if isinstance(value, dict):
@@ -107,7 +108,8 @@ def _is_inside(path: str) -> bool:
 
 
 def _is_confined(plugin: Any) -> bool:
-    """Whether it is a bash plugin on this machine, which runs in the sandbox."""
+    """Whether a plugin is a bash plugin from this machine, not from a git repository: such a plugin runs in the
+    sandbox."""
     if isinstance(plugin, dict):
         tool = plugin.get("bash_tool")
         return set(plugin) == {"bash_tool"} and isinstance(tool, dict) and "git" not in tool
@@ -115,7 +117,8 @@ def _is_confined(plugin: Any) -> bool:
 
 
 def narrowed_rules(rules: Sequence[dict[str, Any]], sources: Sequence[str]) -> tuple[list[int], list[Ignored]]:
-    """The numbers of a workspace's rules that count, and the ignored ones. An `ask` rule counts without its grant."""
+    """The indices of an untrusted workspace's rules that count, and the ignored rules. An `ask` rule counts, but the
+    grant in it is ignored."""
     kept, aside = [], []
     for number, (rule, source) in enumerate(zip(rules, sources, strict=True)):
         if has_placeholder(rule):

@@ -24,7 +24,7 @@ class ForeignFile:
     path: str
     owner: int
     is_writable: bool
-    """Whether every user can write it; otherwise its owner is the problem."""
+    """True if the problem is that every user can write the file; False if the problem is its owner."""
 
     def sentence(self) -> str:
         owned = f"belongs to {_name(self.owner)}, not to you or root"
@@ -36,8 +36,8 @@ class ForeignFile:
 
 
 def foreign_file_in(workspace: str, names: Iterable[str] = EFFECTIVE_FILES) -> ForeignFile | None:
-    """The first file that belongs neither to the user nor to root: the directory itself, or one of `names` in it. For a
-    link, both the link and its target are checked."""
+    """The first file that another user owns or can write: the directory itself, or one of `names` in it; None if there
+    is none. For a link, both the link and its target are checked."""
     for path in (workspace, *(os.path.join(workspace, name) for name in names)):
         for follows in (False, True):
             try:

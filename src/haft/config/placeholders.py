@@ -1,5 +1,6 @@
-"""Placeholders in the texts of a configuration file: `${env:NAME}` is the value of a variable, if the file may read it.
-`${CONFIG_DIR}` is the directory of the file, `${WORKING_DIR}` the workspace."""
+"""Placeholders in the texts of a configuration file: `${env:NAME}` stands for the value of an environment variable; the
+file of an untrusted workspace may not use it. `${CONFIG_DIR}` stands for the directory of the file, `${WORKING_DIR}`
+for the workspace."""
 
 from __future__ import annotations
 
@@ -16,13 +17,13 @@ _NAME: Final = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def has_placeholder(value: Any) -> bool:
-    """Whether any text in a value, at any depth, needs a variable."""
+    """Whether any text in a value, at any depth, contains `${env:…}`."""
     return any(_PLACE.search(text) for text in texts_in(value))
 
 
 @dataclass(frozen=True, slots=True)
 class MissingVariable:
-    """An entry of a setting that needs a variable which is not set. Whatever uses the entry is disabled."""
+    """An entry of a setting that haft ignores, because the entry needs a variable that is not set."""
 
     setting: str
     entry: str
@@ -47,14 +48,14 @@ def why_unfilled(value: Any, env: Mapping[str, str]) -> str | None:
 
 
 def missing_in(value: Any, env: Mapping[str, str]) -> str | None:
-    """The first placeholder that cannot be filled, as it is written."""
+    """The first placeholder whose variable is not set, as it is written; None if all variables are set."""
     places = (match for text in texts_in(value) for match in _PLACE.finditer(text))
     return next((match[0] for match in places if match[1] not in env), None)
 
 
 def filled_secrets(value: Any, env: Mapping[str, str]) -> Iterator[str]:
-    """Yield the secret values of variables that `value` needs. A variable is secret by its own name, or by the name of
-    the key that it is assigned to."""
+    """Yield the secret values of variables that `value` needs. A variable is secret if its own name suggests it, or the
+    name of the key whose value contains the placeholder."""
     left: list[tuple[Any, bool]] = [(value, False)]
     while left:
         one, is_secret = left.pop()
@@ -85,7 +86,7 @@ def expanded(value: Any, env: Mapping[str, str]) -> Any:
 
 
 def with_places(value: Any, places: Mapping[str, str]) -> Any:
-    """`value` with the names of directories replaced."""
+    """`value` with `${NAME}` replaced by a directory's path, for each name and path in `places`."""
     if isinstance(value, str):
         for name, place in places.items():
             value = value.replace(f"${{{name}}}", place)

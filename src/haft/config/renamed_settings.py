@@ -1,5 +1,5 @@
-"""Settings with another name in earlier versions: haft still reads the old name, with the same effect, and notes it
-once."""
+"""Settings that had another name in earlier versions. haft still reads the old name, with the same effect, and logs the
+new name once."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ _noted: set[tuple[str, str]] = set()
 
 
 def current_name(name: str, source: str, written: dict[str, str], *, new: str | None = None) -> str:
-    """The current name of a setting. `written` maps the settings of this source to the names used so far: two names for
-    one setting are an error. `new` is the current name of the variable, if the source is a variable."""
+    """The current name of a setting. `written` maps each setting that this source has set so far to the name that it
+    used: both names in one source are an error. `new` is the current name of the environment variable, if the source is
+    one."""
     today = RENAMED.get(name, name)
     other = written.setdefault(today, name)
     if other != name:

@@ -25,12 +25,13 @@ class RuleSet:
     tables: list[dict[str, Any]]
     lines: tuple[int, ...] | None
     workspace: str
-    """The workspace in which the examples of rules are checked."""
+    """The directory that paths in the examples of rules are resolved in."""
     counting: tuple[int, ...] | None = None
-    """The numbers of the rules that count, without their grants; None if all of them count, with their grants."""
+    """The indices of the rules that count, in an untrusted file; the grants in these rules do not count. None if all
+    rules count, with their grants."""
 
     def rules(self) -> Iterator[Rule]:
-        """Yield the rules that count. A mistake in any other rule is an error too."""
+        """Yield the rules that count. A mistake in a rule that does not count raises `BadConfig`, too."""
         from haft.policy import check_rules, rules_from
 
         rules = rules_from(self.tables, origin=self.origin, source=self.source, lines=self.lines)

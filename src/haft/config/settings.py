@@ -68,14 +68,14 @@ FROM_ENVIRONMENT: Final = "a workspace may not read the environment"
 
 SandboxMode = Literal["off", "auto", "required"]
 SANDBOX_MODES: Final[tuple[SandboxMode, ...]] = get_args(SandboxMode)
-"""From the loosest to the strictest."""
+"""The values of the setting `sandbox.mode`, from the loosest to the strictest."""
 
 SCRATCH_KEPT: Final = ("thread", "call")
-"""How long `/tmp` lives."""
+"""The choices for how long a `/tmp` is kept: for all calls of a thread, or for one call."""
 
 ChangesEngine = Literal["auto", "overlay", "snapshot", "off"]
 CHANGES_ENGINES: Final[tuple[ChangesEngine, ...]] = get_args(ChangesEngine)
-"""The ways to record changes. A workspace may not turn this off."""
+"""The choices for the engine that records changes. An untrusted workspace may not choose `off`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Setting:
     what: str
     narrowing: Narrowing
     variable: bool = True
-    """Whether an environment variable may set it."""
+    """Whether an environment variable may set this setting."""
 
     def widens(self, value: Any, than: Any) -> bool:
         """Whether `value` allows more than `than`."""
@@ -460,4 +460,4 @@ SETTINGS: Final[tuple[Setting, ...]] = (
 BY_NAME: Final[dict[str, Setting]] = {setting.name: setting for setting in SETTINGS}
 
 RENAMED: Final = {"approval.without_walls": "approval.without_sandbox", "record.durability": "audit.durability"}
-"""Names in earlier versions. haft still reads them and notes the new name."""
+"""The old names of settings, each with its new name. haft still reads an old name, and logs the new one."""

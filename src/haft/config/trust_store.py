@@ -54,7 +54,7 @@ def was_trusted(home: str, workspace: str) -> bool:
 
 
 def trusted_text(home: str, workspace: str, file: ConfigFile) -> tuple[str, str] | None:
-    """The trusted text of this file, and its salt; None if none was stored."""
+    """The text of this file when it was trusted, and the salt of its digests; None if no text was stored."""
     kept = _kept(home, workspace)
     if kept is None or kept.get("file") != os.path.basename(file.path):
         return None
@@ -67,8 +67,9 @@ def trusted_text(home: str, workspace: str, file: ConfigFile) -> tuple[str, str]
 def trust(
     home: str, workspace: str, file: ConfigFile | None, who: str, text: tuple[str, str] | None = None
 ) -> str | None:
-    """Trust this workspace, whoever owns it, and the present bytes of its configuration, if it has one. Returns the
-    digest of these bytes. `text` is stored with its salt, to show later what changed."""
+    """Trust this workspace, whoever owns it, and the present bytes of its configuration `file`, if it has one. Returns
+    the digest of these bytes, or None without a file. `text`, a pair of text and salt, is stored to show later what
+    changed."""
     digest = None if file is None else digest_of(file.data)
     record = {
         "path": os.path.realpath(workspace),

@@ -28,12 +28,13 @@ from haft.contracts import MARK, BadConfig, Secrets, says_secret
 SHORTEST: Final = 6
 """The minimum length of a value that is removed: a shorter one would also remove ordinary words."""
 LARGEST: Final = 256_000
-"""The maximum length of a text that is stored. A larger file is shown completely again."""
+"""The maximum length of a text that is stored. When a longer file changes, haft cannot show a diff and shows all of it
+again."""
 _PAIR: Final = re.compile(r"""(?<![A-Za-z0-9_.-])([A-Za-z0-9_.-]+)["']?[ \t]*[=:]\s*("(?:[^"\\\n]|\\.)*"|'[^'\n]*')""")
 _DIGEST: Final = re.compile(re.escape(MARK[:-1]) + r" ([0-9a-f]{32})\]")
 _PLAIN_ADDRESS: Final = re.compile(r"https?://[^@?\s]+")
 _SECRET_ADDRESS: Final = re.compile(r"webhook|dsn", re.IGNORECASE)
-"""Names whose addresses are secret."""
+"""Names of keys for which even a plain web address is a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class SinceTrusted:
     """How a file differs from its trusted version."""
 
     difference: tuple[str, ...]
-    """A unified diff without its two lines of names."""
+    """The lines of a unified diff, without the `---` and `+++` lines."""
     before: ConfigFile
     """The file as it was trusted, with digests in place of secrets."""
     now: ConfigFile
@@ -55,8 +56,8 @@ class SinceTrusted:
 
 
 def text_to_keep(file: ConfigFile, env: Mapping[str, str]) -> tuple[str, str] | None:
-    """The text that is stored when a file is trusted, and its salt; None if the text is too large or contains a secret
-    of several lines."""
+    """The text that is stored when a file is trusted, and the salt of the digests in it; None if the text is too large
+    or contains a secret of several lines."""
     salt = secrets.token_hex(16)
     text = _without_secrets(file, env, salt)
     is_kept = len(text) <= LARGEST and not any("\n" in value for value in _assigned(file))
@@ -109,7 +110,7 @@ def _decoded(quoted: str) -> str:
 
 
 def _hides(name: str, value: str) -> bool:
-    """Whether a value is removed because of its name."""
+    """Whether the name of a value's key suggests that the value is a secret, which is removed."""
     is_plain = _PLAIN_ADDRESS.fullmatch(value) is not None and not _SECRET_ADDRESS.search(name)
     return says_secret(name) and len(value) >= SHORTEST and not is_plain and not has_placeholder(value)
 

@@ -1,4 +1,4 @@
-"""Checks for the values of settings: each returns the value in the form that is used, or raises `ValueError`.
+"""Checks for the values of settings. Each check returns the value in the form that haft uses, or raises `ValueError`.
 
 Every check accepts text, because environment variables contain nothing else.
 """
@@ -16,7 +16,7 @@ MOST_SECONDS: Final = 10**9
 
 
 def whole(least: int, *, zero: bool = False) -> Callable[[Any], int]:
-    """A whole number of at least `least`; with `zero`, 0 means no limit."""
+    """A check for a whole number of at least `least`. With `zero`, 0 is accepted, too, and means no limit."""
 
     def check(value: Any) -> int:
         if isinstance(value, str):
@@ -35,7 +35,7 @@ def whole(least: int, *, zero: bool = False) -> Callable[[Any], int]:
 
 
 def seconds(least: float, *, zero: bool = False) -> Callable[[Any], float]:
-    """A number of seconds; with `zero`, 0 means no limit."""
+    """A check for a number of seconds of at least `least`. With `zero`, 0 is accepted, too, and means no limit."""
 
     def check(value: Any) -> float:
         if isinstance(value, str):
@@ -55,7 +55,7 @@ def seconds(least: float, *, zero: bool = False) -> Callable[[Any], float]:
 
 
 def one_of(*choices: str) -> Callable[[Any], str]:
-    """One of a few words."""
+    """A check for one of the words in `choices`."""
 
     def check(value: Any) -> str:
         if value not in choices:
@@ -131,7 +131,8 @@ def tables(value: Any) -> dict[str, Any]:
 
 
 def provider_tables(value: Any) -> dict[str, Any]:
-    """Tables of MCP servers. The `grant` of one says what its process may reach, with the same keys as in a rule."""
+    """Tables of MCP servers. The `grant` in such a table says what the server's process may reach, with the same keys
+    as the grant of a rule."""
     for name, one in tables(value).items():
         try:
             grants_from(one.get("grant"))
@@ -141,7 +142,7 @@ def provider_tables(value: Any) -> dict[str, Any]:
 
 
 def plugin_list(value: Any) -> list[Any]:
-    """A list of texts and tables."""
+    """A list of plugins, each a text or a table."""
     if isinstance(value, str):
         return texts(value)
     if not isinstance(value, list | tuple) or not all(isinstance(one, str | dict) and one for one in value):
@@ -168,14 +169,15 @@ def separators(value: Any) -> dict[str, str]:
 
 
 def rule_list(value: Any) -> list[Any]:
-    """A list of tables. The rules in them are parsed elsewhere."""
+    """A list of tables, one for each rule. `haft.policy` parses the rules later."""
     if not isinstance(value, list | tuple) or not all(isinstance(one, dict) for one in value):
         raise ValueError("must be a list of tables, each written as [[permissions]]")
     return list(value)
 
 
 MISSING_VARIABLES: Final = " unset"
-"""A key in a template's instance: its parameters that need a variable which is not set, with the reasons."""
+"""A key that haft adds to a template's instance. Its value maps each parameter that needs an unset variable to the
+reason."""
 
 
 def instance_list(value: Any) -> list[dict[str, Any]]:

@@ -17,9 +17,10 @@ KERNELS = ("/dev", "/proc", "/sys")
 def find_workspace(
     start: str, state_home: str, on_skipped: Callable[[ForeignFile], None] = lambda _foreign_file: None
 ) -> str:
-    """The nearest directory from `start` upward that is marked as a workspace, or else `start`. `/`, the home directory
-    and the state home are never chosen implicitly. A workspace in which other users put something, or could have, is
-    used only if the person trusted it; each one that is skipped is reported to `on_skipped`."""
+    """The nearest directory from `start` upward that is marked as a workspace; `start` itself if there is none. `/`,
+    the home directory and the state home are never chosen implicitly. A workspace in which other users put files, or
+    could have, is used only if the person trusted it. Each workspace that is skipped for this reason is reported to
+    `on_skipped`."""
     refused = {os.path.realpath(path) for path in ("/", os.path.expanduser("~"), state_home)}
     start = os.path.abspath(start)
     here, found, skipped = start, None, []
@@ -49,7 +50,7 @@ def find_workspace(
 
 
 def _foreign_file(workspace: str, state_home: str) -> ForeignFile | None:
-    """The file because of which a workspace is not used; None if it is used."""
+    """The file of another user because of which a workspace may not be used; None if it may be used."""
     foreign = foreign_file_in(workspace, (*EFFECTIVE_FILES, ".git"))
     if foreign is None:
         return None
@@ -59,7 +60,7 @@ def _foreign_file(workspace: str, state_home: str) -> ForeignFile | None:
 
 
 def check_workspace(path: str, state_home: str) -> str:
-    """The absolute path of a directory that the person named."""
+    """The absolute path of the directory that the person named as the workspace; `BadConfig` if it cannot be one."""
     path = os.path.abspath(os.path.expanduser(path))
     if not os.path.isdir(path):
         raise BadConfig(f"the workspace {path} is not a directory")

@@ -1,7 +1,8 @@
-"""One table of all tools, from every source: tools are added, renamed on a conflict, found, searched and watched.
+"""One table of all tools, from every source: tools are added, renamed if their name is taken, looked up and searched,
+and changes can be watched.
 
-`service` fills it from the sources, and the pipeline finds the tool of a call in it. Below it are `schema` and
-`contracts`. It runs nothing and decides nothing.
+`service` fills the table from the sources, and the pipeline looks up the tool of a call in it. This package uses only
+`schema` and `contracts`. It runs no tool and decides nothing.
 """
 
 from typing import TYPE_CHECKING

@@ -1,9 +1,9 @@
 """The table of tools: which tool has which name, which tools are ready, and why others are not.
 
-A name once given does not change: on a conflict the new tool is renamed, never the existing one, so that rules and
-habits about a name stay valid. Schemas are compiled when a tool is first requested, not when tools are listed, so a
-tool may turn out broken later. Changes wake watchers; a slow watcher misses intermediate states, but never the last
-one.
+A name always means the same tool: if a new tool has a name that is taken, the new tool is renamed, never the existing
+one. So rules about a name stay valid. The schema of a tool is compiled when the tool is first called, not when tools
+are listed; so a tool that was listed as ready may turn out to be broken. Changes wake watchers; a slow watcher misses
+intermediate states, but never the last one.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ class _Entry:
     listing: Listing
     tool: Tool | None
     checked: bool = False
-    """Whether the input schema has been compiled, and every thread may call the tool."""
+    """Whether `get` may return the tool without further checks: its input schema is compiled, and every thread may call
+    it."""
 
 
 class Catalogue:
-    """All tools of one host. `why_off` returns the reason why a tool is switched off, or None; the tool is then listed
-    as disabled, and policy rejects its calls. `why_inactive` returns the reason why a skill's tool is not active in a
-    thread."""
+    """All tools of one host. `why_off` returns the reason why a tool is switched off, or None. A tool that is switched
+    off is listed as disabled, and policy rejects its calls. `why_inactive` returns the reason why a skill's tool is not
+    active in a thread."""
 
     def __init__(
         self,
@@ -61,7 +62,7 @@ class Catalogue:
         return self._version
 
     def add(self, tool: Tool) -> Listing:
-        """Add a tool. The listing says under which name, and whether it can be called."""
+        """Add a tool. The returned listing says which name it got, and whether it can be called."""
         entry = self._add(tool, "")
         self._changed()
         return entry.listing
@@ -88,12 +89,12 @@ class Catalogue:
         return entry
 
     def replace_source(self, source: str, found: Iterable[DiscoveredTool]) -> bool:
-        """Replace all tools of a source by `found`; return whether anything changed. A tool that cannot be called takes
-        no name."""
+        """Replace all tools of a source by `found`; return whether anything changed. A tool that cannot be called is
+        listed, but its name stays free for others."""
         found = list(found)
         if found == self._found.get(source, []):
             return False
-        given: list[Any] = found  # The author of the source may not have checked its types.
+        given: list[Any] = found  # A source from outside may not have been type-checked.
         if wrong := [one for one in given if not isinstance(one, DiscoveredTool) or not isinstance(one.spec.name, str)]:
             raise TypeError(f"{shortened(repr(wrong[0]), 80)} is not a `DiscoveredTool` with a name")
         self._found[source] = found
@@ -105,13 +106,13 @@ class Catalogue:
                 continue
             try:
                 self._add(one.tool, source)
-            except BadConfig as error:  # Its name is not valid. Other tools are not affected.
+            except BadConfig as error:  # The name of this tool is not valid. The others are still added.
                 self._duplicates.append(_Entry(Listing(one.spec, "broken", error.message, source), None))
         self._changed()
         return True
 
     def report_broken(self, spec: ToolSpec, reason: str) -> Listing:
-        """List a tool that cannot be loaded, with the reason. It takes its name if that is free."""
+        """List a tool that cannot be loaded, with the reason. If its name is free, no other tool can get this name."""
         _require_name(spec)
         entry = _Entry(Listing(spec, "broken", reason), None)
         if spec.name in self._named:
@@ -122,7 +123,7 @@ class Catalogue:
         return entry.listing
 
     def remove(self, name: str) -> None:
-        """Remove the tool with this name. Built-in tools stay, because their names always mean them."""
+        """Remove the tool with this name. `BadConfig` for a built-in tool: its name always means the built-in tool."""
         entry = self._named.get(name)
         if entry is not None:
             if entry.listing.spec.provenance == "builtin":
@@ -136,7 +137,8 @@ class Catalogue:
         self._changed()
 
     def forget(self, origin: str) -> None:
-        """Remove the tools that were added from a place before, except those of a source."""
+        """Remove the tools of the user and the workspace whose spec names this origin, such as a file. The tools of a
+        source stay."""
         for entry in list(self._named.values()):
             spec = entry.listing.spec
             if spec.origin == origin and not entry.listing.source and spec.provenance in ("user", "workspace"):
@@ -151,23 +153,24 @@ class Catalogue:
         return self._examine(name, entry, thread)
 
     def peek(self, name: str) -> Tool | None:
-        """The tool with this name; None if there is none to call."""
+        """The tool with this name; None if there is none, or if it cannot be called."""
         entry = self._named.get(name)
         return None if entry is None else entry.tool
 
     def listing(self, name: str) -> Listing | None:
-        """The listing of the tool with this name; None if there is none to call."""
+        """The listing of the tool with this name; None if there is none, or if it cannot be called."""
         entry = self._named.get(name)
         return None if entry is None or entry.tool is None else entry.listing
 
     def listings(self, *, all: bool = False, thread: str | None = None) -> list[Listing]:  # noqa: A002 - as `--all`
-        """The tools that can be called, in one thread or in any, sorted by name; with `all`, the others too."""
+        """The tools that can be called, sorted by name: in this thread, or in any if `thread` is None. With `all`, also
+        the tools that cannot be called."""
         shown = [self._shown(entry.listing, thread) for entry in self._entries()]
         found = [listing for listing in shown if all or listing.enabled]
         return sorted(found, key=lambda listing: (listing.spec.name, listing.state != "ready", listing.spec.origin))
 
     def _shown(self, listing: Listing, thread: str | None) -> Listing:
-        """The listing, marked as disabled or inactive if the tool is. For a broken tool, the reason for that stays."""
+        """The listing, marked as disabled or inactive if the tool is. The listing of a broken tool stays as it is."""
         if listing.state != "ready":
             return listing
         if (reason := self._why_off(listing.spec)) is not None:
@@ -182,7 +185,8 @@ class Catalogue:
         all: bool = False,  # noqa: A002 - as in `listings`
         thread: str | None = None,
     ) -> AsyncIterator[list[Listing]]:
-        """Yield the listings now, and again after every change. A slow watcher gets several changes at once."""
+        """Yield the listings now, and again after every change. If several changes happen before the watcher asks for
+        the next listings, it gets them together."""
         import asyncio
 
         loop = asyncio.get_running_loop()
@@ -209,7 +213,8 @@ class Catalogue:
         yield from list(self._duplicates)
 
     def _examine(self, name: str, entry: _Entry | None, thread: str | None) -> Tool:
-        """The slow path of `get`: compile the schema, or raise the reason why there is nothing to call."""
+        """The slow path of `get`: compile the schema and return the tool, or raise the reason why it cannot be
+        called."""
         if entry is None:
             entry = next((other for other in self._duplicates if other.listing.spec.name == name), None)
         if entry is None:
@@ -252,7 +257,8 @@ class Catalogue:
 
 
 def unknown_tool(name: str, listings: Iterable[Listing]) -> UnknownTool:
-    """The error for an unknown tool, with a similar name, or with the broken sources that it may come from."""
+    """The error for an unknown tool, which suggests a similar name, or names the broken tools and plugins that may be
+    the reason."""
     listings = list(listings)
     off = [one for one in listings if one.state in ("broken", "needs-config")]
     return UnknownTool(
@@ -272,7 +278,7 @@ def _require_name(spec: ToolSpec) -> None:
 
 
 def _schema_problem(spec: ToolSpec) -> str | None:
-    """What is wrong with the input schema at first sight; it is compiled later."""
+    """An obvious mistake in the input schema, or None. The schema is compiled later, when the tool is first called."""
     schema: Any = spec.input_schema
     if not isinstance(schema, Mapping):
         return f"its input schema must be an object, not a Python `{type(schema).__name__}`"

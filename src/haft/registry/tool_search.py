@@ -1,8 +1,8 @@
 """Finds tools by words: first in the name, then in the description, then in the parameters.
 
-The score is computed from words, so that the same words always give the same list and no index is needed. A word also
-counts, with less weight, if it is the beginning of another word, if another word is its beginning, or if it differs by
-one typing error. Words that most tools have count less. Results much worse than the best are not shown.
+The score depends only on words, so the same query always gives the same list, and no index is needed. A word of the
+query also matches, with less weight, a word that begins with it, a word that it begins with, and a word that differs by
+one typing error. Words that most tools have count less. Results that are much worse than the best result are not shown.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ STEM: Final = 0.6
 SLIP: Final = 0.4
 
 WORTH_SHOWING: Final = 0.25
-"""The lowest score that is shown, relative to the best."""
+"""A result is shown if its score is at least this fraction of the best score."""
 _LITTLE_WORDS: Final = frozenset(
     ("a", "an", "and", "by", "for", "from", "in", "is", "it", "of", "on", "or", "the", "to", "with")
 )
 
 
 def search(listings: Iterable[Listing], query: str, *, limit: int | None = None) -> list[Listing]:
-    """The listings that match the query, the best first. A tool must match at least half of the words."""
+    """The listings that match the query, the best first. A tool must match at least half of the query's words."""
     every = words(query)
     wanted = [word for word in every if word not in _LITTLE_WORDS] or every
     if not wanted:
@@ -89,7 +89,7 @@ def likeness(want: str, word: str) -> float:
         return BEGINS
     if len(word) >= 4 and want.startswith(word):
         return STEM
-    # Short words are one typing error away from far too many others.
+    # With one typing error, a short word would match far too many others.
 
     if min(len(want), len(word)) >= 4 and abs(len(want) - len(word)) <= 2:
         matcher = difflib.SequenceMatcher(None, want, word, autojunk=False)

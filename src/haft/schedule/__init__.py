@@ -1,4 +1,5 @@
-"""Decides when a call runs: a host has a limited number of slots, and calls inside a call share its slot."""
+"""Decides when a call runs: a host has a limited number of slots. A call needs one, and the calls that it makes share
+it."""
 
 from typing import TYPE_CHECKING
 

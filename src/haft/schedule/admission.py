@@ -1,4 +1,5 @@
-"""Limits how many calls run at the same time. Calls wait in order of arrival; one that gives up leaves no trace."""
+"""Limits how many calls run at the same time. Calls wait in order of arrival. A call that stops waiting leaves the
+queue."""
 
 from __future__ import annotations
 
@@ -22,18 +23,18 @@ class Admission:
         return False
 
     def enqueue(self) -> asyncio.Future[bool]:
-        """Wait for a slot: the future becomes True when it is assigned."""
+        """Join the queue for a slot. The returned future becomes True when a slot is assigned."""
         turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         return turn
 
     def leave(self, turn: asyncio.Future[bool]) -> None:
-        """Stop waiting."""
-        with contextlib.suppress(ValueError):  # `release` may have removed it already
+        """Leave the queue; `turn` is the future that `enqueue` returned."""
+        with contextlib.suppress(ValueError):  # `release` may have removed `turn` already.
             self._waiting.remove(turn)
 
     def release(self) -> None:
-        """Return a slot: to the call that waits longest, if any."""
+        """Give up a slot. The call that waits longest gets it, if any call waits."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():

@@ -1,8 +1,8 @@
 """The slot of one call, and of the calls that it makes.
 
-A call inside a call needs no further slot: it borrows its caller's slot, one call at a time, or takes a free slot of
-its own. So calls can nest to any depth in a host with a single slot. While one of them waits for a person, other calls
-may use the slot of its waiting callers.
+A call inside a call needs no further slot: it borrows the slot of the call that made it (its caller), or takes a free
+slot of the host. Only one call at a time can borrow a slot. So calls can nest to any depth in a host with a single
+slot. While an inner call waits for a person, its callers wait for it, and other calls may use their slot.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from haft.schedule.admission import Admission
 
 
 class Slot:
-    """The slot that one run holds while it works: one of the host's slots, or its caller's."""
+    """The slot that one run holds while it works: one of the host's slots, or one that it borrows from its caller."""
 
     __slots__ = ("_admission", "_borrowed_from", "_borrowers", "_is_extra", "_is_own", "_lent_to", "_pauses")
 
@@ -23,7 +23,8 @@ class Slot:
         self._admission = admission
         self._is_own = False
         self._is_extra = False
-        """Whether it is in addition to the slots of the host: see `resume_at_once`."""
+        """Whether the run continues without any slot of the host, so that more calls run than the host has slots: see
+        `resume_at_once`."""
         self._borrowed_from: Slot | None = None
         self._lent_to: Slot | None = None
         self._borrowers: deque[asyncio.Future[bool]] | None = None
@@ -36,7 +37,7 @@ class Slot:
 
     @property
     def _is_free(self) -> bool:
-        """Whether a call may borrow it."""
+        """Whether a call may borrow this slot."""
         return self.is_held and self._lent_to is None and not self._pauses
 
     def take(self, caller: Slot | None) -> bool:
@@ -65,7 +66,7 @@ class Slot:
                 self._pass_on(turn, caller)
                 raise
             if is_own and self.is_held:
-                self._admission.release()  # The slot was already taken back for another call at the same moment.
+                self._admission.release()  # This run got another slot at the same moment.
             elif is_own:
                 self._is_own = True
             elif caller is not None and caller._is_free and not self.is_held:
@@ -91,7 +92,7 @@ class Slot:
                 caller._offer()
 
     def release(self) -> None:
-        """Return the slot. A call that borrowed it keeps it, as if the slot had been its own from the beginning."""
+        """Return the slot. If another call has borrowed the slot, that call keeps it as its own."""
         heir, self._lent_to = self._lent_to, None
         lender, self._borrowed_from = self._borrowed_from, None
         is_own, self._is_own = self._is_own, False
@@ -107,15 +108,15 @@ class Slot:
             self._admission.release()
 
     def pause(self) -> None:
-        """Let other calls use the slot while a call made by this one waits for a person, unless another such call
-        borrows it."""
+        """Let other calls use the slot while an inner call of this run waits for a person. If another inner call has
+        borrowed the slot, that call keeps it until it ends."""
         self._pauses += 1
         if self._lent_to is None:
             self.release()
 
     async def resume(self, caller: Slot | None) -> None:
-        """Take a slot again after the person answered. If the wait is cancelled, the slot is taken anyway: only the
-        call that needed approval was cancelled, and its caller continues."""
+        """Take a slot again after the person answered. If this wait is cancelled, the run continues at once, with or
+        without a free slot: only the inner call that needed approval was cancelled, not this run."""
         self._pauses -= 1
         if not self._pauses and not self.is_held:
             try:
@@ -128,7 +129,7 @@ class Slot:
 
     def resume_at_once(self, caller: Slot | None) -> None:
         """Take a slot again without waiting, because the run holds a lock that the holders of all slots may wait for,
-        or because its call was cancelled. If none is free, it runs in addition to the slots of the host."""
+        or because its call was cancelled. If no slot is free, the run continues without one."""
         self._pauses -= 1
         if not self._pauses and not self.take(caller):
             self._is_extra = True
