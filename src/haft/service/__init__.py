@@ -1,7 +1,8 @@
 """The service: puts a host together, and offers the facades that programs and surfaces use. It makes no decisions.
 
-Surfaces import nothing below it: what they need of the packages below, plain values and a few words, is named here too.
-Names are fetched when they are first used: a command that only lists tools must not pay for what a call needs.
+Surfaces import only this package and nothing below it. So this package also re-exports the few values and functions of
+lower packages that surfaces need. Each name is imported when it is first used, so that a command that only lists tools
+does not import what only calls need.
 """
 
 from typing import TYPE_CHECKING

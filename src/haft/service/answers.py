@@ -1,7 +1,7 @@
 """The answers of people, as one host uses them: the inbox, remembered rules and approved definitions.
 
-Decisions read on the event loop, which waits for nobody. What is written, and what may have to wait for another
-process, goes through a thread, one at a time.
+Decisions about calls read the answers on the event loop, without waiting. Everything that writes, or that may have to
+wait for another process, runs in a thread, one piece of work at a time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Answers:
         self._version: object = None
         self._rules: tuple[Rule, ...] = ()
 
-    # For the broker.
+    # Methods for the approval broker.
 
     async def use(self, work: Callable[[Inbox], T]) -> T:
         """Run `work` with the inbox, in a thread."""
@@ -46,7 +46,8 @@ class Answers:
         return self._reading.approvals.has_answered(fingerprint)
 
     async def save_approval(self, call: Call, rule: Mapping[str, Any] | None, scope: str, who: str) -> None:
-        """Save that the person `who` approved a call of this tool, and the rule that holds from now on, if any."""
+        """Save that the person `who` approved this call. If the answer made a `rule` for later calls, save this rule
+        too."""
         assert call.tool is not None
         assert call.decision is not None
         shown, definition = call.decision.pin, call.decision.definition
@@ -68,7 +69,8 @@ class Answers:
             await self._written(keep)
 
     async def pin_first_use(self, call: Call) -> None:
-        """Save the definition of a tool at the first call that a rule allowed. The rule allows only this definition."""
+        """Save the definition of the called tool when a rule allows a call of the tool for the first time. From then
+        on, rules allow only this definition."""
         assert call.tool is not None
         if call.tool.spec.is_vouched_for or self.pinned(call.name) is not None:
             return
@@ -79,12 +81,13 @@ class Answers:
             lambda connection: Pins(connection, self._workspace).add_if_absent(call.name, pin, call.who)
         )
         if kept != pin.digest:
-            raise _changed(call, "decided about")  # Another process ran it first, with another definition.
+            raise _changed(call, "decided about")  # Another process ran the tool first, with another definition.
 
-    # For the policy engine.
+    # Methods for the policy engine.
 
     def remembered(self) -> Sequence[Rule]:
-        """The rules that answers made. Read again after any process has written some."""
+        """The rules that people's answers made. They are read from disk again after any process has changed the
+        database."""
         version = self._reading.version()
         if version != self._version:
             self._rules = tuple(each.rule for each in Memory(self._reading, self._workspace).all())
@@ -104,7 +107,8 @@ class Answers:
 
 
 def _as_decided(call: Call, when: str) -> Pin | None:
-    """The current definition of the tool. `Conflict` if it differs from the one that was decided about."""
+    """The current definition of the called tool. `Conflict` if it differs from the definition that the decision was
+    about."""
     assert call.tool is not None
     assert call.decision is not None
     now = pin_of(call.tool.spec)

@@ -1,7 +1,7 @@
 """Puts one host together: its lease, its stores, its sandbox and its pipeline; and closes them again.
 
-`ToolService` and its facades delegate to it; it offers nothing to programs itself. Sources, policy, sandbox, changes
-and pipeline are introduced to each other here and nowhere else.
+`ToolService` and its facades delegate to `Host`; programs do not use `Host` directly. Sources, policy, sandbox, changes
+and pipeline do not know each other: this module alone connects them.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ T = TypeVar("T")
 
 
 def home_of(path: str | os.PathLike[str] | None) -> StateHome:
-    """The state home at a path, or the default one. A `StateHome` stays as it is, with the storage that it names."""
+    """The state home at a path, or the default one. If `path` is already a `StateHome`, it is returned unchanged."""
     if isinstance(path, StateHome):
         return path
     return StateHome(os.path.abspath(os.fspath(path)) if path is not None else default_home(os.environ))
 
 
 class Host:
-    """The parts of one host."""
+    """The parts of one host: lease, stores, catalogue, policy engine, sandbox and pipeline."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class Host:
         run_writer.on_cancel(cancel)
 
     def _make_policy_engine(self, answers: Answers, root: Root, rules: Sequence[Rule] | None = None) -> PolicyEngine:
-        """The policy engine, with the rules in force or with others."""
+        """A policy engine with these `rules`, or with the rules in force if `rules` is None."""
         rules = self.config.rules if rules is None else rules
         if rules:
             from haft.policy import check_rules, shapes_of
@@ -217,7 +217,7 @@ class Host:
             self._history.close()
             self._history = None
 
-    # For the facades.
+    # Methods for the facades.
 
     @property
     def thread(self) -> ThreadId:
@@ -236,14 +236,15 @@ class Host:
         return self.tracking.engine_selector().transactions
 
     def history(self) -> History:
-        """The history of runs, for the thread of the event loop. It also works when the service is closed."""
+        """The history of runs, for use in the thread of the event loop. Available even if the service is closed."""
         if self._history is None:
             self.home.prepare()
             self._history = History(self.home)
         return self._history
 
     async def with_history(self, work: Callable[[History], T]) -> T:
-        """Run `work` in a thread with its own connection, so that the event loop is not blocked."""
+        """Run `work` in a thread, with a history that has its own database connection, so that the event loop is not
+        blocked."""
 
         def read() -> T:
             self.home.prepare()
@@ -253,20 +254,21 @@ class Host:
         return await asyncio.to_thread(read)
 
     def acting(self, who: str | Principal | None, thread: str | None = None, caller: Run | None = None) -> Principal:
-        """The principal that acts, from the `who` and `thread` of a request. Inside a tool it has no more rights than
-        the principal that called the tool."""
+        """The principal for a request with this `who` and `thread`. If a tool makes the request, the principal has no
+        more rights than the principal that called the tool."""
         if caller is None and self.pipeline is not None:
             caller = self.pipeline.within()
         principal = self.principal if caller is None else caller.call.principal
         return principal.acting(who or None, thread) if who or thread else principal
 
     def known(self, *given: Mapping[str, Any]) -> Secrets:
-        """The secrets that are masked for a call: those of configuration and templates, and those in `given`."""
+        """The secrets that are masked for a call: those of the configuration, those of templates, and those in the
+        tables `given`."""
         known = self._secrets | found if (found := self.discovery.secrets).values else self._secrets
         return known | Secrets(value for table in given for value in named_secrets(table)) if any(given) else known
 
     def cancel_live(self, run: RunId, principal: Principal) -> bool:
-        """Cancel a run of this host. False if it has ended, or belongs to another host."""
+        """Cancel a run of this host. False if the run has ended, or belongs to another host."""
         live = self.pipeline.live.get(run) if self.pipeline is not None else None
         return live is not None and live.cancel(principal)
 
@@ -282,7 +284,8 @@ class Host:
         return pipeline.abandoned + (0 if threads is None else threads.abandoned())
 
     def _tell_abandoned(self) -> None:
-        """Tell other processes how many functions this process could not stop. Repeats until all have ended."""
+        """Tell other processes how many functions this process could not stop, and repeat that every second until all
+        have ended."""
         if self.pipeline is None or self._abandoned_timer is not None:
             return
         count = self._abandoned_by(self.pipeline)

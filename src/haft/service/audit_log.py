@@ -23,7 +23,8 @@ class AuditLogFacade:
         check only the entries after the last one that an earlier check found intact."""
         verdict = self._verify(since_checkpoint)
         if verdict.intact and verdict.records == 0 and self._has_ended_runs():
-            # Once more: the log learns of a run before the table does, but both may have since the first look.
+            # Read the log once more: a run may have ended between the two reads. Its end is in the log before it is in
+            # the database, so the log cannot be empty now.
             verdict = self._verify(since_checkpoint)
             if verdict.intact and verdict.records == 0:
                 problem = "the audit log is empty, although runs have ended: it was removed or replaced"
@@ -35,7 +36,8 @@ class AuditLogFacade:
             return verify(log, since_checkpoint=since_checkpoint)
 
     def _has_ended_runs(self) -> bool:
-        """Whether the database has ended runs. The log may not have the runs yet that are only in a journal."""
+        """Whether the database has runs that ended. Runs that are only in a journal do not count: they may not be in
+        the audit log yet."""
         stores = open_stores(self._home)
         if not stores.exists():
             return False

@@ -11,7 +11,8 @@ from haft.schema import validator_for
 
 
 def check_call(name: Any, arguments: Any, *, timeout: Any, cwd: Any, env: Any, config: Any, grants: Any = None) -> None:
-    """`BadUsage` if a parameter of `service.call` has a wrong type. Does not check the tool's schema."""
+    """`BadUsage` if a parameter of `service.call` has a wrong type. Does not check `arguments` against the tool's
+    schema."""
     if not isinstance(name, str):
         raise BadUsage(f"the name of a tool must be a text, not {name!r}")
     if arguments is not None and type(arguments) is not dict and not isinstance(arguments, Mapping):

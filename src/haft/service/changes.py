@@ -1,6 +1,6 @@
-"""Change sets, as the service offers them: opened from the state home, and found by run.
+"""Opens the change sets of a state home, and finds those of a run.
 
-`assemble` makes what a host needs to make changes, `open_changes` what any process needs to look at them.
+A host uses `transactions_of`, which can change files. `ChangesFacade` lets any process read the change sets.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("haft")
 
 _MAX_NAMED: Final = 5
-"""How many calls a text names."""
+"""How many calls a message names at most."""
 
 
 def transactions_of(
@@ -47,7 +47,7 @@ def transactions_of(
     synced: bool = False,
     closed: Callable[[], Iterable[str]] = tuple,
 ) -> Transactions:
-    """The change sets of a workspace, for a host. The paths in `closed` are protected too."""
+    """The change sets of a workspace, for a host. `closed` returns further paths that calls may not change."""
     guard = guard_of(workspace, closed)
     stores = open_stores(home)
     transactions = Transactions(
@@ -62,8 +62,8 @@ def _tell(run: str, what: str) -> None:
 
 
 def guard_of(workspace: str, closed: Callable[[], Iterable[str]] = tuple) -> Guard:
-    """The guard that holds changes of protected paths. The paths in `closed`, relative to the workspace, are protected
-    too."""
+    """The guard, which holds changes of protected paths until a person applies them. `closed` returns further protected
+    paths, relative to the workspace."""
     inside = workspace.rstrip("/") + "/"
     own = [os.path.relpath(path, workspace) for path in OWN_PLACES if path.startswith(inside)]
 
@@ -93,7 +93,7 @@ def guard_of(workspace: str, closed: Callable[[], Iterable[str]] = tuple) -> Gua
 
 
 def recover_changes(home: StateHome, lease: Lease) -> None:
-    """Finish or roll back the commits of a dead host, under its lease."""
+    """Finish or roll back the commits that a dead host left unfinished. The caller holds the dead host's lease."""
 
     def make(workspace: str, host: str) -> Transactions:
         return transactions_of(home, workspace, host, Limits(), lease=lease)
@@ -121,7 +121,8 @@ class ChangesFacade:
         return changes.differences(found.entries, lambda altered, side: self.read(found, altered, side))
 
     def nested_changes_text(self, made: Iterable[str]) -> str | None:
-        """A text that names the calls of a run with change sets of their own; None if there are none."""
+        """A text that names those of the nested calls `made` that have change sets of their own; None if there are
+        none."""
         return nested_changes_text(self.ledger, made)
 
     def with_current_changes(self, run: RunRecord) -> RunRecord:
@@ -139,7 +140,7 @@ def with_current_changes(ledger: Ledger, run: RunRecord) -> RunRecord:
     if row is None:
         return run
     changes = run.record["changes"]
-    if not changes["files"]:  # Its host was killed before it could save the list.
+    if not changes["files"]:  # The run's host was killed before it could save the list of files.
         manifest = Manifest.read(os.path.join(row.area, row.directory))
         changes = changes if manifest is None else manifest.changes(row.state).to_json()
     changes = {
@@ -153,7 +154,7 @@ def with_current_changes(ledger: Ledger, run: RunRecord) -> RunRecord:
 
 
 def nested_changes_text(ledger: Ledger, made: Iterable[str]) -> str | None:
-    """A text that names the calls of a run with change sets of their own; None if there are none."""
+    """A text that names those of the nested calls `made` that have change sets of their own; None if there are none."""
     rows = (ledger.get(run) for run in made)
     changed = [f"`haft diff {row.run}`" for row in rows if row is not None and row.files]
     if not changed:
@@ -163,7 +164,7 @@ def nested_changes_text(ledger: Ledger, made: Iterable[str]) -> str | None:
 
 
 def nothing_to(verb: str, record: RunRecord, hint: str | None = None) -> BadUsage:
-    """The error for a run without a change set: why there is nothing to undo, apply and so on."""
+    """The error for a run without a change set. It says why there is nothing to undo, redo, apply or drop."""
     changes = record.record["changes"]
     if record.is_open:
         return BadUsage(f"{record.id} has not ended yet", hint=f"`haft watch {record.id}` follows it")
@@ -180,7 +181,8 @@ def nothing_to(verb: str, record: RunRecord, hint: str | None = None) -> BadUsag
 
 
 def _with_nested(ledger: Ledger, name: str, direction: Direction, made: Sequence[str]) -> list[Row]:
-    """The change sets of a run and of the calls that it made, as far as they can be undone or redone now."""
+    """The change sets of a run and of the calls that it made. Leaves out nested calls that cannot be undone or redone
+    now."""
     state = "committed" if direction == "undo" else "undone"
     below = {row.run: row for one in (name, *made) for row in _below(ledger, one, name)}
     children = [row for row in below.values() if row.state == state and row.files]
@@ -191,19 +193,19 @@ def _with_nested(ledger: Ledger, name: str, direction: Direction, made: Sequence
         if not below and not made:
             raise
         return children
-    # The changes of its calls can be reversed even if its own cannot.
+    # The changes of the nested calls can be undone or redone even if the run's own changes cannot.
     return [own, *children] if own.state == state or not children else children
 
 
 def _undone_by_cancel(ledger: Ledger, row: Row) -> bool:
-    """Whether the changes were undone because the calling run was cancelled. The redo of another run does not restore
-    them."""
+    """Whether the changes were undone because the calling run was cancelled. A redo does not restore such changes."""
     by = ledger.get(row.latest) if row.state == "undone" else None
     return by is not None and by.parent is not None
 
 
 def _below(ledger: Ledger, run: str, top: str) -> list[Row]:
-    """The change sets of a nested run and of the calls that it made."""
+    """The change sets of the calls that `run` made, and of `run` itself if it is not `top`, the run that a person
+    named."""
     own = None if run == top else ledger.get(run)
     return [*([] if own is None or own.verb != "call" else [own]), *ledger.of_parent(run)]
 
@@ -217,9 +219,10 @@ def rows_for(
     direction: Direction = "undo",
     made_by: Callable[[str], Iterable[str]] = lambda _run: (),
 ) -> list[Row]:
-    """The change sets that an undo or redo is about. An undo takes the named runs and all calls that they made, or the
-    runs of a thread, or else the last run of this user. A redo takes the named runs and the calls that they made.
-    `made_by` returns all runs below a run, since a run without own changes may have made one that changed something."""
+    """The change sets that an undo or redo reverses: those of the named `runs` and of all calls that these runs made.
+    An undo without named runs takes the runs of `thread`, or without a thread the last run of the user `who`. `made_by`
+    returns all calls that a run made, directly or not, because a run that changed nothing itself may have called a tool
+    that did."""
     found: list[Row] = []
     for name in runs:
         found += _with_nested(ledger, name, direction, [*made_by(name)])

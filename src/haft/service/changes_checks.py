@@ -1,6 +1,7 @@
 """The checks of `haft doctor` about changes: the store, held changes, and how changes in this workspace are tracked.
 
-If there is no state home yet, none is created: the checks use a temporary one, on the disk where the real one would be.
+If there is no state home yet, the checks do not create it. They use a temporary one, on the disk where the real one
+would be.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def _shown(area: Area, home: StateHome, place: StateHome) -> str:
 
 @contextlib.contextmanager
 def _trial_home(home: StateHome, workspace: str) -> Iterator[StateHome]:
-    """The state home, or a temporary one."""
+    """The state home if it exists, else a temporary one that is removed afterwards."""
     if os.path.isdir(home.hosts):
         home.prepare()
         yield home
@@ -130,11 +131,12 @@ def _trial_home(home: StateHome, workspace: str) -> Iterator[StateHome]:
 
 
 async def _tried(home: StateHome, workspace: str, config: Config, env: Mapping[str, str]) -> tuple[Area, str | None]:
-    """The area for replaced files, and why layers are not possible; None if they are."""
+    """The `Area`, the directory for files that commits replace; and why layers are not possible, or None if they
+    are."""
     lease = open_stores(home).leases().take()
     root = Root(workspace)
     transactions = transactions_of(home, root.root, lease.host, config.limits, lease=lease)
-    # Not `required`: that would raise here. Another check is about it.
+    # The mode `required` would raise here if there is no sandbox; another check reports that.
     mode: Mode = "off" if config.sandbox_mode == "off" else "auto"
     sandbox = Sandbox(
         workspace,
@@ -158,7 +160,7 @@ async def _tried(home: StateHome, workspace: str, config: Config, env: Mapping[s
 
 
 def _owners(workspace: str) -> list[Check]:
-    """Check for files of other users: only root can change them in a layer."""
+    """Check whether the workspace has files of other users: only root can change such files in a layer."""
     if os.geteuid() == 0:
         return []
     mine = (os.geteuid(), os.getegid())

@@ -1,7 +1,7 @@
 """Checks what this machine can do and what is broken. Each check says what to do about it.
 
-Surfaces print the results. A check never raises: an error in a check is its result. It repairs nothing, except that it
-ends the runs of dead hosts, as every reader does.
+Surfaces print the results. A check never raises: if it fails, the error is its result. Checks repair nothing, except
+that they mark the runs of dead hosts as ended, as every process does that reads the state home.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MAX_VERIFIED_BYTES: Final = 8_000_000
 
 
 def diagnose(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> Iterator[Check]:
-    """Run every check. A check that explains a later one comes first."""
+    """Run every check. If the result of one check explains the result of another, it comes first."""
     yield from _guarded("python", _python)
     yield from _guarded("platform", _platform)
     yield from _guarded("state home", lambda: _state_home(home))
@@ -167,7 +167,7 @@ def _sandbox(workspace: str | None, env: Mapping[str, str]) -> list[Check]:
                 sandbox.close()
 
     try:
-        # Not `required`: that would raise here. It is checked below.
+        # The mode `required` would raise here if there is no sandbox; it is checked below.
         abilities, end = asyncio.run(run("off" if mode == "off" else "auto"))
     except TimeoutError:
         detail = f"`true` did not end within {PATIENCE_SECONDS:g} s"
@@ -298,7 +298,7 @@ def _tools(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> li
         if listing.enabled:
             try:
                 catalogue.get(listing.spec.name)
-            except HaftError:  # The listing shows the error.
+            except HaftError:  # The check that lists the tools shows this error.
                 continue
     listings = catalogue.listings(all=True)
     ready = sum(listing.enabled for listing in listings)
@@ -317,13 +317,13 @@ def _tools(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> li
 
 
 def _rules(workspace: str, env: Mapping[str, str], specs: Sequence[ToolSpec], is_incomplete: bool) -> list[Check]:
-    """Rules that name an argument that a tool does not have, which stops every call, or a tool that does not exist
-    yet."""
+    """Report rules that name an argument that their tool does not have, because such a rule stops every call, and rules
+    that name a tool that does not exist yet."""
     try:
         rules = load_config(workspace, env, trust_home=default_home(env)).rules
         check_rules(rules, shapes_of(tool.spec for tool in builtin_tools()))
     except BadConfig:
-        return []  # The check of the configuration reports it.
+        return []  # The check of the configuration reports this error.
     found = []
     for rule in rules:
         hint = _where_to_mend(rule)

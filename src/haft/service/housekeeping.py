@@ -1,4 +1,4 @@
-"""Keeps the store within its bounds while a host runs: now and then, in a background thread."""
+"""Keeps the store of changes within its size and age limits while a host runs: now and then, in a background thread."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 EVERY_COMMITS: Final = 200
 EVERY_SECONDS: Final = 3_600.0
 GRACE_SECONDS: Final = 2.0
-"""How long a closing host lets a pass continue. Without this, hosts with a single call would never finish a pass."""
+"""How long a closing host lets pruning continue. Without this time, hosts that make a single call would never finish
+pruning."""
 _log = logging.getLogger("haft")
 
 
 def bounds_of(config: Config, env: Mapping[str, str]) -> Bounds:
-    """The bounds that the user set. All workspaces share the store, so the configuration of one workspace must not
-    decide what can be undone in the others."""
+    """The limits of the store that the user set, without those that a workspace's configuration sets. All workspaces
+    share the store, so the configuration of one workspace must not decide what can be undone in the others."""
     own = load_config(None, env)
 
     def value(name: str) -> Any:
@@ -45,7 +46,7 @@ class Housekeeping:
         transactions.on_commit = self._committed
 
     def stop(self) -> None:
-        """Stop soon, because the host closes."""
+        """Stop pruning within `GRACE_SECONDS`, because the host closes."""
         self._end = time.monotonic() + GRACE_SECONDS
 
     def _stopped(self) -> bool:
@@ -60,7 +61,7 @@ class Housekeeping:
         home = self._home
         if self._stopped() or not is_due(home.changes, self._transactions.ledger, EVERY_COMMITS, EVERY_SECONDS):
             return
-        from haft.service.store import StoreFacade  # most hosts never need it
+        from haft.service.store import StoreFacade  # Most hosts never need this module.
 
         facade = StoreFacade(home, self._bounds)
         try:

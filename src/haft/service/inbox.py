@@ -1,8 +1,8 @@
 """The inbox, as any process sees it: the requests that wait for a person, and the answers to them.
 
-If the host that asked is alive, it reads the answer and continues. If it is dead, nothing runs: the process that
-answers applies or drops the changes of a trial run. An approval of another call is stored, and holds once for exactly
-the same call.
+If the host that asked is alive, it reads the answer and continues. If that host is dead, the call does not run. If the
+request was about the changes of a trial run, the process that answers applies or drops these changes. If it was about a
+call, an approval is stored, and allows exactly the same call once.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Reply:
     waiting: Waiting
     approved: bool
     host_lives: bool
-    """Whether the host that asked is alive and continues. If not, `settle` says whether changes are left to apply or
-    drop."""
+    """Whether the host that asked is alive, so that it continues with the answer. If it is not, see `settle`."""
 
     @property
     def settle(self) -> bool:
-        """Whether the process that answered must apply or drop the changes of the run now."""
+        """Whether the process that answered must apply or drop the changes of the trial run now, because its host is
+        dead."""
         return self.waiting.tried and not self.host_lives
 
     def to_json(self) -> dict[str, Any]:
@@ -144,7 +144,7 @@ class InboxFacade:
             memory.remember(rule, pin=waiting.shown.get("pin"), thread=thread, who=given.who)
 
     def _tell(self, waiting: Waiting, given: Answered) -> None:
-        """Record the answer in the audit log, in place of the dead host."""
+        """Record the answer in the audit log, because the host that would do so is dead."""
         trail = Trail(self._log, Redactor(secret_values(os.environ)), waiting.workspace)
         try:
             trail.record_act(
@@ -228,7 +228,7 @@ def to_json(waiting: Waiting) -> dict[str, Any]:
 
 
 def answered_by(home: StateHome, name: str) -> str | None:
-    """Who answered a request, and how; None if there is no answer, or it is not known."""
+    """A text that says who answered a request, and how; None if there is no answer, or the answer is not known."""
     try:
         with contextlib.closing(open_stores(home).connect()) as connection:
             answer = Inbox(connection).find(name).answer

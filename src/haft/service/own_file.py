@@ -1,5 +1,5 @@
-"""A haft.toml of the user or of a workspace, for the commands that change it. It is read once, checked before it is
-written, and written as a whole or not at all."""
+"""A haft.toml of the user or of a workspace, for the commands that change the file. They read it once, check the new
+text before they write it, and replace the file as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ LOCK_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class OwnFile:
-    """The file as it was read."""
+    """A haft.toml, as it was when it was read."""
 
     path: str
     text: str
     """Empty if there is no file yet."""
     shown: str
-    """The name of the file in the sources of rules."""
+    """The name of the file in `Rule.source`, which says where a rule is written."""
     identity: Any
     is_workspaces: bool = False
 
     @classmethod
     def read(cls) -> OwnFile:
-        """Read the user's file."""
+        """Read the user's haft.toml."""
         path = user_file(os.environ)
         identity = _identity(path)
         home = os.path.expanduser("~").rstrip("/") + "/"
@@ -41,7 +41,8 @@ class OwnFile:
 
     @classmethod
     def of_workspace(cls, workspace: str) -> OwnFile:
-        """Read the file of a workspace. It must be a regular file: a link in a clone could lead to the user's file."""
+        """Read the haft.toml of a workspace. It must be a regular file, because a link in a cloned repository could
+        lead to the user's file."""
         path = os.path.join(os.path.realpath(workspace), WORKSPACE_FILES[0])
         _require_own(path)
         identity = _identity(path)
@@ -70,7 +71,7 @@ class OwnFile:
         return rules if isinstance(rules, list) else []
 
     def lines(self) -> tuple[int, ...]:
-        """The line of each rule; empty if it is not known."""
+        """The line number of each rule; empty if the lines are not known."""
         return rule_lines(self.text, len(self.tables())) or ()
 
     def check(self, text: str, workspace: str | None) -> None:

@@ -1,4 +1,4 @@
-"""The rules, as the service offers them: lists them, and replays past calls with other rules."""
+"""Lists the rules, and replays past calls to see how other rules would decide about them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """A past call with a different decision under the other rules."""
+    """A past call that the other rules decide differently."""
 
     run: str
     tool: str
@@ -65,7 +65,8 @@ def replay(
     before: PolicyEngine | None,
     confined: Callable[[ToolSpec], bool],
 ) -> Replayed:
-    """Decide past calls again with other rules, and compare with `before`; without it, with the recorded decisions."""
+    """Decide about past calls with the policy engine `after`, and compare the decisions with those of `before`; if
+    `before` is None, with the recorded decisions."""
     flips: list[Flip] = []
     looked_at = passed_over = 0
     for run in runs:
@@ -91,7 +92,7 @@ def query_of(record: Mapping[str, Any], spec: ToolSpec, *, confined: bool) -> Po
 
 
 def decided_then(decision: Mapping[str, Any]) -> Action:
-    """The action that policy had decided before a person answered."""
+    """The action that the rules had decided, before a person answered."""
     if decision["layer"] == "approval":
         return "ask"
     if decision["layer"] == "delegate":
@@ -101,7 +102,7 @@ def decided_then(decision: Mapping[str, Any]) -> Action:
 
 
 def shown_rules(rules: Sequence[Any]) -> list[dict[str, Any]]:
-    """The rules as `haft permissions list --json` prints them, in the order in which they count."""
+    """The rules as `haft permissions list --json` prints them, in the order in which haft tries them."""
     return [
         {
             "tool": rule.tool,
@@ -122,14 +123,15 @@ def shown_rules(rules: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def missing_from(service: ToolService) -> list[str]:
-    """A text for each rule that names a tool or an argument that does not exist: where it is written, and what is
+    """A text for each rule that names a tool or an argument that does not exist: where the rule is written, and what is
     missing. The user's rules for tools of other workspaces are left out."""
     specs = [listing.spec for listing in service.tools(all=True)]
     return missing_of((rule for rule in service.config.rules if not is_for_other_workspace(rule, specs)), specs)
 
 
 def missing_of(rules: Iterable[Rule], specs: Sequence[ToolSpec]) -> list[str]:
-    """The same for any rules and tools, also of other workspaces."""
+    """A text for each of these rules that names a tool or an argument that `specs` does not have: where the rule is
+    written, and what is missing."""
     found = ((rule, missing_target(rule, specs)) for rule in rules)
     return [f"{rule.source}: {missing}" for rule, missing in found if missing is not None]
 
@@ -137,10 +139,11 @@ def missing_of(rules: Iterable[Rule], specs: Sequence[ToolSpec]) -> list[str]:
 async def with_delegates(
     service: ToolService, explained: Explanation, name: str, arguments: Mapping[str, Any]
 ) -> Explanation:
-    """The explanation of the decision after all delegates have answered."""
+    """The explanation of a decision, continued with the answers of its delegates: the programs that rules let
+    decide."""
     given = await service.policy_arguments(name, arguments)
     call = Call(new_run_id(), ToolName(name), given, service.principal)
-    # There is no trial run here, so that no engine selector is needed.
+    # This is never a trial run, so no engine selector is needed.
     decide = Decide(service._host.policy_engine.decide, service._host.sandbox, None)  # type: ignore[arg-type]
     decision = await decide.ask_delegates(call, explained.decision)
     asked = [
@@ -151,24 +154,25 @@ async def with_delegates(
 
 
 def rules_in(file: ConfigFile, workspace: str | None, env: Mapping[str, str]) -> tuple[Rule, ...]:
-    """The rules of a file, read as the user's file. `BadConfig` if anything in the file is wrong, or a rule can never
-    match."""
+    """The rules of a file, read as if it were the user's haft.toml. `BadConfig` if anything in the file is wrong, or a
+    rule can never match."""
     collector = SettingsCollector(workspace, env)
     collector.add_file(file, "user")
     lists = {name: tuple(each) for name, each in collector.lists.items()}
     config = Config(collector.values, collector.sources, lists=lists, rule_sets=tuple(collector.rule_sets))
-    _ = config.enablement  # Raises if it is wrong.
+    _ = config.enablement  # Raises `BadConfig` if `enablement` is wrong.
     return config.rules
 
 
 def rules_at(path: str, workspace: str | None) -> tuple[Rule, ...]:
-    """The rules of the file at a path, read as the user's file."""
+    """The rules of the file at a path, read as if it were the user's haft.toml."""
     return rules_in(ConfigFile(os.path.abspath(path), read_config(path), path), workspace, os.environ)
 
 
 async def replayed(service: ToolService, rules: Sequence[Rule] | None, limit: int) -> Replayed:
-    """Replay past calls of a service's workspace. With `rules`, they replace the user's rules, and the result compares
-    them with the current rules. Without, it compares the current rules with the recorded decisions."""
+    """Replay past calls of a service's workspace. If `rules` are given, they replace the user's rules, and the result
+    compares their decisions with those of the current rules. If not, it compares the decisions of the current rules
+    with the recorded ones."""
     namespaces = (await service._host.sandbox.ready()).namespaces
     before, after = None, service._host.policy_engine
     if rules is not None:

@@ -25,7 +25,7 @@ from haft.toolsets import (
 )
 
 ProgressCallback = Callable[[int, int], None]
-"""Reports progress: how many of how many are done."""
+"""Reports progress: the number of tools that are done, and the number of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +34,15 @@ class ListedPlugin:
 
     reference: PluginReference
     checkout_state: CheckoutState | None
-    """The checkout, if the plugin comes from git."""
+    """The state of the plugin's checkout; None if the plugin does not come from git."""
     state: str
     reason: str | None
     tools: tuple[str, ...]
     now: str | None = None
-    """The current commit of its ref in the repository, if haft asked for it."""
+    """The current commit of the plugin's ref in its repository; None if haft did not ask the repository."""
 
     def where(self) -> str:
-        """Where the plugin lies or comes from, in words."""
+        """The path of the plugin or the repository that it comes from, for a person."""
         if self.checkout_state is None or self.checkout_state.source is None:
             return self.reference.path or self.reference.dotted or self.reference.name
         pinned = f" @ {self.checkout_state.commit[:12]}" if self.checkout_state.commit else ""
@@ -86,12 +86,13 @@ class PluginsFacade:
         self._plugins = bash.plugins
 
     async def listed(self, told: ProgressCallback, now: dict[PluginReference, str] | None = None) -> list[ListedPlugin]:
-        """All plugins. haft describes new files. `now` is the result of `remote`."""
+        """All plugins. Describes the tools that are not described yet. `now` is the result of `remote`."""
         listings = await self._listings(told)
         return [self._listed(reference, listings, (now or {}).get(reference)) for reference in self._plugins.references]
 
     async def remote(self, warn: Callable[[str], None]) -> dict[PluginReference, str]:
-        """The current commit of each ref in its repository. If a repository does not answer, warn and leave it out."""
+        """The current commit of each git plugin's ref in its repository. If a repository does not answer, `warn` gets a
+        message, and its plugin is left out."""
         found: dict[PluginReference, str] = {}
         fetching = self._plugins.fetching
 
@@ -108,7 +109,8 @@ class PluginsFacade:
         return found
 
     async def update(self, names: Sequence[str], told: ProgressCallback) -> list[Updated]:
-        """Fetch and pin the current commit of each git plugin with one of these names, or of all."""
+        """Fetch and pin the current commit of each git plugin with one of these names; without names, of all git
+        plugins."""
         wanted = self._wanted(names)
         if not wanted:
             return []

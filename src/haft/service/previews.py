@@ -1,4 +1,4 @@
-"""Previews a call: the tool's own line about what the call would do, without calling it."""
+"""Previews a call: gets the line in which the tool says what the call would do, without making the call."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ class PreviewContext:
 
 
 async def preview(tool: Tool, arguments: Mapping[str, Any], context: PreviewContext) -> str | None:
-    """The tool's preview line for these arguments; None if it has none. `InvalidArguments` if the tool cannot be called
-    with them."""
+    """The tool's preview line for these arguments; None if the tool has no preview. `InvalidArguments` if the arguments
+    do not fit the tool's schema."""
     given = own_copy(arguments)
     if tool.spec.preprocesses:
         given = await tool.preprocess(given, context)

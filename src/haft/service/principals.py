@@ -23,12 +23,13 @@ def this_user() -> Principal:
 
 
 def to_text(principal: Principal) -> str:
-    """The principal as one text."""
+    """The principal as JSON text."""
     return encode(principal.to_json()).decode()
 
 
 def from_text(text: str) -> Principal:
-    """The principal in a text. Earlier versions wrote a name alone."""
+    """The principal from the text that `to_text` made. The text may also be a name alone, as earlier versions wrote
+    it."""
     try:
         told = decode(text)
         return Principal(told["who"], told["thread"], told["whoKind"])

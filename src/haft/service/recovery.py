@@ -1,4 +1,5 @@
-"""Recovers the runs of killed hosts. Every process does this before it reads, and every host before it starts."""
+"""Recovers the runs of killed hosts. Every process does this before it reads the state home, and every host when it
+starts."""
 
 from __future__ import annotations
 
@@ -10,8 +11,9 @@ from haft.storage import Lease, StateHome
 
 
 def recover_into(home: StateHome, lease: Lease | None, trail: Callable[[], Trail]) -> int:
-    """End the open runs of killed hosts, complete the audit log, and return how many runs there were. Opens the `trail`
-    only if there is such a run, because a process that only reads may have no right to write."""
+    """End the open runs of killed hosts, add their ends to the audit log, and return how many such runs there were.
+    `trail` opens the audit log for writing. It is called only if there is such a run, because a process that only reads
+    may have no right to write."""
     return recover(
         home,
         None if lease is None else lease.host,
@@ -21,7 +23,8 @@ def recover_into(home: StateHome, lease: Lease | None, trail: Callable[[], Trail
 
 
 def _recover_changes(home: StateHome, lease: Lease) -> None:
-    """Recover the changes of a killed host. Imported only here, because readers of runs do not need `changes`."""
+    """Recover the changes of a killed host. The import is here, because processes that only read runs do not need
+    `changes`."""
     from haft.service.changes import recover_changes
 
     recover_changes(home, lease)

@@ -30,17 +30,18 @@ class RuleChange:
     """One rule that was added or removed."""
 
     source: str
-    """The source of the rule, as in `haft permissions list`."""
+    """Where the rule is or was written, as `haft permissions list` shows it."""
     file: str | None
-    """None for a remembered answer."""
+    """The path of the rule's file; None for a remembered answer."""
     line: int | None
     rule: Mapping[str, Any] | None
     place: str = ""
     """Where the rule is or was, in words for a person."""
     loses_trust: bool = False
-    """Whether the change ends the trust in the file, and something in the file counts only with trust."""
+    """Whether the workspace's file was trusted, is no longer trusted after this change, and has settings that count
+    only with trust."""
     missing: str | None = None
-    """What the rule names that does not exist."""
+    """The tool or argument that the rule names but that does not exist, in words; None if everything exists."""
 
     def to_json(self) -> dict[str, Any]:
         return {"source": self.source, "file": self.file, "line": self.line, "rule": self.rule}
@@ -57,7 +58,7 @@ class RuleChanges:
     def add(
         self, rule: Mapping[str, Any], specs: Iterable[ToolSpec], *, in_workspace: bool, is_first: bool
     ) -> RuleChange:
-        """Add a rule before or after the other rules of a file. `specs` are the tools that it can name."""
+        """Add a rule before or after the other rules of a file. `specs` are the tools that exist."""
         self._principal.must_be_person("permissions add")
         specs = list(specs)
         file = OwnFile.of_workspace(self._named_workspace()) if in_workspace else OwnFile.read()
@@ -70,7 +71,7 @@ class RuleChanges:
             read = rule_from(rule, origin="user", source=source)
             check_rule(read, shapes_of(specs))
         except BadConfig as error:
-            why = error.message.removeprefix(f"{source}: ")  # The file does not have this line.
+            why = error.message.removeprefix(f"{source}: ")  # The rule is not in the file yet: name no line.
             raise BadUsage(f"the rule was not written: {why}", hint=error.hint) from error
         lost = in_workspace and self._loses_trust(file, file.text)
         file.write(text)
@@ -116,7 +117,7 @@ class RuleChanges:
         return self._workspace
 
     def _file_named(self, named: str) -> OwnFile:
-        """The file that a source names: the user's file, or the workspace's file, which has no directory in sources."""
+        """The haft.toml that a rule's source names: the user's, or the workspace's."""
         own = OwnFile.read()
         if named in (own.shown, own.path):
             return own
@@ -129,7 +130,8 @@ class RuleChanges:
         return own
 
     def _loses_trust(self, file: OwnFile, left: str) -> bool:
-        """Whether writing `left` ends the trust in a workspace's file, and `left` has settings that need trust."""
+        """Whether a workspace's file is trusted now, and its new text `left` has settings that need trust. Trust ends
+        with each change."""
         workspace = self._named_workspace()
         if not is_trusted(self._home.path, workspace, ConfigFile(file.path, file.text.encode(), file.shown)):
             return False

@@ -1,4 +1,4 @@
-"""All rules for a workspace, in the order in which they count, as `haft permissions list --json` prints them."""
+"""All rules for a workspace, in the order in which haft tries them, as `haft permissions list --json` prints them."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ def _shape(rule: Rule, specs: Sequence[ToolSpec] = (), *, why: str | None = None
 
 
 def _written(config: Config, specs: Sequence[ToolSpec]) -> Iterator[dict[str, Any]]:
-    """The rules of files, in the order of each file, with those that do not count yet."""
+    """The rules of configuration files, in their order, also those that do not count because the workspace is not
+    trusted."""
     aside = {one.source: one.why for one in config.ignored if one.name == "permissions"}
     grants = {one.source: one.why for one in config.ignored if one.name == "permissions.grant"}
-    _ = config.rules  # Raises if a rule is wrong.
+    _ = config.rules  # Raises `BadConfig` if a rule is wrong.
     for one in config.rule_sets:
         for rule in rules_from(one.tables, origin=one.origin, source=one.source, lines=one.lines):
             shape = _shape(rule, specs, why=aside.get(rule.source) if one.counting is not None else None)

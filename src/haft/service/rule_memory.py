@@ -1,4 +1,4 @@
-"""The remembered rules of a workspace, which answers made: lists and forgets them, without a host."""
+"""The remembered rules of a workspace, which people's answers made: lists and forgets them, without a host."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def forget_rule(home: StateHome, workspace: str, number: int) -> bool:
 
 @contextlib.contextmanager
 def _memory(home: StateHome, workspace: str) -> Iterator[Memory | None]:
-    """The remembered rules; None if no host ever used this state home, which is then not created."""
+    """The remembered rules; None if no host ever used this state home. Does not create the state home."""
     if not has_state(home):
         yield None
         return

@@ -81,10 +81,11 @@ class ToolService:
     ) -> ToolService:
         """Make a service. Enter it with `async with`.
 
-        `who` is the principal of all methods that name no other: the name of a person, or a `Principal`. A service that
-        was opened for an agent never acts for a person, whatever name a method gets.
-        `home` is the state home (default: `HAFT_HOME`). `settings` are settings by their dotted names, which override
-        all others. `secrets` are values to mask. With `installed`, the tools of installed packages are loaded.
+        `who` is the name of a person, or a `Principal`. All methods act for this principal unless they get another one.
+        A service that was opened for an agent never acts for a person, whatever `who` its methods get. `home` is the
+        state home (default: `HAFT_HOME`). `settings` are settings by their dotted names; they override the
+        configuration files. `secrets` are values to mask in output. With `installed`, the tools of installed packages
+        are loaded.
         """
         return cls(
             Host(
@@ -124,7 +125,8 @@ class ToolService:
 
     @cached_property
     def runs(self) -> HostRuns:
-        """The runs. `service.runs(…)` lists them and blocks; the methods do not block."""
+        """The runs. `service.runs(…)` lists them and blocks the event loop; the methods `find`, `get` and `cancel` do
+        not."""
         from haft.service.facades.runs import HostRuns
 
         return HostRuns(self._host)
@@ -155,16 +157,16 @@ class ToolService:
 
         return HostAudit(self._host.home)
 
-    # What it is.
+    # What the service is and has.
 
     @property
     def principal(self) -> Principal:
-        """The principal of all methods that name no other."""
+        """The principal that methods act for if they get no other."""
         return self._host.principal
 
     @property
     def who(self) -> str:
-        """The name of that principal."""
+        """The name of the service's principal."""
         return self._host.principal.who
 
     @property
@@ -196,7 +198,7 @@ class ToolService:
 
     @property
     def loaded(self) -> int:
-        """How many programs the warm pool keeps loaded. They answer their next call from a fork."""
+        """How many programs the warm pool keeps loaded. The next call of such a program runs in a fork of it."""
         return self._host.sandbox.loaded
 
     @property
@@ -221,10 +223,11 @@ class ToolService:
         grants: Grants | Mapping[str, Any] | None = None,
         trial: bool = False,
     ) -> Run:
-        """Call a tool. Returns the run at once: await it, iterate over it, cancel it. `grants` open the sandbox for it.
-        `trial` makes it a trial run: its changes are applied after a person has reviewed and approved them. `cwd` is a
-        directory in the workspace; the default is the setting `working_directory`. `parent` is the live run that makes
-        the call; the call joins its scope. The default is the run whose tool makes this call, if there is one."""
+        """Call a tool. Returns the run at once: await it, iterate over it, cancel it. `grants` open the sandbox for
+        this call. With `trial`, the call is a trial run: its changes are applied only after a person has reviewed and
+        approved them. `cwd` is a directory in the workspace; the default is the setting `working_directory`. `parent`
+        is the live run that makes this call: if the parent is cancelled, the call is, too. The default is the run whose
+        tool makes this call, if there is one."""
         host = self._host
         cwd = host.directory if cwd is None else cwd
         check_call(name, arguments, timeout=timeout, cwd=cwd, env=env, config=config, grants=grants)
@@ -261,7 +264,8 @@ class ToolService:
     async def preview(
         self, name: str, arguments: Mapping[str, Any] | None = None, *, config: Mapping[str, Any] | None = None
     ) -> str | None:
-        """The tool's own line about what a call would do, without calling it; None if the tool has none."""
+        """The line in which the tool says what a call would do, without making the call; None if the tool has no
+        preview."""
         self._host.running()
         await self._host.disk.renew(name)
         from haft.service.previews import preview
@@ -300,8 +304,9 @@ class ToolService:
     async def policy_arguments(
         self, name: str, arguments: Mapping[str, Any], *, thread: str | None = None
     ) -> dict[str, Any]:
-        """The arguments as policy gets them, with texts converted to the types of the schema. Does not run the
-        preprocessing of a Python tool, since that would run its code. Arguments that the tool refuses stay the same."""
+        """The arguments as the policy engine gets them, with strings converted to the types of the tool's schema. Does
+        not preprocess the arguments of a Python tool, because that would run the tool's code. Arguments that do not fit
+        the schema stay the same."""
         tool = self.catalogue.get(name, thread or self.thread)
         given: dict[str, Any] = own_copy(arguments)
         if tool.spec.preprocesses and tool.spec.kind != "python":
@@ -312,10 +317,11 @@ class ToolService:
     async def _is_confined(self, spec: ToolSpec) -> bool:
         return spec.has_processes and (await self._host.sandbox.ready()).namespaces
 
-    # Short forms of the facades' methods. Those that read from disk block.
+    # Short forms of the facades' methods. Those that read from disk block the event loop.
 
     def inbox(self, *, all: bool = False) -> list[Waiting]:  # noqa: A002  the word of the command line
-        """The requests that wait for a person, in this workspace or in all. Any process can answer them."""
+        """The requests that wait for a person: those of this workspace, or with `all` of every workspace. Any process
+        can answer them."""
         return self.approvals.inbox(all=all)
 
     def approve(
@@ -329,8 +335,8 @@ class ToolService:
         message: str | None = None,
         who: str | Principal | None = None,
     ) -> asyncio.Task[Reply]:
-        """Approve a call that waits, by the id of its request or its run. It takes effect even if nobody awaits the
-        result. `NeedsPerson` for agents."""
+        """Approve a call that waits, by the id of its request or its run. The answer takes effect even if nobody awaits
+        the task. `NeedsPerson` if the principal is an agent."""
         answer: Any = {"scope": scope, "allow": allow, "arguments": arguments, "grants": grants, "message": message}
         return self.approvals.approve(name, who=who, **answer)
 
@@ -343,16 +349,17 @@ class ToolService:
     def undo(
         self, *runs: str, thread: str | None = None, force: bool = False, who: str | Principal | None = None
     ) -> Run:
-        """Undo the changes of runs, all of them or none; without a run, of the principal's last run. Returns at once
-        the run that does it. `thread` selects the runs of that thread; it is not the thread of the undo itself."""
+        """Undo the changes of the named runs, all of them or none; if none is named, those of the principal's last run.
+        Returns the run that does the undo, without waiting for its end. `thread` selects all runs of that thread; it is
+        not the thread of the undo itself."""
         return self.changes.undo(*runs, thread=thread, force=force, who=who)
 
     def redo(self, *runs: str, force: bool = False, who: str | Principal | None = None) -> Run:
-        """Redo the changes of runs that were undone. Name the runs that were undone, not the undo."""
+        """Redo the changes of runs that were undone. `runs` are the undone runs, not the runs that undid them."""
         return self.changes.redo(*runs, force=force, who=who)
 
     def apply(self, run: str, *, who: str | Principal | None = None) -> Run:
-        """Apply the held changes of a run. `NeedsPerson` for agents."""
+        """Apply the held changes of a run. `NeedsPerson` if the principal is an agent."""
         return self.changes.apply(run, who=who)
 
     def drop(self, run: str, *, who: str | Principal | None = None) -> Run:
@@ -362,11 +369,11 @@ class ToolService:
     def look_ahead(
         self, direction: Direction, *runs: str, thread: str | None = None, force: bool = False
     ) -> ReversalResult:
-        """The plan of an undo or redo, without doing it."""
+        """What an undo or redo would do, without doing it."""
         return self.changes.look_ahead(direction, *runs, thread=thread, force=force)
 
     def diff(self, run: str) -> str:
-        """The changes of a run as a patch. `BadUsage` if it changed nothing."""
+        """The changes of a run as a patch. `BadUsage` if the run changed nothing."""
         return self.changes.patch(run)
 
     def run(self, run: str) -> Run | RunRecord:
@@ -374,20 +381,21 @@ class ToolService:
         return self.runs.one(run)
 
     def cancel(self, run: str, *, who: str | Principal | None = None) -> bool:
-        """Cancel a run of this host or of another. False if it had already ended."""
+        """Cancel a run of this host or of another. False if the run had already ended."""
         return self.runs.stop(run, who)
 
     async def look_again(self, name: str) -> Listing | None:
-        """Discover a missing or broken tool again, by name, and return it if it can be called now; else None."""
+        """Search again for a missing or broken tool of this name. Returns the tool if it can be called now, else
+        None."""
         return await self.tools.look_again(name)
 
     async def load(self, path: str, *, grants: Grants | Mapping[str, Any] | None = None) -> Listing:
-        """Load the tool at a path outside all toolboxes, or find the loaded tool of that path. While haft describes the
-        tool, it has the network, the variables and the readable files of `grants`."""
+        """Load the tool at a path outside all toolboxes. If it is loaded already, return it as it is. While haft
+        describes the tool, the tool has the network, the variables and the readable files of `grants`."""
         return await self.tools.load(path, grants=grants)
 
     def add(self, tool: ToolLike) -> Listing:
-        """Add a tool, as if it was passed to `open`."""
+        """Add a tool, as if it had been passed to `ToolService.open`."""
         return self.tools.add(tool)
 
     def remove(self, name: str) -> None:
@@ -399,7 +407,7 @@ class ToolService:
 
     @property
     def record(self) -> AuditLogFacade:
-        """The audit log; the methods block."""
+        """The audit log, with methods that block the event loop."""
         from haft.service.audit_log import AuditLogFacade
 
         return AuditLogFacade(self.home)

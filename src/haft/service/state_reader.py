@@ -1,6 +1,7 @@
-"""Reads the state home without a host: for processes that look at runs and make none.
+"""Reads the state home without a host: for processes that look at runs and make no calls.
 
-Every reader first ends the runs of killed hosts, so that no dead run looks open. Reading never creates a state home.
+Every reader first marks the runs of killed hosts as ended, so that no dead run looks open. Reading never creates a
+state home.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def open_changes(home: StateHome) -> ChangesFacade | None:
 
 
 def request_cancel(history: History, runs: Iterable[RunRecord], principal: Principal) -> None:
-    """Ask the hosts of open runs to cancel them. The audit log names the principal."""
+    """Ask the hosts of open runs to cancel them. The audit log names `principal` as the one who cancelled."""
     for run in runs:
         if run.is_open:
             history.request_cancel(run.id, to_text(principal))

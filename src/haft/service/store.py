@@ -1,6 +1,7 @@
-"""The store of a state home, as the service offers it: measures it, and prunes it to its bounds.
+"""The store: contents of changed files, kept outputs and the `/tmp` of threads. Measures it, and prunes it to its
+limits.
 
-Commands use it directly, and `housekeeping` uses it in the background of a host.
+Commands use `StoreFacade` directly, and `housekeeping` uses it in the background of a host.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class StoreFacade:
         self._store.close()
 
     def measure(self) -> Usage:
-        """How much disk space the store uses, and which changes are held."""
+        """The disk space that the store uses, and the held changes."""
         usage = self._store.measure(self._outputs)
         usage.scratch = scratch_in(self._scratch).bytes
         return usage
@@ -59,19 +60,19 @@ class StoreFacade:
         return found.files, found.bytes
 
     def prune(self, *, dry_run: bool = False) -> Tidied:
-        """Compress the store, and remove what is over the budget or too old. With `dry_run`, only return the most that
-        would be removed."""
+        """Compress the store, and remove what is over the size limit or too old. With `dry_run`, remove nothing and
+        return what would be removed at most."""
         if dry_run:
             idle = scratch_in(self._scratch, self._idle_since())
             return Tidied(self._store.preview(), outputs_in(self._home.outputs, self._oldest()), idle)
         return self._tidied(self._store.prune())
 
     def tidy(self, stopped: Callable[[], bool]) -> Tidied:
-        """The same in the background: calls have priority, and nothing is pruned while the store is within its
-        bounds."""
+        """Prune in the background of a host: calls have priority, and nothing is pruned while the store is within its
+        limits. Ends early if `stopped` returns True."""
         done = self._tidied(self._store.prune(thorough=False, patience=1.0, stopped=stopped))
         if not stopped():
-            self.measure()  # The result for a large store is cached, so that no command has to wait for it.
+            self.measure()  # Caches the size of a large store, so that no command has to wait for it.
         return done
 
     def _tidied(self, done: PruneResult) -> Tidied:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from haft.service.service import ToolService
 
 MAX_REJECTED: Final = 10_000
-"""How many rejected calls are read, whatever their age."""
+"""How many rejected calls are read at most. Their age does not matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Suggested:
 
     looked_at: int
     approved: int
-    """How many runs a person approved that would need approval again."""
+    """How many of these runs a person approved, and would have to approve again."""
     suggestions: tuple[Suggestion, ...]
 
     @property
@@ -57,7 +57,7 @@ def _shape(one: Suggestion) -> dict[str, Any]:
 
 
 def add_line(candidate: Candidate) -> str:
-    """The command that adds the rule, as the last one, so that it overrides no rule that a person wrote."""
+    """The shell command that adds the rule after all others, so that it overrides no rule that a person wrote."""
     matches = [f"{name}={_written(pattern)}" for name, patterns in candidate.matches for pattern in patterns]
     words = ["allow", candidate.tool, *(word for each in matches for word in ("--match", each)), "--last"]
     return f"haft permissions add {shlex.join(words)}"
@@ -68,7 +68,8 @@ def _written(pattern: Any) -> str:
 
 
 async def suggested(service: ToolService, *, since: float | None, limit: int) -> Suggested:
-    """Suggest rules from the past calls of a service's workspace. Rejected calls count whatever their age."""
+    """Suggest rules from the past calls of a service's workspace. Rejected calls count even if they are older than
+    `since`."""
     namespaces = (await service._host.sandbox.ready()).namespaces
     workspace = service._host.root.root
     specs: dict[str, ToolSpec] = {listing.spec.name: listing.spec for listing in service.tools(all=True)}
@@ -96,7 +97,7 @@ def past_calls(
     namespaces: bool,
     has_network: bool,
 ) -> list[PastCall]:
-    """The past calls of tools that still exist, each once with all its runs."""
+    """The past calls of tools that still exist. Equal calls are one `PastCall` with all their runs."""
     found: dict[tuple[bytes, PastAnswer], tuple[Any, list[str]]] = {}
     for run in runs:
         record = run.record
@@ -122,8 +123,8 @@ def _answered(record: Mapping[str, Any]) -> PastAnswer:
 
 
 def _is_all_there(record: Mapping[str, Any], query: Any, policy_engine: PolicyEngine, *, has_network: bool) -> bool:
-    """Whether the record shows everything that was approved: no secret was masked, no variable was set, and the call
-    had no grant that a plain rule would not give."""
+    """Whether the record shows everything that the person approved. False if a secret is masked in the arguments, if
+    the command line divides into other parts today, or if the call had grants that a suggested rule would not give."""
     if any(MARK in text for text in texts_in(record["arguments"])):
         return False
     then = {part["command"] for part in record["decision"]["parts"]}

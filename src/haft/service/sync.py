@@ -1,4 +1,5 @@
-"""The service without `await`: the same methods, which block. An event loop runs in its own thread."""
+"""`SyncToolService`: the methods of `ToolService` without `await`. They block. The event loop of the service runs in a
+thread of its own."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ T = TypeVar("T")
 
 
 class Service(Protocol):
-    """The part of `ToolService` that is used here. `ToolService` imports this file, so this file cannot import it."""
+    """The part of `ToolService` that this module uses. The module of `ToolService` imports this one, so this one cannot
+    import `ToolService`."""
 
     @property
     def record(self) -> AuditLogFacade: ...
@@ -163,7 +165,7 @@ class SyncToolService:
         return self._wait(do())
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> SyncRun:
-        """Call a tool. Returns the run at once."""
+        """Call a tool. Returns the run without waiting for its end."""
         return self._started(lambda: self._service.call(name, arguments, **options))
 
     def _started(self, start: Callable[[], Run]) -> SyncRun:
@@ -172,25 +174,28 @@ class SyncToolService:
         return SyncRun(run, self._loop)
 
     def preview(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> str | None:
-        """The tool's own line about what a call would do, without calling it."""
+        """The line in which the tool says what a call would do, without making the call; None if the tool has no
+        preview."""
         return self._wait(self._service.preview(name, arguments, **options))
 
     def look_again(self, name: str) -> Listing | None:
-        """Discover a missing or broken tool again, by name, and return it if it can be called now; else None."""
+        """Search again for a missing or broken tool of this name. Returns the tool if it can be called now, else
+        None."""
         return self._wait(self._service.look_again(name))
 
     def load(self, path: str, *, grants: Grants | Mapping[str, Any] | None = None) -> Listing:
-        """Load the tool at a path, or find the loaded tool of that path."""
+        """Load the tool at a path. If it is loaded already, return it as it is."""
         return self._wait(self._service.load(path, grants=grants))
 
     def undo(
         self, *runs: str, thread: str | None = None, force: bool = False, who: str | Principal | None = None
     ) -> SyncRun:
-        """Undo the changes of runs, all of them or none; without a run, of the principal's last run."""
+        """Undo the changes of the named runs, all of them or none; if none is named, those of the principal's last
+        run."""
         return self._started(lambda: self._service.undo(*runs, thread=thread, force=force, who=who))
 
     def redo(self, *runs: str, force: bool = False, who: str | Principal | None = None) -> SyncRun:
-        """Redo the changes of runs that were undone. Name the runs that were undone, not the undo."""
+        """Redo the changes of runs that were undone. `runs` are the undone runs, not the runs that undid them."""
         return self._started(lambda: self._service.redo(*runs, force=force, who=who))
 
     def apply(self, run: str, *, who: str | Principal | None = None) -> SyncRun:
@@ -204,11 +209,11 @@ class SyncToolService:
     def look_ahead(
         self, direction: Direction, *runs: str, thread: str | None = None, force: bool = False
     ) -> ReversalResult:
-        """The plan of an undo or redo, without doing it."""
+        """What an undo or redo would do, without doing it."""
         return self._service.look_ahead(direction, *runs, thread=thread, force=force)
 
     def permissions_test(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> Explanation:
-        """The decision about a call, and the steps that lead to it."""
+        """The decision about a call, and the steps that led to it. Calls no tool and runs no delegate."""
         return self._wait(self._service.permissions_test(name, arguments, **options))
 
     def inbox(self, *, all: bool = False) -> list[Waiting]:  # noqa: A002  the word of the command line
@@ -250,7 +255,7 @@ class SyncToolService:
         self._on_loop(lambda: self._service.remove(name))
 
     def watch_tools(self) -> Iterator[list[Listing]]:
-        """Yield the list of tools now, and again after every change. Blocks in between."""
+        """Yield the list of tools now, and again after every change. Blocks between two changes."""
         catalogues = self._on_loop(self._service.watch_tools)
         while True:
             yield self._wait(_next(catalogues))

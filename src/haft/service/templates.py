@@ -1,4 +1,4 @@
-"""The environment of a template, as far as haft knows it without starting a process."""
+"""The environment of a template and the state of its program, as far as haft knows them without starting a process."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ class TemplateState:
     """The environment of a template, and whether its program stays loaded."""
 
     environment: str | None
-    """The environment, if there is an up-to-date one."""
+    """The path of the environment; None if there is no up-to-date one."""
     cold: str | None
-    """Why the program is started again for each call, if that is known."""
+    """Why the warm pool cannot keep the program loaded, so that each call starts it again; None if no reason is
+    known."""
 
 
 def template_environments(workspace: str, home: StateHome) -> TemplateEnvironments:
@@ -43,7 +44,7 @@ def template_state(folder: str, environments: TemplateEnvironments, home: StateH
 
 
 def really_inside(path: str, workspace: str) -> str | None:
-    """The real path of a path in a workspace; None if it lies outside."""
+    """The real path of `path`, which is relative to the workspace; None if it leads out of the workspace."""
     root = Root(workspace)
     try:
         return os.path.join(root.root, root.locate(path))

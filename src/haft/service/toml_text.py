@@ -1,6 +1,7 @@
 """Adds and removes rules in the text of a TOML file line by line, so that everything else stays as it was written.
 
-The new text is parsed again and compared: if anything but the one rule has changed, it is refused.
+The new text is parsed again and compared with the old one: if anything but the one rule has changed, `BadUsage` is
+raised.
 
 tomlkit (tested with 0.15) does not fit: a new first rule gets the comment of the former first rule, a removed rule
 takes the comment above the next rule with it, tables between two rules move, a file with Windows line ends gets both
@@ -40,7 +41,7 @@ def rule_text(rule: Mapping[str, Any]) -> str:
 
 
 def with_rule(text: str, rule: Mapping[str, Any], *, is_first: bool) -> tuple[str, int]:
-    """The text with another rule, before or after all others, and the line where the rule begins."""
+    """The text with one more rule, before or after all others, and the number of the line where the rule begins."""
     text, ending = _with_plain_ends(text)
     before = tomllib.loads(text)
     rules = before.get("permissions", [])
@@ -61,7 +62,7 @@ def with_rule(text: str, rule: Mapping[str, Any], *, is_first: bool) -> tuple[st
 
 
 def without_rule(text: str, number: int) -> str:
-    """The text without one of its rules, counted from 0. Comments above it stay."""
+    """The text without the rule `number`, counted from 0. Comments above the rule stay."""
     text, ending = _with_plain_ends(text)
     before = tomllib.loads(text)
     lines = _lines_of_rules(text, before)
@@ -80,7 +81,7 @@ def without_rule(text: str, number: int) -> str:
 
 
 def _with_plain_ends(text: str) -> tuple[str, str]:
-    """The text with `\\n` as line end, and its former line end. A text with both kinds of line ends stays the same."""
+    """The text with `\\n` as line end, and the line end that it had. A text with both kinds of line ends stays the same."""
     ending = "\r\n" if 0 < text.count("\n") == text.count("\r\n") else "\n"
     return text.replace(ending, "\n"), ending
 
@@ -107,14 +108,15 @@ def _require_same(text: str, expected: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _above_comments(pieces: list[str], at: int) -> int:
-    """Comments right above a rule belong to it."""
+    """The index of the first of the comment lines right above line `at`; `at` if there are none. Such comments belong
+    to the rule below them."""
     while at > 0 and pieces[at - 1].lstrip().startswith("#"):
         at -= 1
     return at
 
 
 def _end_of_table(text: str, start: int, last: int) -> int:
-    """The line after the table that begins at `start`; tables below it belong to it."""
+    """The line after the end of the table that begins at `start`, including its sub-tables."""
     for match in _PIECES.finditer(text):
         if match["table"] is None:
             continue

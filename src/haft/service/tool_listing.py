@@ -1,6 +1,7 @@
 """Lists, describes and looks up the tools of a workspace, for a process that is not a host.
 
-`haft tools list` must stay fast: heavy modules are loaded only if a tool must be described, or something is configured.
+`haft tools list` must stay fast: large modules are imported only if a tool must be described, or if there is a
+configuration file.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class ListedTools:
         self._home = home
         self.discovery = Discovery(workspace, home, os.environ)
         self.config: Config | None = None
-        """None if nothing is configured."""
+        """The configuration; None if there is no configuration file."""
         if is_configured(workspace, os.environ):
             self.config = load_config(workspace, os.environ, trust_home=home.path)
             self.discovery.configure(self.config)
@@ -38,12 +39,13 @@ class ListedTools:
         return None if self.config is None else self.config.enablement.why_not(spec.name, spec.kind)
 
     def fill(self) -> bool:
-        """Load the tools that are known without starting a process. True if haft must describe others."""
+        """Add the tools that are known without starting a process. True if there are tools that haft must describe
+        first."""
         fill_catalogue(self.catalogue, builtin=self.discovery.fill_builtin)
         return self.discovery.fill(self.catalogue)
 
     def ask(self, told: Callable[[int, int], None]) -> None:
-        """Describe every new file."""
+        """Describe every tool that is not described yet. `told` gets the progress."""
         import asyncio
 
         from haft.toolsets import probe_launcher
@@ -84,7 +86,8 @@ def approval_of(spec: ToolSpec) -> dict[str, Any] | None:
 
 
 def withheld_from(spec: ToolSpec, workspace: str, home: StateHome) -> tuple[str, ...]:
-    """The variables that a tool names and that are set here, and that no rule grants to all its calls."""
+    """The environment variables that a tool says it uses, but that its calls do not get although they are set in this
+    process: no rule grants them to all calls of the tool."""
     from haft.contracts import withheld
     from haft.files import variables_of
 

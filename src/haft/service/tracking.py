@@ -1,5 +1,5 @@
-"""Tracks the changes of a host's calls. It is set up when the first call needs it, so that calls that only read do not
-load it."""
+"""Tracks the changes of a host's calls. The modules for this are loaded when the first call needs them, so that hosts
+whose calls only read never load them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Tracking:
         closed: Callable[[], Iterable[str]],
         sandbox: Callable[[], Sandbox],
     ) -> None:
-        """The paths in `closed` are protected too. `sandbox` mounts the layers."""
+        """`closed` returns paths in the workspace that calls may not change. `sandbox` mounts the layers."""
         self._home = home
         self._workspace = workspace
         self._lease = lease
@@ -65,7 +65,7 @@ class Tracking:
         return EngineSelector(transactions, config.changes_engine, config.store_bytes, self._sandbox()), housekeeping
 
     def place_of_layers(self) -> str | None:
-        """The directory of the calls' layers, if there may be any."""
+        """The directory in which the layers of calls lie; None if there are no layers."""
         return self.engine_selector().place_of_layers()
 
     def sweep_scratch(self) -> None:
@@ -75,11 +75,11 @@ class Tracking:
             self.engine_selector().transactions.run_later(lambda: sweep(scratch.root))
 
     def stop(self) -> None:
-        """Stop soon, because the host closes."""
+        """Stop pruning soon, because the host closes."""
         if self._made is not None:
             self._made[1].stop()
 
     def close(self) -> None:
-        """Finish the cleaning in the background."""
+        """Finish the work that runs in the background, and close the change sets."""
         if self._made is not None:
             self._made[0].transactions.close()

@@ -1,6 +1,7 @@
-"""Trust in the configuration of a workspace: shows what it would change, and saves that a person trusts it.
+"""Trust in the configuration of a workspace: shows what trusting the configuration would change, and saves that a
+person trusts it.
 
-`look` reads the file once, so that the person sees the same bytes that are digested and saved.
+`look` reads the file once, so that the person sees exactly the bytes whose digest `trust` saves.
 """
 
 from __future__ import annotations
@@ -36,22 +37,23 @@ from haft.storage import StateHome
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What a person can trust in a workspace, as it is now."""
+    """What a person would trust in a workspace: its haft.toml as it is now, or without such a file the workspace
+    itself."""
 
     workspace: str
     file: ConfigFile | None
     stranger: ForeignFile | None
     """The owner of the workspace, if it belongs to another user."""
     widens: Sequence[Ignored]
-    """The settings that count only after the trust."""
+    """The settings that count only if the person trusts the file."""
     kept_out: Sequence[Ignored]
-    """The settings that never count, because the person's own settings forbid it."""
+    """The settings that do not count even then, because the person's own settings forbid them."""
     counts: bool
     """Whether the workspace is already trusted."""
 
     @property
     def what(self) -> str:
-        """The path of the trusted file or workspace."""
+        """The path of the file to trust; the path of the workspace if there is no file."""
         return self.workspace if self.file is None else self.file.path
 
 
@@ -73,7 +75,8 @@ class TrustFacade:
         self._home = home.path
 
     def look(self) -> Proposal:
-        """What a person can trust. `BadUsage` if there is nothing, `BadConfig` if haft could not use it."""
+        """What a person can trust. `BadUsage` if there is nothing to trust, `BadConfig` if haft could not use the
+        file."""
         workspace, home = check_workspace(self._workspace, self._home), self._home
         file, stranger = workspace_config(workspace), foreign_file_in(workspace)
         if file is None and stranger is None:
@@ -83,7 +86,7 @@ class TrustFacade:
         if file is not None:
             untrusted = configured(workspace, file, os.environ, trusted=False)
             _require_sound(untrusted)
-            with contextlib.suppress(BadConfig):  # `trust` raises this error.
+            with contextlib.suppress(BadConfig):  # `trust` will raise this error.
                 kept_out = configured(workspace, file, os.environ, trusted=True).ignored
             names = {(one.name, one.source) for one in kept_out}
             widens = [one for one in untrusted.ignored if (one.name, one.source) not in names]
@@ -92,7 +95,7 @@ class TrustFacade:
         return Proposal(workspace, file, stranger, widens, kept_out, counts)
 
     def since_trusted(self, proposal: Proposal) -> TrustChange:
-        """The difference from what the person trusted before."""
+        """How the proposal differs from the text that the person trusted before."""
         file, workspace = proposal.file, proposal.workspace
         change = None
         if file is not None:
@@ -116,5 +119,5 @@ class TrustFacade:
 
 
 def _require_sound(config: Any) -> None:
-    """Raise errors of the configuration now, because after the trust they would stop every command."""
+    """Raise errors of the configuration now, because once the file is trusted, they would stop every command."""
     _ = config.rules, config.enablement

@@ -1,5 +1,5 @@
-"""The sets of tools that a configuration names: discovers, fetches, describes and refreshes them. Also the environments
-of templates, and the programs that outlive their calls.
+"""The toolset of a workspace: discovers, fetches, describes and refreshes the tools that the configuration names. Also
+makes the environments of templates, and keeps the programs that outlive their calls.
 """
 
 from typing import TYPE_CHECKING

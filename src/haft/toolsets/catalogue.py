@@ -1,7 +1,7 @@
 """Fills the catalogue with the built-in tools and the tools that a program passes.
 
-It is separate from the service, because listing tools needs nothing else of the service. The package for Python tools,
-and pydantic with it, is imported only if there is a Python tool to describe.
+This module is not part of the service, because listing tools needs nothing of the service but this. The package for
+Python tools, and pydantic with it, is imported only if there is a Python tool to describe.
 """
 
 from __future__ import annotations

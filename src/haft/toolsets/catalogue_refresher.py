@@ -1,7 +1,7 @@
 """Keeps the catalogue of an open service up to date while tools are added, removed and changed.
 
-The kernel reports changes of files, so that an idle service costs nothing. If it cannot, haft refreshes the sources now
-and then.
+The kernel reports changes of files, so that an idle service costs nothing. If the kernel cannot do that, haft refreshes
+the sources now and then.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ if TYPE_CHECKING:
     from haft.toolsets.watched_places import WatchedPlaces
 
 LOOK_SECONDS: Final = 1.0
-"""The shortest time between two refreshes. A call checks its own tool first, so that it never runs an outdated one."""
+"""The shortest time between two refreshes. An outdated tool never runs even so, because each call first checks its own
+tool."""
 MOST_SECONDS: Final = 30.0
-"""The longest time until it checks for changes that the kernel did not report."""
+"""The longest time until haft checks for changes that the kernel did not report."""
 SETTLE_SECONDS: Final = 0.1
-"""How long it waits after a change for further changes."""
+"""How long haft waits after a change for further changes."""
 _log = logging.getLogger("haft")
 
 
 class CatalogueRefresher:
-    """Refreshes the catalogue of one service. `launcher` returns the launcher that describes tools."""
+    """Refreshes the catalogue of one service. `launcher` returns the launcher that starts tools to describe them."""
 
     def __init__(self, discovery: Discovery, catalogue: Catalogue, launcher: Callable[[], DescribeLauncher]) -> None:
         self._discovery = discovery
@@ -53,7 +54,8 @@ class CatalogueRefresher:
             await asyncio.gather(self._looking, return_exceptions=True)
 
     async def renew(self, name: str | None = None) -> None:
-        """Refresh all sources, or those that may have the tool `name`, because it is missing or has changed."""
+        """Refresh all sources. If the catalogue has a tool `name`, refresh only the source of this tool, and only if
+        the tool has changed."""
         listing = None if name is None else self._catalogue.listing(name)
         if listing is not None and self._discovery.is_current(listing):
             return
@@ -61,8 +63,8 @@ class CatalogueRefresher:
         await self._discovery.renew(self._catalogue, self._launcher(), retry_name=name, only=only)
 
     async def load(self, path: str, thread: str, grants: Grants = NO_GRANTS) -> Listing:
-        """The tool at a path: one that is already loaded, or a new one. While haft describes it, it has the network,
-        the variables and the readable files of `grants`."""
+        """The tool at a path: the loaded one if it is up to date, else a new one. While haft describes the tool, the
+        tool has the network, the variables and the readable files of `grants`."""
         full = os.path.abspath(os.path.expanduser(path))
         there = [one for one in self._catalogue.listings(thread=thread) if one.spec.origin == full]
         if len(there) > 1:
@@ -79,7 +81,8 @@ class CatalogueRefresher:
         return listing
 
     async def _refresh_forever(self) -> None:
-        """Refresh sources when they change. Starts late, because most commands end before anything can change."""
+        """Refresh sources when they change. Waits `LOOK_SECONDS` first, because most commands end before anything can
+        change."""
         await asyncio.sleep(LOOK_SECONDS)
         while True:
             try:
@@ -96,7 +99,7 @@ class CatalogueRefresher:
                 seen = self._catalogue.version
                 while stale:
                     await self._refresh(stale)
-                    # A place that is watched only from now on may have changed before.
+                    # A file or directory that is watched only from now on may have changed before.
                     stale = set() if watched is None else watched.follow(await self._discovery.places())
                     await asyncio.sleep(SETTLE_SECONDS if stale else 0)
                 is_other = seen != self._catalogue.version
@@ -105,7 +108,8 @@ class CatalogueRefresher:
                     async with asyncio.timeout(min(pause, MOST_SECONDS)):  # `wait_for` can lose a cancellation
                         await self._woken.wait()
                 if self._woken.is_set():
-                    # Saving a file makes several changes. After changes without effect, it waits longer each time.
+                    # Saving a file makes several changes, so wait for all of them. If they had no effect on the
+                    # catalogue, the next wait is longer.
                     await asyncio.sleep(min(settle, LOOK_SECONDS))
                     stale, self._changed = self._changed, set()
                     self._woken.clear()
@@ -117,7 +121,8 @@ class CatalogueRefresher:
 
     @contextlib.contextmanager
     def _watching(self) -> Iterator[WatchedPlaces | None]:
-        """Wakes the task when a watched place changes; None if this machine cannot watch."""
+        """Watch the places of tools, and wake the refreshing task when one changes. None if this machine cannot
+        watch."""
         from haft.toolsets.watched_places import WatchedPlaces
 
         loop = asyncio.get_running_loop()

@@ -1,8 +1,8 @@
 """Checks out one commit of a foreign repository, in a sandbox of its own.
 
-Git handles untrusted data, so it gets an empty directory, network only if the repository is remote, and a configuration
-with one transport, no hooks, no filters and no credentials. The result is a plain directory without history. The
-content of its files is not checked here.
+Git handles untrusted data here. So it runs in an empty directory, has network only if the repository is remote, and has
+a configuration with one transport, no hooks, no filters and no credentials. The result is a plain directory without
+history. This module does not check the content of the files.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ class Checkouts:
         return os.path.join(self.cache, source.folder, commit)
 
     async def check_out(self, source: GitSource, commit: str | None, seconds: float) -> str:
-        """Check out the given commit, or the current commit of the ref, and return it."""
+        """Check out `commit`, or if it is None the current commit of the source's ref. Returns the commit that was
+        checked out."""
         with self._git(source, seconds) as git:
             commit = await git.take(commit)
             place = self.place(source, commit)
@@ -98,7 +99,7 @@ class Checkouts:
             return commit
 
     async def resolve(self, source: GitSource, seconds: float) -> str:
-        """The current commit of the ref. Fetches nothing, except for an abbreviated commit."""
+        """The current commit of the source's ref. Fetches nothing, unless the ref may be an abbreviated commit."""
         with self._git(source, seconds) as git:
             return await git.take(None) if source.may_be_short else await git.remote()
 
@@ -121,7 +122,7 @@ class Checkouts:
             for kept, _target in sandbox.site.caches:
                 shutil.rmtree(
                     os.path.dirname(kept), ignore_errors=True
-                )  # The sandbox's directory for this workspace is not needed again.
+                )  # The sandbox keeps a directory for each workspace; for this one, it is not needed again.
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -136,7 +137,7 @@ class _Git:
         self.tree = os.path.join(folder, _TREE)
 
     async def take(self, commit: str | None) -> str:
-        """Fetch the given commit, or the current commit of the ref."""
+        """Fetch `commit`, or if it is None the current commit of the source's ref. Returns the full commit."""
         source = self._source
         if source.path is not None and not os.path.exists(source.path):
             raise NotFetched(f"there is no repository at {source.path}")
@@ -150,12 +151,13 @@ class _Git:
             output = await self._run(*fetch, "--depth=1", source.address, wanted)
             if output.exit_code == 0:
                 return await self._whole(wanted)
-        # Some servers deliver only tags and branches, and an abbreviated commit must be searched.
+        # Some servers deliver only tags and branches, and an abbreviated commit must be looked up among them.
         await self._do(*fetch, source.address, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
         return await self._whole(wanted or source.ref or "HEAD")
 
     async def remote(self) -> str:
-        """The current commit of the ref in the repository. A tag wins over a branch."""
+        """The current commit of the source's ref in the repository. If a tag and a branch have this name, the tag
+        counts."""
         source = self._source
         if source.commit is not None:
             return source.commit
@@ -183,7 +185,8 @@ class _Git:
         return found
 
     async def require_reasonable(self, commit: str) -> None:
-        """Check the size before any file is written, because a small pack can have very many files."""
+        """`NotFetched` if the commit has too many files or bytes. Checked before any file is written, because a small
+        download can contain very many files."""
         output = await self._run(*self._at_store, "ls-tree", "-r", "-l", "--abbrev=4", "--full-tree", commit)
         if not output.is_too_long and output.exit_code != 0:
             raise self._failed(output)
@@ -252,7 +255,7 @@ def _require_inside(tree: str) -> None:
 
 
 def _put(tree: str, place: str) -> None:
-    """Move the tree to its place in one step. If another process was faster, its tree is the same."""
+    """Move the tree to `place` in one step. If another process has put the same tree there already, that tree stays."""
     _make_private(os.path.dirname(place))
     try:
         os.rename(tree, place)

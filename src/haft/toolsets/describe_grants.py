@@ -1,9 +1,9 @@
 """The grants of a tool while haft describes it: those that a rule gives to all calls of the tool.
 
 If a rule allows every call of a tool, haft describes the tool with the network, variables and files that these calls
-get. As for calls, the rule holds only for the file that a person approved under that name, or that first ran under the
-rule. A file that nobody has approved gets grants only if it belongs to the user and no other file has the name. A file
-of a workspace that nobody has approved gets none.
+get. As for calls, the rule holds only for the file that a person approved under the tool's name, or that first ran
+under the rule. If there is no such file yet, a file of the user gets the grants if no other file has the same tool
+name; a file of the workspace gets none.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _of_describing(grants: Grants) -> Grants:
 
 
 class DescribeGrants:
-    """The describe grants of the tools of one workspace. Use it from one thread."""
+    """The describe grants of the tools of one workspace. Not thread-safe."""
 
     def __init__(self, config: Config, home: StateHome, workspace: str) -> None:
         self._config = config
@@ -37,7 +37,8 @@ class DescribeGrants:
         self._connection = self._stores.connect()
 
     def __call__(self, claim: DescribedFile) -> Grants:
-        """The grants of a file, under its current name, the name under which it was approved, or its future name."""
+        """The grants of a file. Rules are matched with the tool name that the file last had, else the name under which
+        it was approved, else the name that it would get."""
         if self._rules is None:
             rules = self._config.rules
             self._rules = rules if any(_of_describing(rule.grant) != NO_GRANTS for rule in rules) else ()
@@ -51,15 +52,15 @@ class DescribeGrants:
         return granted
 
     def _agreed_name(self, path: str) -> str | None:
-        """The tool name under which a file was approved; None if there is none, or several."""
+        """The tool name under which a file was approved; None if it was approved under no name, or under several."""
         pins = self._pins()
         held = [] if pins is None else pins.containing(path)
         found = [tool for tool, pin in held if pin.definition.get("origin") == path]
         return found[0] if len(found) == 1 else None
 
     def _is_agreed(self, name: str, claim: DescribedFile) -> bool:
-        """Whether the approved tool of that name is this file with this content. If none is approved yet: whether the
-        file belongs to the user."""
+        """Whether the approved tool of this name is this file with this content. If no tool of this name is approved
+        yet: whether the file lies outside the workspace."""
         pins = self._pins()
         pin = None if pins is None else pins.of(name)
         if pin is not None:

@@ -43,7 +43,7 @@ UNSET: Final = "unset"
 
 
 class Discovery:
-    """The sources of one workspace and its user. Use it from one loop."""
+    """The sources of one workspace and its user. Use one object in one event loop only."""
 
     def __init__(
         self,
@@ -55,9 +55,10 @@ class Discovery:
         follows_exports: bool = True,
         but: Collection[str] = (),
     ) -> None:
-        """Without a workspace, it finds the tools that exist everywhere. `sessions` starts the processes of session
-        tools; without it, these tools are listed, but cannot be called. With `follows_exports`, an exported executable
-        becomes the tool that it stands for. `but` has the names of formats to leave out."""
+        """If `workspace` is None, only the tools are found that need no workspace. `sessions` starts the processes of
+        tools whose processes outlive their calls; without it, these tools are listed, but cannot be called. With
+        `follows_exports`, an exported executable becomes the tool that it stands for. `but` contains the names of
+        formats to leave out."""
         opened = functools.partial(_elsewhere, home, env, sessions)
         self._host = Host(workspace or os.curdir, home, env, sessions, opened if follows_exports else None)
         self._formats = {
@@ -67,7 +68,7 @@ class Discovery:
         }
         self._sources: dict[str, ToolSource] = {}
         self._placeless: set[str] = set()
-        """The sources that could not name the places they search."""
+        """The sources that could not name the files and directories that they search."""
         self.activations = self._host.activations
         self._turn: asyncio.Lock | None = None
 
@@ -82,13 +83,13 @@ class Discovery:
         return self._sources[name]
 
     def sources(self) -> Iterator[ToolSource]:
-        """The sources that may find something here."""
+        """The sources that may find tools in this workspace."""
         for one in self._formats.values():
             if not one.settings or any(self._host.settings.get(setting) for setting in one.settings):
                 yield self.source(one.name)
 
     def every_source(self) -> list[ToolSource]:
-        """The sources of all formats. The one that accepts any file comes last."""
+        """The sources of all formats. The source that accepts any file comes last."""
         ordered = sorted(self._formats.values(), key=lambda one: one.takes_any_file)
         return [self.source(one.name) for one in ordered]
 
@@ -102,7 +103,7 @@ class Discovery:
         return found
 
     def closed_to_calls(self) -> list[str]:
-        """Paths in the workspace that calls may not write, because haft would run them without a check."""
+        """Paths in the workspace that calls may not write, because haft runs the files there without checking them."""
         return [path for source in self._sources.values() for path in source.closed_to_calls()]
 
     def why_inactive(self, spec: ToolSpec, thread: str | None) -> str | None:
@@ -113,13 +114,15 @@ class Discovery:
         return f"its skill `{spec.meta['skill']}` is not active: `haft skills activate {spec.meta['skill']}`"
 
     def fill_builtin(self, catalogue: Catalogue, changed: Callable[[], Awaitable[None]] | None = None) -> None:
-        """Add the built-in tools that depend on what is installed. `changed` is awaited when a source has new tools."""
+        """Add the built-in tools that depend on what is installed. `changed` is called and awaited when a source has
+        new tools."""
         self._host.catalogue = catalogue
         self._host.renew = changed or self._host.renew
         self._fill(catalogue, is_builtin=True)
 
     def fill(self, catalogue: Catalogue) -> bool:
-        """Add the known tools to the catalogue. True if haft must describe others."""
+        """Add the tools to the catalogue that were described before. True if there are others, which haft must describe
+        first."""
         self._host.catalogue = catalogue
         self._fill(catalogue, is_builtin=False)
         if self._host.is_configured:
@@ -141,9 +144,9 @@ class Discovery:
         retry_name: str | None = None,
         only: Collection[str] | None = None,
     ) -> None:
-        """Refresh all sources, or `only` some: describe unknown tools, and update the catalogue. A broken tool that is
-        listed as `retry_name` is described again. If a source fails, the others are still refreshed, and its error is
-        raised at the end."""
+        """Refresh all sources, or only those named in `only`: describe the tools that are not described yet, and update
+        the catalogue. A broken tool with the name `retry_name` is described again. If a source fails, the others are
+        still refreshed, and the error is raised at the end."""
         import asyncio
 
         self._turn = self._turn or asyncio.Lock()
@@ -166,16 +169,17 @@ class Discovery:
 
     @property
     def roots(self) -> set[str]:
-        """Directories that are never replaced: the workspace, and the user's home."""
+        """Directories that are never moved or replaced while a service is open: the workspace, the user's home and the
+        state home."""
         home = os.path.abspath(self._host.env.get("HOME") or os.path.expanduser("~"))
         return {self._host.workspace, home, os.path.realpath(home), os.path.abspath(self._host.state_home)}
 
     def names(self) -> set[str]:
-        """The names of the sources that may find something here."""
+        """The names of the sources that may find tools in this workspace."""
         return {source.name for source in self.sources()}
 
     async def places(self) -> dict[str, set[str]]:
-        """The places to watch, each with the sources to refresh when it changes."""
+        """The files and directories to watch, each with the names of the sources to refresh when it changes."""
         import asyncio
 
         self._turn = self._turn or asyncio.Lock()
@@ -194,8 +198,8 @@ class Discovery:
         return found
 
     def due(self) -> set[str]:
-        """The sources that need a refresh now and then even if no place changes, such as those that cannot name their
-        places."""
+        """The names of the sources that need a refresh now and then even if no watched file or directory changes, for
+        example because a source cannot name the places that it searches."""
         found = set(self._placeless)
         for source in self.sources():
             with _logging_errors(source, "say whether it is due", OSError, HaftError):
@@ -204,7 +208,8 @@ class Discovery:
         return found
 
     def is_current(self, listing: Listing) -> bool:
-        """Whether a tool has not changed since its last refresh. False if its source cannot say."""
+        """Whether a tool has not changed since its source was last refreshed. False if the source fails to answer, True
+        if the tool comes from no source."""
         source = self._sources.get(listing.source)
         current = [source is None]
         if source is not None:
@@ -213,22 +218,23 @@ class Discovery:
         return current[-1]
 
     def cure(self, listing: Listing) -> str:
-        """What to do about a tool that cannot be called."""
+        """A text that says what to do about a tool that cannot be called."""
         if listing.source in self._sources:
             return self._sources[listing.source].cure(listing.spec)
         return f"it comes from {listing.spec.origin}"
 
     def is_checked_at_origin(self, listing: Listing) -> bool:
-        """Whether a tool is checked where it lies; else its definition alone is."""
+        """Whether `haft tools check` checks the file that the tool comes from. If not, it checks only the tool's
+        definition."""
         return listing.source in self._formats and self.source(listing.source).is_checked_at_origin(listing.spec)
 
     def searches(self, directory: str, name: str) -> bool:
-        """Whether a source looks into a directory."""
+        """Whether the source `name` searches a directory for tools."""
         wanted = os.path.realpath(directory)
         return any(os.path.realpath(place) == wanted for place in self.source(name).places())
 
     async def at(self, path: str, launcher: DescribeLauncher, grants: Grants = NO_GRANTS) -> DiscoveredTool:
-        """Describe the tool at any path, with the grants of a rule or of the caller."""
+        """Describe the tool at any path. While haft does so, the tool has `grants`, and those that rules give it."""
         path = os.path.abspath(os.path.expanduser(path))
         if not os.path.lexists(path):
             raise BadUsage(f"there is no file {path}")
@@ -247,7 +253,8 @@ class Discovery:
         self._host.close()
 
     def _needs_variable(self, unset: MissingVariable) -> DiscoveredTool | None:
-        """The listing of a tool that cannot be used until a variable is set."""
+        """The listing of a tool that cannot be used until a variable is set; None if the setting does not name single
+        tools."""
         one = next((one for one in self._formats.values() if one.each == unset.setting), None)
         if one is None:
             return None
@@ -260,7 +267,7 @@ class Discovery:
 @contextlib.contextmanager
 def _logging_errors(source: ToolSource, doing: str, *told: type[Exception]) -> Iterator[None]:
     """Log errors of a source, so that a faulty source does not stop the others. A `HaftError` or `OSError` is logged
-    only if it is in `told`; otherwise it is raised."""
+    only if its type is in `told`, and raised if not."""
     try:
         yield
     except Exception as error:

@@ -8,15 +8,16 @@ from importlib.machinery import PathFinder
 from typing import Final
 
 INSTALLED_GROUP: Final = "haft.tools"
-"""The entry point group that `sources.python` reads. Repeated here to avoid the import."""
+"""The entry point group that `sources.python` reads. Repeated here, because importing `sources.python` would take
+long."""
 
 
 def packages_offer_tools() -> bool:
     """Whether any installed package may have an entry point for haft.
 
-    `importlib.metadata` knows for certain, and importing it takes longer than everything else that listing tools does.
-    So this reads the files that it would parse, and uses it only if one of them names our group, or if packages are
-    installed in a form that only it can read.
+    `importlib.metadata` would know for certain, but importing it takes longer than everything else that listing tools
+    does. So this function reads the files that `importlib.metadata` would parse. It imports `importlib.metadata` only
+    if one of these files names haft's group, or if packages are installed in another form.
     """
     if _kept_in_directories() and not any(map(_names_our_group, sys.path)):
         return False

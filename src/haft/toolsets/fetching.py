@@ -1,7 +1,7 @@
 """Git plugins: fetches each once into a cache, and pins its commit.
 
-haft never moves a pin by itself; only `update` does, when a person asks for it. After a failure it waits a minute
-before the next attempt. Without git plugins, this module is not imported.
+haft never changes a pinned commit by itself; only `update` does, when a person asks for it. After a failure, haft waits
+a minute before the next attempt. If no git plugins are configured, this module is not imported.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FETCH_SECONDS: Final = 60.0
 AGAIN_SECONDS: Final = 60.0
 AT_ONCE: Final = 4
 LEFT_SECONDS: Final = 86_400.0
-"""The age at which an unfinished checkout directory is deleted."""
+"""The age, in seconds, at which an unfinished checkout directory is deleted."""
 NOT_FETCHED: Final = "it is not fetched yet: `haft plugins update` fetches it, and so does `haft tools list`"
 
 _Done = Callable[[PluginReference], Awaitable[None]]
@@ -47,7 +47,7 @@ class CheckoutState:
     problem: str | None = None
     """Why there is no checkout."""
     is_final: bool = False
-    """Whether fetching cannot help, because the configuration must be changed."""
+    """Whether it is useless to fetch again, because the problem is in the configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,8 @@ class Fetching:
         return failed is None or time.monotonic() - failed[0] >= AGAIN_SECONDS
 
     async def fetch(self, references: Sequence[PluginReference], told: ProgressCallback) -> None:
-        """Fetch the missing plugins at their pins, and pin those without one. One failure does not stop the others."""
+        """Fetch the missing plugins at their pinned commits. A plugin without a pin is pinned to the fetched commit. If
+        one plugin fails, the others are still fetched."""
 
         async def one(reference: PluginReference) -> None:
             checkout_state = self.checkout_state(reference)
@@ -131,7 +132,7 @@ class Fetching:
         await self._each(list(wanted.values()), one, told)
 
     async def update(self, references: Sequence[PluginReference], told: ProgressCallback) -> list[Updated]:
-        """Fetch and pin the current commit of each ref."""
+        """Fetch the current commit of each plugin's ref, and pin it."""
         done: dict[PluginReference, Updated] = {}
 
         async def one(reference: PluginReference) -> None:
@@ -152,7 +153,7 @@ class Fetching:
         return [done[reference] for reference in references]
 
     async def remote(self, reference: PluginReference) -> str:
-        """The current commit of the ref. `NotFetched` if the repository does not answer."""
+        """The current commit of the plugin's ref in its repository. `NotFetched` if the repository does not answer."""
         checkout_state = self.checkout_state(reference)
         if checkout_state.source is None:
             raise NotFetched(checkout_state.problem or NOT_FETCHED)
@@ -166,7 +167,7 @@ class Fetching:
             taken = await self._checked_out(source, commit)
             if commit is None:
                 pinned = self._pin(source, taken, replacing=False)
-                if pinned != taken:  # Another process was faster.
+                if pinned != taken:  # Another process has pinned another commit first.
                     await self._checked_out(source, pinned)
         except NotFetched as error:
             if commit is None:
@@ -232,8 +233,8 @@ def _cache(config: Config, workspace: str, env: Mapping[str, str]) -> str:
 
 
 def _written_by_calls(env: Mapping[str, str]) -> list[str]:
-    """Directories in whose place calls see a private one. A call could write there what the next call would run as the
-    plugin, so that plugins must not be stored in them."""
+    """The cache directories that calls see as private directories that they can write to. Plugins must not be stored
+    there: a call could write code there that the next call would run as the plugin."""
     home = home_of(env)
     return [os.path.realpath(os.path.join(home, place)) for place in CACHES.values()]
 

@@ -1,7 +1,8 @@
 """The table of formats, with one line for each, and the host object that their sources get.
 
-A format is a folder in `sources/` with a `ToolSource`, and a line here. If a format needs its settings prepared, a
-module of this package does that. Modules of a format are imported only when its tools are needed.
+A format is a folder in `sources/` with a `ToolSource`, and a line in this table. If the settings of a format must be
+prepared for its source, a module of this package does that. Modules of a format are imported only when its tools are
+needed.
 """
 
 from __future__ import annotations
@@ -33,13 +34,14 @@ class Format:
 
     name: str
     opened: str | Callable[[SourceHost], ToolSource]
-    """Makes the source from a `Host`; or the place of that function, as `module:name`."""
+    """The function that makes the source from a `Host`; or where to import this function from, as `module:name`."""
     settings: tuple[str, ...] = ()
-    """The format has tools only if one of these settings is set. Empty: it may always have tools."""
+    """The format has tools only if one of these settings is set. If this is empty, the format may always have tools."""
     each: str | None = None
-    """The setting in which each entry is a tool. A tool that lacks a variable is listed with what it needs."""
+    """The setting in which each entry is a tool, if there is one. If an entry uses a variable that is not set, its tool
+    is listed with a message that says so."""
     is_builtin: bool = False
-    """Whether its tools get their names before the tools that a program passes."""
+    """Whether the tools of this format get their names before the tools that a program passes to `ToolService.open`."""
     needs_workspace: bool = True
     takes_any_file: bool = False
     """Whether this format handles files that no other format recognizes."""
@@ -92,7 +94,7 @@ class Host:
         self.skills = Skills(self.workspace, self.definitions, env)
         self.activations = Activations(home.path, self.workspace)
         self.catalogue: Catalogue | None = None
-        """The catalogue of the host, once there is one."""
+        """The catalogue of the host; None before it is made."""
         self.renew: Callable[[], Awaitable[None]] = _nobody
         self._config: Config | None = None
         self._grants: DescribeGrants | None = None
@@ -107,7 +109,7 @@ class Host:
 
     @cached_property
     def config(self) -> Config:
-        """The settings in force; read now if nobody passed them."""
+        """The settings in force. They are read at the first use, unless `configure` has set them."""
         return self._config or load_config(self.workspace, self.env, trust_home=self.state_home)
 
     @property
@@ -125,7 +127,7 @@ class Host:
         return self._grants(claim)
 
     def listed(self, thread: str | None) -> Sequence[Listing]:
-        """All tools, as a thread lists them."""
+        """All tools, with the state that each has in `thread`."""
         return () if self.catalogue is None else self.catalogue.listings(all=True, thread=thread)
 
     def close(self) -> None:
@@ -134,13 +136,15 @@ class Host:
 
 
 def place_of(path: str, source: str, workspace: str) -> str:
-    """The absolute path of a path that a configuration file or a caller names."""
+    """The absolute path of `path`, which may be relative to the configuration file `source` that names it. If `source`
+    is no file, it is relative to the workspace."""
     base = os.path.dirname(source) if os.path.isabs(source) else workspace
     return os.path.normpath(os.path.join(base, os.path.expanduser(path)))
 
 
 def confinement_of(config: Config) -> str:
-    """The settings that change how programs are confined while haft describes tools; empty by default."""
+    """A text of the settings that change how programs are confined while haft describes tools; empty if they have their
+    defaults."""
     grants = [
         one["grant"] for each in config.rule_sets if each.counting is None for one in each.tables if "grant" in one
     ]
@@ -149,4 +153,4 @@ def confinement_of(config: Config) -> str:
 
 
 async def _nobody() -> None:
-    """Without an open service, nobody waits for new tools."""
+    """Do nothing: without an open service, nobody waits for new tools."""

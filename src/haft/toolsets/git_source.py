@@ -1,6 +1,7 @@
 """The repository and the ref of a plugin, in a form that git cannot misread as an option or a command.
 
-This checks only the text. Who may name a repository is decided before; `checkouts` limits what git may do.
+This module checks only the text. Whether the configuration may name a repository is decided before, and `checkouts`
+limits what git may do.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _SCHEMES: Final = ("https", "ssh", "git", "file")
 _URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _TRANSPORT: Final = re.compile(r"[a-z0-9+.-]+::", re.IGNORECASE)
 _SCP: Final = re.compile(r"(?:[\w.-]+@)?[\w][\w.-]*:(?!//)")
-"""`git@host:path`, which is ssh."""
+"""The form `git@host:path`, which git reads as an ssh address."""
 _REF: Final = re.compile(r"[\w+][\w./+@-]{0,199}")
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _SHORT: Final = re.compile(r"[0-9a-f]{7,64}")
@@ -28,19 +29,19 @@ _SHORT: Final = re.compile(r"[0-9a-f]{7,64}")
 
 @dataclass(frozen=True, slots=True)
 class GitSource:
-    """A repository at a ref, and the file that pins it."""
+    """A repository at a ref, and the lock file that pins its commit."""
 
     address: str
     """The address for git."""
     url: str
     """The address without parts that may be secret, for messages and files."""
     ref: str | None
-    """A tag, a branch or a commit; None: the default branch."""
+    """A tag, a branch or a commit; None for the default branch."""
     lock: str
-    """The lock file."""
+    """The path of the lock file."""
     scheme: str
     path: str | None = None
-    """The path of a repository on this machine."""
+    """The path of the repository if it is on this machine."""
 
     @property
     def words(self) -> str:
@@ -48,12 +49,12 @@ class GitSource:
 
     @property
     def folder(self) -> str:
-        """The name of the directory with its checkouts."""
+        """The name of the directory in the cache for the checkouts of this repository."""
         return hashlib.sha256(self.url.encode()).hexdigest()[:24]
 
     @property
     def commit(self) -> str | None:
-        """The ref, if it is a full commit, which cannot move."""
+        """The ref if it is a full commit, which always names the same content; else None."""
         return self.ref if self.ref is not None and is_commit(self.ref) else None
 
     @property
@@ -63,12 +64,13 @@ class GitSource:
 
 
 def is_commit(text: str) -> bool:
-    """Whether the text is a full commit."""
+    """Whether the text is a full commit hash."""
     return _COMMIT.fullmatch(text) is not None
 
 
 def source_of(reference: PluginReference, lock: str, base: str) -> GitSource:
-    """The source that a reference names; relative paths begin at `base`. `BadConfig` if git could misread it."""
+    """The repository and ref that a plugin reference names. Relative paths begin at `base`. `BadConfig` if git could
+    misread the address or the ref."""
     url, ref = reference.git or "", reference.ref
     if ref is not None and (not _REF.fullmatch(ref) or ".." in ref or "@{" in ref):
         raise _refused(reference, f"`{ref[:80]}` is no tag, branch or commit")

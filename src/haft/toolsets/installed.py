@@ -1,6 +1,7 @@
 """The source of Python functions that installed packages offer.
 
-Objects that a program passes go straight into the catalogue. Files with functions are plugins.
+This source is not used for functions that a program passes, which go straight into the catalogue, nor for files with
+functions, which are plugins.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class InstalledTools(ToolSource):
-    """The tools of installed packages. They are imported once; restart haft after installing another package."""
+    """The tools of installed packages. Packages are imported once; restart haft after installing another one."""
 
     name = "python"
 

@@ -1,6 +1,7 @@
 """`haft.lock`: the pinned commit of each git plugin of a configuration. The file lies beside the configuration.
 
-The file is read and written as a whole. Any error in it is reported, because an ignored pin would let a plugin change.
+The file is read and written as a whole. Any error in it is raised: if haft ignored a wrong pin, the plugin could change
+unnoticed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Pins = Mapping[Key, str]
 
 
 def key_of(source: GitSource) -> Key:
-    """The key of the pin of a source."""
+    """The key of a source's pin in the lock file: its URL and ref."""
     return source.url, source.ref
 
 
@@ -53,8 +54,8 @@ def _pin(told: Any) -> tuple[Key, str]:
 
 
 def pin(source: GitSource, commit: str, guard: str, *, replacing: bool) -> str:
-    """Pin a source, and return the pinned commit. Without `replacing`, an existing pin stays and is returned. Every
-    writer of the file locks the file `guard`."""
+    """Pin a source, and return the pinned commit. Without `replacing`, an existing pin stays and is returned. `guard`
+    is the file that every process locks while it changes the lock file."""
     with _guarded(guard):
         pins = read_pins(source.lock)
         key = key_of(source)

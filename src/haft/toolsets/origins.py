@@ -1,7 +1,7 @@
 """Finds the tools that exported executables stand for: tools of this host, or of another workspace.
 
-The configuration of another workspace applies as it does there, with its trust, plugins and user parameters. The call
-itself runs in this workspace, under this host's rules.
+A tool of another workspace is found with that workspace's configuration, trust, plugins and user parameters. A call of
+the tool runs in this workspace, under this host's rules.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class Elsewhere(Protocol):
 
 
 class Origins:
-    """Finds the tools of exports. `here` returns this host's catalogue, once there is one."""
+    """Finds the tools that exported executables stand for. `here` returns this host's catalogue; None before there is
+    one."""
 
     def __init__(
         self, here: Callable[[], Catalogue | None], opened: Callable[[str], tuple[Elsewhere, Catalogue]]
@@ -56,7 +57,7 @@ class Origins:
         return DiscoveredTool(tool.spec, tool)
 
     def is_current(self, export: Mapping[str, str | None]) -> bool:
-        """Whether the tool of an export has not changed since the last refresh."""
+        """Whether the tool that an exported executable stands for has not changed since the last refresh."""
         workspace, name = export["workspace"], export["name"]
         if workspace is None or workspace not in self._others:
             return True

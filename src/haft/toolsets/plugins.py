@@ -76,19 +76,21 @@ class ConfiguredPlugins:
                     yield replace(file, provenance="workspace") if leads_inside(file.path, self._workspace) else file
 
     def _fetched(self, reference: PluginReference) -> Iterator[PluginFile]:
-        """The files of a git plugin, or why they are not there."""
+        """The files of a git plugin. If it is not fetched, one entry that says why."""
         assert self.fetching is not None
         checkout_state = self.fetching.checkout_state(reference)
         if checkout_state.place is None:
             shown = checkout_state.source.url if checkout_state.source is not None else reference.name
-            # If the plugin is disabled, that is the reason: it will not be fetched.
+            # A disabled plugin is not fetched. So the listing must name that reason, not that fetching is still to
+            # come.
             problem = checkout_state.problem if checkout_state.is_final or not self._is_off(reference) else None
             yield PluginFile(shown, "", reference, "user", "", problem)
             return
         place = checkout_state.place
         inner = os.path.realpath(os.path.join(place, reference.subdirectory or "."))
         if inner.startswith(f"{place}/") and os.path.exists(os.path.join(inner, DESCRIPTOR)):
-            # A plugin of its own in there; else it is where the files lie that the repository's descriptor names.
+            # The subdirectory has a descriptor, so it is a plugin of its own. If it had none, the repository's
+            # descriptor would name files in it.
             place, reference = inner, replace(reference, subdirectory=None)
         yield from files_of(reference, place, "user", checkout_state.place)
 
@@ -111,7 +113,7 @@ class ConfiguredPlugins:
         return None
 
     def _is_workspaces(self, reference: PluginReference) -> bool:
-        """Whether an untrusted workspace names the plugin."""
+        """Whether the configuration file of an untrusted workspace names the plugin."""
         is_file = os.path.isabs(reference.source)
         return is_file and not self._trusted and os.path.realpath(os.path.dirname(reference.source)) == self._workspace
 
@@ -162,7 +164,7 @@ class BashPluginSource(BashPlugins):
             yield from self.plugins.fetching.locks(self.plugins.references)
 
     def due(self) -> bool:
-        # A plugin that could not be fetched is tried again.
+        # haft tries again to fetch a plugin that could not be fetched.
         return super().due() or any(each.problem is not None for each in self._seen if each.reference.git is not None)
 
     def recognizes(self, path: str) -> bool:
@@ -173,7 +175,7 @@ class BashPluginSource(BashPlugins):
         return is_bash_plugin(script(path).encode())
 
     async def load(self, path: str, launcher: DescribeLauncher, grants: Grants) -> DiscoveredTool | None:
-        """Load the plugin at a path. Naming the path allows it."""
+        """Load the plugin at a path. It need not be configured: the caller allows it by naming its path."""
         from haft.sources import DESCRIBE_SECONDS
 
         if os.path.isdir(path):

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def probe_launcher(workspace: str, home: StateHome, config: Config | None = None) -> Iterator[DescribeLauncher]:
-    """A launcher for programs that may write nothing and have no network. Their processes end with the block."""
+    """A launcher for programs that may write nothing and have no network. Their processes end when the `with` block
+    ends."""
     config = config or load_config(workspace, os.environ, trust_home=home.path)
     root = Root(workspace)
     home.prepare()

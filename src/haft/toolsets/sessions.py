@@ -1,7 +1,8 @@
-"""Processes that outlive their calls: starts them in the sandbox, and reports changes after they end.
+"""Session processes, which outlive their calls: starts them in the sandbox, and reports changes that they made between
+and after calls.
 
-One task owns each process. No outcome can report the changes that a process made after its last call; haft logs a
-warning, and records them in the audit log.
+Each process is started and ended by one task. Changes that a process makes after its last call are in no outcome, so
+haft logs a warning about them, and records them in the audit log.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from haft.changes import EngineSelector, WritesBetweenCalls
 
 PATIENCE_SECONDS: Final = 10.0
-"""How long the end of a process waits for the lock of the workspace."""
+"""How long haft waits for the lock of the workspace when it looks for the changes of an ended process."""
 _log = logging.getLogger("haft")
 
 
@@ -53,7 +54,8 @@ class Sessions:
 
     @contextlib.asynccontextmanager
     async def _kept(self, kept: _Kept, command: Command, sink: OutputSink, grants: Grants) -> AsyncIterator[Session]:
-        """The process. It works above a layer if it may write in the workspace and layers are possible."""
+        """Start the process, and end it with the block. If the process may write in the workspace and layers are
+        possible, its writes go to a layer."""
         sandbox, engine_selector = self._sandbox(), self._engine_selector()
         confinement = await sandbox.confine_session(grants)
         calls = None
@@ -80,7 +82,8 @@ class Sessions:
         self._trail().record_changes_between(written.run, (*written.dropped, *written.held))
 
     async def _look_after(self, session: Session) -> None:
-        """Report the changes after the last call of an ended process that wrote into the workspace directly."""
+        """Report the changes that an ended process made after its last call, if it wrote into the workspace without a
+        layer."""
         until = time.monotonic() + PATIENCE_SECONDS
         try:
             run, paths = await asyncio.to_thread(
@@ -97,7 +100,7 @@ class Sessions:
 
 
 class _Kept:
-    """A session, and the task that owns it. Its `end` returns after the changes were reported."""
+    """A session, and the task that started it and will end it. `end` returns after the changes were reported."""
 
     owned: OwnerTask[Session]
 

@@ -1,4 +1,5 @@
-"""The source of the built-in tool `skill`, with which agents read skills. `toolboxes` finds the tools in skills."""
+"""The source of the built-in tool `skill`, with which agents read skills. The tools in skills come from the module
+`toolboxes`."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class TemplateSource(Templates):
     def __init__(self, host: Host) -> None:
         self._config = host.config
         self._named: list[str] = []
-        """Folders that were loaded by their path."""
+        """Folders of templates that `load` has loaded."""
         self._workspace = host.workspace
         super().__init__(
             lambda: list(self._places()),
@@ -33,7 +33,7 @@ class TemplateSource(Templates):
         )
 
     def closed_to_calls(self) -> Iterator[str]:
-        """The environments of templates, because haft runs them without a check."""
+        """The paths of the templates' environments, because haft runs the programs in them without checking them."""
         inside = self._workspace.rstrip("/") + "/"
         for folder in dict.fromkeys((*self.folders(), *self._named)):
             for way in dict.fromkeys((folder, os.path.realpath(folder))):
@@ -47,7 +47,8 @@ class TemplateSource(Templates):
         yield Target(_folder(path), self.name)
 
     async def load(self, path: str, launcher: DescribeLauncher, grants: Grants) -> DiscoveredTool:
-        """Load the template in a folder, with its configuration or else with its defaults."""
+        """Load the template in a folder. Its parameters come from the configuration if it has an entry for the
+        template, else they have their defaults."""
         folder = _folder(path)
         place = self.place(folder, "the command line")
         self._named.append(folder)
@@ -92,7 +93,7 @@ def _folder(path: str) -> str:
 
 
 class _OnUse(Environments):
-    """Environments that are loaded at the first use."""
+    """The environments of templates. Their modules are imported at the first use."""
 
     def __init__(self, config: Config, state_home: str, env: Mapping[str, str], workspace: str) -> None:
         self._given = config, state_home, env, workspace

@@ -34,7 +34,7 @@ class ToolboxSource(Toolboxes):
     def __init__(self, host: Host) -> None:
         self._host = host
         self._origins_of: Origins | None = None
-        """Set after an exported executable was found."""
+        """Finds the tools that exported executables stand for; None until such an executable was found."""
         origins = self._origin if host.elsewhere is not None else None
         separators = _separators(host) if host.is_configured else None
         super().__init__(self._places, host.definitions, separators, origins, host.granted)
@@ -74,7 +74,7 @@ class ToolboxSource(Toolboxes):
         return list(self.found()) if are_others else found
 
     def due(self) -> bool:
-        # The places of other workspaces are not watched.
+        # The files of other workspaces are not watched.
         return self._origins_of is not None or super().due()
 
     def is_current(self, spec: ToolSpec) -> bool:
@@ -113,7 +113,7 @@ class ToolboxSource(Toolboxes):
 
         each = self._candidate(os.path.abspath(target.path))
         if self._host.settings.get("permissions"):
-            self.scan()  # Another file may have the name that a rule names.
+            self.scan()  # Another file may have taken the tool name that a rule names.
             launcher = launcher.with_grants(self.granted_to(each))
         report = await check_executable(target.path, launcher, reserved, folder=target.folder, within=target.within)
         self.forget_failure(each)
@@ -123,7 +123,8 @@ class ToolboxSource(Toolboxes):
         return [report]
 
     def _separator_is_set(self, name: str, each: Candidate) -> bool:
-        """Whether a setting has the separator between name and value for a tool."""
+        """Whether a setting chooses the separator that this tool expects between the name and the value of an
+        argument."""
         directory = os.path.dirname(each.path)
         return self.separators.chosen(name.removeprefix("tb__"), each.path, directory, each.provenance) is not None
 

@@ -1,8 +1,9 @@
-"""Finds out which sources need a refresh: watches the directories of their places with the kernel's help.
+"""Finds out which sources need a refresh: watches the places that they search, with the kernel's help.
 
-A place is a file or a directory. It can be replaced as a whole, or not exist yet. So haft watches the place itself, if
-it is a directory, and also the directories above it, up to the workspace or the home directory, for the one name that
-leads to it. The kernel does not report everything, so `missed` compares the directories with their earlier state.
+A place is a file or a directory that a source searches. A place can be replaced as a whole, or not exist yet. So haft
+watches the place itself if it is a directory. It also watches each directory above the place, up to the workspace or
+the home directory, but there only the one name that leads to the place. The kernel does not report everything, so
+`missed` compares the directories with their earlier state.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from haft.files import Watches
 MOST_LOOKS: Final = 32
 """How many directories `missed` checks at a time."""
 ITSELF: Final = ""
-"""Instead of a name: every change in a directory, and of the directory itself."""
+"""Used instead of a name, for every change in a directory and of the directory itself."""
 
 _Sources = set[str]
 
@@ -27,16 +28,16 @@ class WatchedPlaces:
     """The watched places of one service. `OSError` if this machine cannot watch directories."""
 
     def __init__(self, roots: Collection[str]) -> None:
-        """`roots` are directories that are never replaced: nothing above them is watched."""
+        """`roots` are directories that are never moved or replaced, so that nothing above them is watched."""
         self._roots = frozenset(roots)
         self._watches = Watches()
         self.descriptor = self._watches.descriptor
         self._wanted: dict[str, dict[str, _Sources]] = {}
-        """The sources, by directory and by name in it."""
+        """For each watched directory and each watched name in it: the sources to refresh."""
         self._looks: dict[str, object] = {}
         self._next: Iterator[tuple[str, object]] = iter(())
         self.unwatched: _Sources = set()
-        """The sources with places that cannot be watched."""
+        """The sources that search places that cannot be watched."""
 
     def follow(self, places: Mapping[str, _Sources]) -> _Sources:
         """Watch these places from now on, and return the sources that may have changed before the watch began."""
@@ -44,7 +45,7 @@ class WatchedPlaces:
         for place, sources in places.items():
             for directory, name in self._ways(place):
                 wanted.setdefault(directory, {}).setdefault(name, set()).update(sources)
-        # A source with a new watched name may have changed too.
+        # In a directory that was watched before, a name that is watched only from now on may have changed too.
         new = {path for path, names in wanted.items() if names.keys() - self._wanted.get(path, {}).keys()}
         self._wanted = wanted
         anew, unwatched = self._watches.follow(wanted)
@@ -88,7 +89,7 @@ class WatchedPlaces:
         return self._sources_of(path for path, before in some if self._look(path) != before)
 
     def _look(self, path: str) -> object:
-        """A value that changes with a directory or with its relevant entries, as far as `stat` shows."""
+        """A value that changes when the directory, or a watched name in it, changes, as far as `stat` shows that."""
         names = self._wanted[path]
         if ITSELF in names:
             return _stamp(path, with_names=True)

@@ -23,12 +23,13 @@ class HostApprovals:
         self._replies: set[asyncio.Task[Reply]] = set()
 
     def inbox(self, *, all: bool = False) -> list[Waiting]:  # noqa: A002  the word of the command line
-        """The requests that wait for a person, in this workspace or in all. Any process can answer them."""
+        """The requests that wait for a person: those of this workspace, or with `all` of every workspace. Any process
+        can answer them."""
         with contextlib.closing(InboxFacade(self._host.home)) as inbox:
             return inbox.waiting(None if all else self._host.root.root)
 
     async def waiting(self, *, all: bool = False) -> list[Waiting]:  # noqa: A002  the word of the command line
-        """The same, without blocking the event loop."""
+        """Like `inbox`, without blocking the event loop."""
         return await asyncio.to_thread(self.inbox, all=all)
 
     def approve(
@@ -42,8 +43,8 @@ class HostApprovals:
         message: str | None = None,
         who: str | Principal | None = None,
     ) -> asyncio.Task[Reply]:
-        """Approve a call that waits, by the id of its request or its run. It takes effect even if nobody awaits the
-        result. `NeedsPerson` for agents."""
+        """Approve a call that waits, by the id of its request or its run. The answer takes effect even if nobody awaits
+        the task. `NeedsPerson` if the principal is an agent."""
         principal = self._host.acting(who)
         principal.must_be_person("approve")
         answer = {"scope": scope, "allow": allow, "arguments": arguments, "grants": grants, "message": message}

@@ -1,4 +1,4 @@
-"""The changes of runs: shows, undoes, redoes, applies and drops them."""
+"""The changes of runs: methods that show, undo, redo, apply and drop them."""
 
 from __future__ import annotations
 
@@ -41,20 +41,21 @@ class HostChanges:
     def undo(
         self, *runs: str, thread: str | None = None, force: bool = False, who: str | Principal | None = None
     ) -> Run:
-        """Undo the changes of runs, all of them or none; without a run, of the principal's last run. Returns at once
-        the run that does it. `thread` selects the runs of that thread; it is not the thread of the undo itself."""
+        """Undo the changes of the named runs, all of them or none; if none is named, those of the principal's last run.
+        Returns the run that does the undo, without waiting for its end. `thread` selects all runs of that thread; it is
+        not the thread of the undo itself."""
         principal = self._host.acting(who)
         rows = self._rows("undo", runs, thread, principal.who)
         return self._settle("undo", [row.run for row in rows], principal, force=force)
 
     def redo(self, *runs: str, force: bool = False, who: str | Principal | None = None) -> Run:
-        """Redo the changes of runs that were undone. Name the runs that were undone, not the undo."""
+        """Redo the changes of runs that were undone. `runs` are the undone runs, not the runs that undid them."""
         principal = self._host.acting(who)
         rows = self._rows("redo", runs, None, principal.who)
         return self._settle("redo", [row.run for row in rows], principal, force=force)
 
     def apply(self, run: str, *, who: str | Principal | None = None) -> Run:
-        """Apply the held changes of a run. `NeedsPerson` for agents."""
+        """Apply the held changes of a run. `NeedsPerson` if the principal is an agent."""
         principal = self._host.acting(who)
         principal.must_be_person("apply")
         return self._settle("apply", [self._here([self._change_set("apply", run)])[0].run], principal)
@@ -67,18 +68,18 @@ class HostChanges:
     def look_ahead(
         self, direction: Direction, *runs: str, thread: str | None = None, force: bool = False
     ) -> ReversalResult:
-        """The plan of an undo or redo, without doing it."""
+        """What an undo or redo would do, without doing it. Blocks the event loop."""
         rows = self._rows(direction, runs, thread, self._host.principal.who)
         return preview_reversal(self._host.changes(), direction, rows, force=force)
 
     async def plan(
         self, direction: Direction, *runs: str, thread: str | None = None, force: bool = False
     ) -> ReversalResult:
-        """The same, without blocking the event loop."""
+        """Like `look_ahead`, without blocking the event loop."""
         return await asyncio.to_thread(self.look_ahead, direction, *runs, thread=thread, force=force)
 
     def patch(self, run: str) -> str:
-        """The changes of a run as a patch. `BadUsage` if it changed nothing."""
+        """The changes of a run as a patch. `BadUsage` if the run changed nothing. Blocks the event loop."""
         changes = self._host.changes()
         self._change_set("diff", run)
         with contextlib.closing(KeptChanges(changes.ledger, changes.blobs)) as kept:
@@ -87,7 +88,7 @@ class HostChanges:
             return "".join(each.text for each in shown if each.text)
 
     async def diff(self, run: str) -> str:
-        """The same, without blocking the event loop."""
+        """Like `patch`, without blocking the event loop."""
         return await asyncio.to_thread(self.patch, run)
 
     def _rows(self, direction: Direction, runs: Sequence[str], thread: str | None, who: str) -> list[Row]:
@@ -101,7 +102,7 @@ class HostChanges:
         return self._host.history().made_by(run)
 
     def _change_set(self, verb: str, run: str) -> Row:
-        """The change set of a run; `BadUsage` if it has none, `UnknownRun` if there is no such run."""
+        """The change set of a run; `BadUsage` if the run has no change set, `UnknownRun` if there is no such run."""
         try:
             return self._host.changes().ledger.find(run)
         except UnknownRun:
@@ -112,7 +113,7 @@ class HostChanges:
             raise nothing_to(verb, record, hint) from None
 
     def _here(self, rows: list[Row]) -> list[Row]:
-        """The change sets; `BadUsage` if one belongs to another workspace."""
+        """Returns `rows` unchanged; `BadUsage` if one of these change sets belongs to another workspace."""
         for row in rows:
             if row.workspace != self._host.root.root:
                 raise BadUsage(f"{row.run} changed {row.workspace}, which is not the workspace of this service")

@@ -1,4 +1,4 @@
-"""The runs of a host's state home: finds, lists and cancels them."""
+"""The runs in a host's state home: methods that find, list and cancel them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ FILTERS: Final = tuple(field.name for field in dataclasses.fields(Filter))
 
 
 class HostRuns:
-    """The runs of a state home. Calling this object lists them and blocks; `find`, `get` and `cancel` do not block."""
+    """The runs of a state home. Calling this object lists them and blocks the event loop; `find`, `get` and `cancel` do
+    not."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -26,7 +27,7 @@ class HostRuns:
         return self._up_to_date(self._host.history().runs(_filter(wanted)))
 
     async def find(self, **wanted: Any) -> list[RunRecord]:
-        """The same, without blocking the event loop."""
+        """Like calling this object, without blocking the event loop."""
         found = _filter(wanted)
         return await self._host.with_history(lambda history: self._up_to_date(history.runs(found)))
 
@@ -35,18 +36,18 @@ class HostRuns:
         return self._host.running().live.get(RunId(run))
 
     def one(self, run: str) -> Run | RunRecord:
-        """A live run of this host, or the stored record of any run."""
+        """The run with this id: the `Run` if it is live in this host, else its stored record. Blocks the event loop."""
         return self.live(run) or self._up_to_date([self._host.history().find(run)])[0]
 
     async def get(self, run: str) -> Run | RunRecord:
-        """The same, without blocking the event loop."""
+        """Like `one`, without blocking the event loop."""
         live = self.live(run)
         if live is not None:
             return live
         return await self._host.with_history(lambda history: self._up_to_date([history.find(run)])[0])
 
     def stop(self, run: str, who: str | Principal | None = None) -> bool:
-        """Cancel a run of this host or of another. False if it had already ended."""
+        """Cancel a run of this host or of another. False if the run had already ended. Blocks the event loop."""
         principal = self._host.acting(who)
         if self._host.cancel_live(RunId(run), principal):
             return True
@@ -57,7 +58,7 @@ class HostRuns:
         return record.is_open
 
     async def cancel(self, run: str, *, who: str | Principal | None = None) -> bool:
-        """The same, without blocking the event loop."""
+        """Like `stop`, without blocking the event loop."""
         principal = self._host.acting(who)
         if self._host.cancel_live(RunId(run), principal):
             return True

@@ -1,4 +1,5 @@
-"""The tools of a host. They are in memory, so that only loading a tool from a path takes time."""
+"""The tools of a host. They are in memory, so that only loading a tool from a path, or searching for it again, takes
+time."""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ class HostTools:
         self._host = host
 
     def __call__(self, *, all: bool = False, thread: str | None = None) -> list[Listing]:  # noqa: A002  as `--all`
-        """The tools that can be called, in the service's thread or another. With `all`, also the other tools, each with
-        the reason why it cannot be called."""
+        """The tools that can be called in `thread`, by default the service's thread. With `all`, also the tools that
+        cannot be called, each with the reason."""
         return self._host.catalogue.listings(all=all, thread=thread or self._host.principal.thread)
 
     def add(self, tool: ToolLike) -> Listing:
-        """Add a tool, as if it was passed to `open`."""
+        """Add a tool, as if it had been passed to `ToolService.open`."""
         return self._host.catalogue.add(as_tool(tool))
 
     def remove(self, name: str) -> None:
@@ -34,13 +35,14 @@ class HostTools:
         return self._host.catalogue.watch(thread=self._host.principal.thread)
 
     async def look_again(self, name: str) -> Listing | None:
-        """Discover a missing or broken tool again, by name, and return it if it can be called now; else None."""
+        """Search again for a missing or broken tool of this name. Returns the tool if it can be called now, else
+        None."""
         self._host.running()
         await self._host.disk.renew(name)
         return next((one for one in self() if one.spec.name == name), None)
 
     async def load(self, path: str, *, grants: Grants | Mapping[str, Any] | None = None) -> Listing:
-        """Load the tool at a path outside all toolboxes, or find the loaded tool of that path. While haft describes the
-        tool, it has the network, the variables and the readable files of `grants`."""
+        """Load the tool at a path outside all toolboxes. If it is loaded already, return it as it is. While haft
+        describes the tool, the tool has the network, the variables and the readable files of `grants`."""
         self._host.running()
         return await self._host.disk.load(path, self._host.thread, grants_from(grants))

@@ -1,9 +1,9 @@
 """The environments of templates: one for each folder with a `requirements.txt`, made once and then only checked.
 
-The environment is `.venv` in the folder, or lies in the state home if haft may not write in the folder. A stamp beside
-it, `.requirements_hash.txt`, has the digest of its requirements and a random word. The environment contains the same
-word, so that neither is valid without the other. A few small reads tell whether there is a valid environment. `making`
-makes environments, and is imported only when it is needed.
+The environment is `.venv` in the folder, or lies in the state home if haft may not write in the folder. Beside the
+environment lies its stamp: the file `.requirements_hash.txt` with the digest of the requirements and a random word. The
+environment contains the same word, so that stamp and environment are valid only together. A few small reads tell
+whether there is a valid environment. The module `making` makes environments, and is imported only when it is needed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from haft.config import Config
 
 TRIES: Final = 3
-"""How often haft makes an environment for one caller, if its requirements change meanwhile."""
+"""How often haft makes an environment for one caller, if the requirements change while haft makes it."""
 
 
 class TemplateEnvironments:
@@ -44,7 +44,7 @@ class TemplateEnvironments:
         self._env = env
         self._workspace = os.path.realpath(workspace)
         self._digests: dict[str, tuple[tuple[int, ...], str]] = {}
-        """The digests of requirements by folder, each with the identity of the file."""
+        """The digests of requirements by folder, each with the identity of the `requirements.txt` that was read."""
         self._shared: dict[tuple[asyncio.AbstractEventLoop, str], _Shared] = {}
 
     def current(self, folder: str) -> Environment | None:
@@ -69,8 +69,9 @@ class TemplateEnvironments:
             file.write(f"{os.path.realpath(folder)}\n")
 
     async def prepare(self, folder: str, told: Told = lambda _line: None, *, may_build: bool = False) -> Environment:
-        """The environment of a folder; makes it if it is missing or outdated. Callers at the same time share the work.
-        A cancelled caller stops waiting; the work stops if no other caller waits."""
+        """The environment of a folder; makes it if it is missing or outdated. Several callers at the same time share
+        the work. A cancelled caller stops waiting; if no other caller waits, the work stops. `told` gets progress
+        messages."""
         real = os.path.realpath(folder)
         for _ in range(TRIES):
             if (found := self.current(real)) is not None:
@@ -96,7 +97,7 @@ class TemplateEnvironments:
                 if self._shared.get(key) is shared:
                     del self._shared[key]
                 shared.task.cancel()
-                await asyncio.wait((shared.task,))  # No process of it is left when this returns.
+                await asyncio.wait((shared.task,))  # When this returns, no process of the work is left.
                 _ = shared.task.cancelled() or shared.task.exception()
 
     def _begun(self, real: str, may_build: bool) -> _Shared:
@@ -129,4 +130,4 @@ class TemplateEnvironments:
 class _Shared:
     task: asyncio.Future[None]
     told: list[Told] = field(default_factory=list)
-    """The callers that wait for it."""
+    """The progress functions of the callers that wait for the task."""

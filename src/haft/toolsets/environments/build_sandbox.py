@@ -1,4 +1,5 @@
-"""The sandbox in which haft makes an environment: it can write to one directory, and cannot see the workspace.
+"""The sandbox in which haft makes an environment: programs in it can write to one directory, and cannot see the
+workspace.
 
 Every sandbox hides home directories, scratch directories and haft's own state; this one also hides the workspace.
 """
@@ -25,7 +26,8 @@ MOST_FILES: Final = 500_000
 def sandbox_around(
     ground: str, workspace: str, state_home: str, config: Config, env: Mapping[str, str]
 ) -> Iterator[Sandbox]:
-    """A sandbox that can write only in `ground`. Packages may be larger than the write limit of a call."""
+    """A sandbox in which programs can write only to the directory `ground`. It allows more written bytes than the
+    sandbox of a call, because packages can be large."""
     limits = replace(
         config.limits,
         cpu_seconds=0.0,
@@ -43,7 +45,7 @@ def sandbox_around(
 
 class _Elsewhere(Sandbox):
     unseen: str
-    """Another path to hide."""
+    """A path to hide, in addition to those that every sandbox hides."""
 
     @property
     def site(self) -> Site:
@@ -53,11 +55,11 @@ class _Elsewhere(Sandbox):
             return site
         show = [(os.path.realpath(path), path) for path in needed(site.workspace) if is_below(path, (place,))]
         if any(path == place for _source, path in show):
-            return site  # Python itself is the workspace.
+            return site  # Python itself lies at the top of the workspace.
         return replace(site, hide=(*site.hide, (place, 0o700)), show=(*site.show, *dict.fromkeys(show)))
 
     def close(self) -> None:
-        """Close without keeping anything but the environment."""
+        """Close the sandbox, and remove the cache directories that a sandbox for calls would keep."""
         super().close()
         for kept, _target in super().site.caches:
             shutil.rmtree(os.path.dirname(kept), ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Stores why a template cannot be kept loaded, so that other processes can show the reason."""
+"""Stores why the warm pool cannot keep a template's program loaded, so that other processes can show the reason."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from haft.toolsets.environments.places import key_of
 
 
 def note_cold(state_home: str, folder: str, version: str, why: str) -> None:
-    """Save why one version of a template cannot be kept loaded. Errors while saving are ignored."""
+    """Save why the warm pool cannot keep this version of a template's program loaded. Errors while saving are
+    ignored."""
     path = _path(state_home, folder)
     with contextlib.suppress(OSError):
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)

@@ -1,4 +1,5 @@
-"""uv: finds it, sets its environment, and turns its messages into words for people."""
+"""The installer uv: finds the program, makes its environment variables, and turns its messages into words for
+people."""
 
 from __future__ import annotations
 
@@ -30,12 +31,12 @@ _SAME_FOR_UV: Final = {
     "PIP_EXTRA_INDEX_URL": "UV_INDEX",
     "PIP_CERT": "SSL_CERT_FILE",
 }
-"""Variables of pip, by the variable of uv with the same meaning."""
+"""Environment variables of pip, each with the variable of uv that means the same."""
 _OLDER: Final = {"UV_DEFAULT_INDEX": "UV_INDEX_URL", "UV_INDEX": "UV_EXTRA_INDEX_URL"}
 _USED: Final = frozenset(
     (*_SAME_FOR_UV, *_OLDER, *_OLDER.values(), "ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY")
 )
-"""The variables with addresses that uv uses, in upper case."""
+"""The names of the environment variables with addresses that uv uses, in upper case."""
 _PATIENCE: Final = ("UV_HTTP_RETRIES", "UV_HTTP_TIMEOUT")
 _CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "PIP_CERT")
 _NO_WHEEL: Final = (
@@ -75,9 +76,9 @@ def find_uv(env: Mapping[str, str]) -> str:
 
 
 def installer_environment(env: Mapping[str, str], cache: str) -> dict[str, str]:
-    """The environment variables for uv. Configuration files have no effect, because one could lie in the template.
-    Indexes, proxies and certificates do, even without network, because the cache is sorted by index. Settings for pip
-    apply to uv too."""
+    """The environment variables for uv. uv ignores configuration files, because one could lie in the template.
+    Variables for indexes, proxies and certificates are kept. They matter even if uv works offline, because its cache is
+    sorted by index. Variables for pip are translated for uv."""
     told = {
         **{name: value for name, value in env.items() if name.upper() in NETWORK_VARIABLES or name in _PATIENCE},
         "UV_CACHE_DIR": cache,
@@ -100,7 +101,7 @@ def with_credentials(env: Mapping[str, str]) -> list[str]:
 
 
 def without_credentials(env: Mapping[str, str]) -> dict[str, str]:
-    """The environment without credentials, for steps that run code of packages."""
+    """The environment variables without those that contain credentials, for steps that run code of packages."""
     return {
         name: value for name, value in env.items() if name.upper() not in NETWORK_VARIABLES or not _names_someone(value)
     }
@@ -111,15 +112,15 @@ def _names_someone(value: str) -> bool:
 
 
 def readable_certificates(env: Mapping[str, str]) -> Iterator[str]:
-    """The certificates in the person's home."""
+    """The paths of existing certificate files that environment variables name."""
     for name in _CERTIFICATES:
         if os.path.isabs(path := env.get(name, "")) and os.path.exists(path):
             yield path
 
 
 class Fresh:
-    """Remembers whether uv asked the index for the same packages a short while ago. Then the cache has the answer, and
-    uv works offline. Many templates have the same requirements."""
+    """Remembers whether uv asked the index for the same requirements a short while ago. If so, uv's cache has the
+    answer, and uv works offline. This happens often, because many templates have the same requirements."""
 
     def __init__(self, ground: str, lines: Sequence[str]) -> None:
         self._folder = os.path.join(ground, "asked")
@@ -164,7 +165,7 @@ class Heard:
     def processes_ended(self, children: Sequence[EndedChild]) -> None: ...
 
     def last(self) -> list[str]:
-        """The last lines, with an unfinished one."""
+        """The last lines of the output, also a last line without a newline."""
         if self._rest:
             self._hear(self._rest)
             self._rest = b""
@@ -174,7 +175,7 @@ class Heard:
         words = shown(_COLOURS.sub("", line[:LAST_CHARACTERS].decode("utf-8", "replace")).expandtabs().rstrip())
         words = _CREDENTIALS.sub("", words)
         if not words.strip() or words.startswith("Using Python"):
-            return  # The second pattern names a temporary directory.
+            return  # A line of the second pattern names a temporary directory.
         self._last.append(words)
         self._count += 1
         if self._count <= MOST_LINES:
@@ -187,7 +188,8 @@ def without_wheel(lines: Sequence[str]) -> list[str]:
 
 
 def failed(name: str, lines: Sequence[str], otherwise: str) -> ToolFailed:
-    """The error of an environment that could not be made, with the last lines of output."""
+    """The error for an environment that could not be made, with the last lines of output. `otherwise` says in words
+    what went wrong."""
     words = "\n".join(lines)[-LAST_CHARACTERS:]
     said = " ".join((*lines, otherwise))
     hint = next((hint for pattern, hint in _HINTS if re.search(pattern, said, re.IGNORECASE)), None)

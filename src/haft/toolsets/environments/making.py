@@ -1,11 +1,12 @@
 """Makes one environment of a template with uv, in a sandbox of its own.
 
-The sandbox has network, and sees nothing of the person: no workspace, no home, no secret. While only wheels are
-installed, no code of the packages runs, not even by compiling, and all templates share one download cache. Building a
-package without a wheel runs code of its authors. Then each folder has its own cache, that code sees only the system and
-the toolchains, and neither its environment nor its parent's has credentials. haft tries wheels first, so that it builds
-only what it must. The finished environment is moved to its place in one step. `environments` decides whether one is
-needed, and shares it among callers.
+The sandbox has network, and shows nothing of the person: no workspace, no home directory, no secret. While only wheels
+are installed, no code of the packages runs, not even when haft compiles them, and all templates share one download
+cache. Building a package that has no wheel runs code of its authors. In this case each folder has its own cache, the
+code sees only the system and the toolchains, and neither its process nor the parent process has variables with
+credentials. haft tries wheels first, so that it builds only packages that have none. The finished environment is moved
+to its place in one step. `TemplateEnvironments` decides whether an environment must be made, and shares the work among
+callers.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ WAIT_SECONDS: Final = BUILD_SECONDS + 60.0
 """How long to wait for another process that makes the same environment."""
 LOOK_SECONDS: Final = 0.1
 MOST_ROUNDS: Final = 10
-"""How often haft may find that one more package must be built."""
+"""How often haft starts again because it found another package that must be built."""
 _CACHE: Final = "cache"
 
 
@@ -86,11 +87,11 @@ class Making:
     workspace: str
     told: Told
     may_build: bool = False
-    """Whether to build packages without a wheel, if the configuration does not say."""
+    """Whether to build packages that have no wheel, if the configuration does not say it."""
 
     async def make(self, real: str, current: Callable[[str], Any]) -> None:
-        """Make the environment of a folder, unless `current` says that another process just did. `ToolFailed` if that
-        fails; then nothing of it is left."""
+        """Make the environment of a folder, unless `current` finds one that another process has made meanwhile. If it
+        cannot be made, nothing of it stays, and `ToolFailed` is raised."""
         content = read_requirements(real)
         wanted = parse_requirements(content, allow_builds=self._builds_anything)
         may_build = self._may_build(content)
@@ -140,7 +141,7 @@ class Making:
         )
 
     def _is_open(self, built: Sequence[str]) -> bool:
-        """Whether code of packages may run."""
+        """Whether code of packages may run while the environment is made: if packages are built, or might be."""
         return bool(built) or (self._builds_anything and not with_credentials(self.env))
 
     async def _make(self, real: str, wanted: Requirements, built: Sequence[str]) -> Sequence[str]:
@@ -193,7 +194,8 @@ class Making:
                     self.told(f"making the environment of {name}: {packages[:LONGEST_LINE]}")
                     if not await do(begin):
                         raise failed(name, heard.last(), "uv could not begin it")
-                    # The code of a built package could have put links there, so that haft would write elsewhere.
+                    # The code of a built package could have put links into `ground`, so that haft would write
+                    # elsewhere.
                     fresh = None if is_open else Fresh(ground, wanted.lines)
                     is_known = fresh is not None and fresh.is_known()
                     if wanted.lines and not (is_known and await do([*install, "--offline"], sink=_Deaf())):
@@ -204,13 +206,14 @@ class Making:
                         if fresh is not None:
                             fresh.note()
                     self.told(f"making the environment of {name}: compiling to bytecode")
-                    # Not by uv, because uv starts the new interpreter, which could run code of installed packages.
+                    # uv does not compile, because it would start the new environment's interpreter, which could run
+                    # code of installed packages.
                     await do((python, "-I", "-S", "-m", "compileall", "-q", "-j", "0", f"{made}/lib"), sink=_Deaf())
             except TimeoutError as error:
                 raise failed(name, heard.last(), f"not done after {BUILD_SECONDS:g} s") from error
 
     def _place(self, real: str) -> Place:
-        """The place in the folder if haft may write there, else in the state home."""
+        """Where the environment will lie: in the folder if haft may write there, else in the state home."""
         place = inside(self.state_home, real)
         if is_ours(real) and not place.has_other():
             return place
@@ -248,8 +251,8 @@ class Making:
 
     @contextlib.contextmanager
     def _ground(self, real: str, *, is_open: bool) -> Iterator[str]:
-        """A working directory with a cache that no call can reach. If the person's files have no such place, a
-        temporary one."""
+        """A directory with uv's cache that no call can reach, in which the environment is made. It lies in the person's
+        data directory, or is a temporary one if calls could reach that directory."""
         data = self.env.get("XDG_DATA_HOME", "")
         home = home_of(self.env)
         data = os.path.realpath(data if os.path.isabs(data) else os.path.join(home, ".local", "share"))
@@ -280,7 +283,8 @@ class _NoWheel(Exception):
 
 
 def is_ours(folder: str) -> bool:
-    """Whether the folder belongs to this user. Root could write everywhere, so that access is not enough."""
+    """Whether this user owns the folder and can write to it. The right to write alone is not enough, because root can
+    write everywhere."""
     try:
         return os.stat(folder).st_uid == os.geteuid() and os.access(folder, os.W_OK | os.X_OK)
     except OSError:
@@ -288,8 +292,9 @@ def is_ours(folder: str) -> bool:
 
 
 def _lead_to(python: str, *link: str) -> None:
-    """Rewrite the link to the interpreter, because later checks expect exactly this target. The code of a built package
-    could have put a link in place of a directory, so that haft would write elsewhere."""
+    """Make the link to the interpreter again, because later checks expect exactly the target `python`. `ToolFailed` if
+    a directory on the way is a link: the code of a built package could have put it there, so that haft would write
+    elsewhere."""
     for depth in range(1, len(link)):
         if not stat.S_ISDIR(os.lstat(os.path.join(*link[:depth])).st_mode):
             raise ToolFailed("the result is not an environment: a package that was built has replaced it")

@@ -1,4 +1,5 @@
-"""Where the environment of a folder lies, from which requirements it was made, and whether it is valid. Makes none."""
+"""Finds out where the environment of a folder lies, from which requirements it was made, and whether it is valid. Makes
+no environments."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from haft.sources.agent_studio import name_of_folder, slug_of
 ENVIRONMENT: Final = ".venv"
 STAMP: Final = ".requirements_hash.txt"
 MADE_BY_US: Final = ".haft"
-"""The file in an environment with the same word as its stamp."""
+"""The file in an environment that contains the same word as its stamp."""
 FORMAT: Final = "1"
 """The version of how environments are made. Environments of another version are made again."""
 _SMALL: Final = 1_000
@@ -34,8 +35,9 @@ class Place:
 
     folder: str
     records: str | None = None
-    """The directory with the records of environments that haft made; None in the state home, where only haft makes
-    them. A cloned repository can contain an environment with a stamp, which haft must not trust."""
+    """The directory where haft records which environments it made, because a cloned repository can contain an
+    environment with a stamp, which haft must not trust. None for environments in the state home: only haft makes
+    those."""
 
     @property
     def environment(self) -> str:
@@ -57,7 +59,8 @@ class Place:
         return not self._kept(_small_file(os.path.join(self.environment, MADE_BY_US)))
 
     def note(self, word: str, *, is_whole: bool) -> None:
-        """Record that haft made the environment: first before it is moved to its place, then with its content."""
+        """Record that haft made the environment with this `word`. Called twice: before the environment is moved to its
+        place, and with `is_whole` afterwards, when `content_mark` can be recorded."""
         if self.records is not None:
             os.makedirs(self.records, mode=0o700, exist_ok=True)
             written = os.path.join(self.records, f"{word}.new")
@@ -66,7 +69,8 @@ class Place:
             os.replace(written, os.path.join(self.records, word))
 
     def _kept(self, word: str) -> str:
-        """The record of an environment by its word; empty if haft did not make it. The word is not trusted."""
+        """The recorded `content_mark` of the environment with this word; empty if haft did not make it. `word` comes
+        from a file that anyone may have written, so its form is checked."""
         if self.records is None or not _WORD.fullmatch(word):
             return ""
         return _small_file(os.path.join(self.records, word))
@@ -79,7 +83,8 @@ class Place:
         if self.records is not None and self._kept(said[1]) != content_mark(self.environment):
             return None
         try:
-            # Anyone who can write here could link it to any path, and calls can read that path.
+            # Anyone who can write in the folder could make these links to any path, and calls may read what they lead
+            # to.
             if os.readlink(self.python) != python or not stat.S_ISDIR(os.lstat(self.environment).st_mode):
                 return None
         except OSError:
@@ -103,12 +108,13 @@ def content_mark(environment: str) -> str:
 
 
 def inside(state_home: str, real: str) -> Place:
-    """The place in the folder itself."""
+    """The place of an environment that lies in the folder itself."""
     return Place(real, os.path.join(state_home, "environments", "made"))
 
 
 def digest_of(requirements: bytes) -> str:
-    """The digest of everything that an environment depends on."""
+    """The digest of everything that an environment depends on: the requirements, the interpreter, the machine and
+    `FORMAT`."""
     facts = (
         FORMAT,
         sys.implementation.cache_tag,
@@ -122,7 +128,8 @@ def digest_of(requirements: bytes) -> str:
 
 
 def content_digest(requirements: bytes) -> str:
-    """The digest to which a request for a build, its approval and the build are bound."""
+    """The digest of the requirements alone. It binds the approval of a build to the requirements that the person
+    saw."""
     return hashlib.sha256(requirements).hexdigest()
 
 
@@ -138,12 +145,12 @@ def base_python() -> str:
 
 
 def apart(state_home: str, real: str) -> Place:
-    """The place in the state home, for a folder in which haft may not write."""
+    """The place of an environment that lies in the state home, because haft may not write in the folder."""
     return Place(os.path.join(state_home, "environments", key_of(real)))
 
 
 def key_of(real: str) -> str:
-    """The key of a folder in file names."""
+    """A short name for a folder, used in the names of files."""
     return hashlib.sha256(os.fsencode(real)).hexdigest()[:24]
 
 

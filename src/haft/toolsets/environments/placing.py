@@ -1,6 +1,7 @@
-"""The working directory of an environment, and the move to its place. A partial environment is never valid.
+"""Makes the directory in which an environment is made, and moves the finished environment to its place. An unfinished
+environment is never valid.
 
-The directories themselves are locked, because another process may use another state home.
+The locks are on these directories, not in the state home, because another process may use another state home.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ LOCK_SECONDS: Final = 60.0
 
 @contextlib.contextmanager
 def making_folder(ground: str) -> Iterator[str]:
-    """A new directory in `ground`, removed afterwards. First removes the directories of killed processes, which nobody
-    has locked."""
+    """A new locked directory in `ground`, removed afterwards. First removes the directories that killed processes left:
+    nobody holds their locks."""
     with _opened(ground) as top, contextlib.ExitStack() as held:
         with locked(top, LOCK_SECONDS):
             _tidy(ground)
@@ -53,7 +54,7 @@ def _opened(folder: str) -> Iterator[int]:
 
 
 class Occupied(Exception):
-    """Another process, with another state home, was faster."""
+    """Another process, with another state home, has put an environment there first."""
 
 
 def put(made: str, place: Place, stamp: str) -> None:
@@ -69,7 +70,7 @@ def put(made: str, place: Place, stamp: str) -> None:
             try:
                 place.note(stamp.split()[1], is_whole=False)
                 _move(made, beside)
-                sync_filesystem(folder)  # Else its files could be empty after a power failure, with a valid stamp.
+                sync_filesystem(folder)  # Without this, a power failure could leave empty files with a valid stamp.
                 _replace(beside, place, word)
                 _write(stamp, place, word)
                 place.note(stamp.split()[1], is_whole=True)
@@ -83,7 +84,7 @@ def put(made: str, place: Place, stamp: str) -> None:
 def _move(made: str, beside: str) -> None:
     try:
         os.rename(made, beside)
-    except OSError:  # It was made on another filesystem, mostly.
+    except OSError:  # Mostly because it was made on another filesystem.
         shutil.copytree(made, beside, symlinks=True)
 
 
