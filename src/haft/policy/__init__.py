@@ -1,7 +1,8 @@
 """Decides whether a call may run: rules, the analysis of commands, answers of people, and an explanation of each
 decision.
 
-`policy_engine` brings these together. Nothing is imported here, because listing tools needs only `enablement`.
+`policy_engine` brings these together. This module imports nothing when it is loaded, because listing tools needs only
+`enablement`.
 """
 
 from typing import TYPE_CHECKING

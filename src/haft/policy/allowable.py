@@ -1,8 +1,9 @@
-"""Rules that a prompt may offer to remember: exactly the call that the person sees, if its words say what it does.
+"""Rules that a prompt may offer to remember: a rule for exactly the call that the person sees, if the words of the call
+tell what it will do each time.
 
-A rule for an interpreter, a wrapper or a download program would allow anything that it gets next time, even with the
-same words: a script can be rewritten between two runs. So haft offers a rule for a command only if every program in it
-is known to do what its words say. For anything else people can write a rule.
+For an interpreter, a wrapper or a download program, the same words may do something else next time: a script can be
+rewritten between two runs. So haft offers a rule for a command only if every program in it is known to do what its
+words say. People can still write a rule for any other command themselves.
 """
 
 from __future__ import annotations
@@ -42,20 +43,21 @@ _BY_SUBCOMMAND: Final[Mapping[str, frozenset[str]]] = {
     "git": frozenset({"add", "commit", "stash", "checkout", "switch", "restore", "branch", "tag", "rm", "mv"}),
 }
 _DATA_ONLY: Final = frozenset({"black", "clang-format", "gofmt", "ruff", "rustfmt", "shellcheck", "shfmt"})
-"""Programs whose words all name data: no option starts another program or loads code, so a rule may allow them with any
-further words."""
+"""Programs that only treat their arguments as data: no option starts another program or loads code, so a rule may allow
+any further words after the program."""
 _DATA_ONLY_GIT: Final = frozenset({"add", "commit"})
 _SCRIPTED: Final = frozenset({"npm", "pnpm", "yarn"})
 """Programs whose `run NAME` runs a script of the project."""
 _QUIET_OPTIONS: Final = frozenset(
     {"-v", "-q", "--verbose", "--quiet", "--release", "--all", "-a", "-A", "-m", "-b", "-u"}
 )
-"""Options of these programs that run nothing else; haft offers no rule for a command with other options."""
+"""The only options with which haft offers a rule for a subcommand of `_BY_SUBCOMMAND`: they do not make the program run
+anything else."""
 
 
 def allowable(query: PolicyQuery, unsafe: Sequence[Part] | None) -> tuple[RuleOffer, ...]:
-    """The rules that an answer to this prompt may remember. `unsafe` are the parts that need approval; None if the call
-    has no command line."""
+    """The rules that a person may choose to remember when they answer this prompt. `unsafe` are the parts of the
+    command line that are not known to only read; None if the call has no command line."""
     spec = query.spec
     if query.cwd != "." or query.env:
         return ()
@@ -64,13 +66,13 @@ def allowable(query: PolicyQuery, unsafe: Sequence[Part] | None) -> tuple[RuleOf
     aside = spec.meta.get("timeoutArgument")
     exactly = {name: value for name, value in query.arguments.items() if name != aside}
     if unsafe is not None and set(exactly) - {*spec.commands, "cwd"}:
-        return ()  # Variables, standard input and the like: the words do not say what they do.
+        return ()  # Other arguments set variables, standard input and the like, and so change what the words do.
     rule: dict[str, Any] = {"tool": spec.name, "action": "allow", "exactly": exactly}
     return (RuleOffer(f"exactly this call of {spec.name}", rule),)
 
 
 def with_variables(offered: RuleOffer, names: Sequence[str]) -> RuleOffer:
-    """The same rule, extended to pass these variables: an answer that holds for longer keeps them."""
+    """The same rule, with a grant for the environment variables `names`, so that later calls get them, too."""
     if not names:
         return offered
     return RuleOffer(f"{offered.label}, with {', '.join(names)}", {**offered.rule, "grant": {"env": list(names)}})
@@ -82,7 +84,7 @@ def _says_what_it_does(part: Part) -> bool:
     if part.kind == "redirection":
         return True
     words = part.words
-    if part.program is None or not words or words[0] != part.program:  # Assignments precede it.
+    if part.program is None or not words or words[0] != part.program:  # It begins with an assignment.
         return False
     if part.program in _PLAIN:
         return True
@@ -95,8 +97,8 @@ def _says_what_it_does(part: Part) -> bool:
 def may_be_suggested(part: Part) -> bool:
     """Whether haft may suggest a rule for exactly this command or redirection, after a person approved it repeatedly.
 
-    Only the programs listed above qualify, with words that name plain files of the workspace: no interpreter, wrapper
-    or download program, and nothing dangerous.
+    Only the programs listed in this module qualify, with words that name plain files of the workspace: no interpreter,
+    wrapper or download program, and no part with a danger.
     """
     if part.possible or not (_says_what_it_does(part) or _runs_script(part)):
         return False
@@ -106,8 +108,8 @@ def may_be_suggested(part: Part) -> bool:
 
 
 def least_words(part: Part) -> int | None:
-    """How many words a suggested rule must keep so that it stays narrow when any words may follow; None if it must keep
-    all of them."""
+    """How many words of the command a suggested rule must keep if its pattern ends with `*`, so that the rule stays
+    narrow; None if the rule must name all words."""
     words = part.words
     if part.kind != "command" or not words:
         return None
@@ -122,7 +124,7 @@ def _runs_script(part: Part) -> bool:
         return False
     if part.program not in _SCRIPTED or words[0] != part.program or len(words) < 3 or words[1] != "run":
         return False
-    # Some of these programs also run an installed program of that name.
+    # Some of these programs run an installed program if there is no script of that name.
     if not SCRIPT_NAME.fullmatch(words[2]) or any(word.startswith("-") for word in words[3:4] if word != "--"):
         return False
     return not is_interpreter(words[2]) and not starts_commands(words[2])

@@ -1,7 +1,11 @@
-"""Analyses what a command line would do, before it runs: the line is parsed and split, and each part is classified.
+"""Analyses what a command line (in this package: a line) would do, before it runs: the line is split into parts, and
+each part is classified.
 
-The parser and the tables are loaded when the first line is analysed, because most programs that import this see no
-line.
+A *part* is one simple command, one redirection, or syntax that haft does not analyse. A part is *safe* if it only
+reads, inside the workspace. A table has an *entry* for each known program, which lists the options and operands with
+which the program only reads. A *pattern* of file names is a word such as `*.py`, which the shell expands. The parser
+and the table are loaded when the first line is analysed, because most processes that import this package never analyse
+one.
 """
 
 from __future__ import annotations
@@ -18,14 +22,14 @@ __all__ = ["DANGERS", "Analysis", "AnalysisContext", "Danger", "Part", "analyse"
 
 
 def prepare_analysis() -> None:
-    """Load the parser and the tables in advance, while the program may be waiting for something else."""
+    """Load the parser and the table of programs now, so that the first `analyse` is fast."""
     from haft.policy.analysis import analyser, programs
 
     _ = analyser, programs
 
 
 def analyse(command: str, context: AnalysisContext, programs: Mapping[str, Program] | None = None) -> Analysis:
-    """Every part of a line, and whether it only reads. It accepts any text and never raises."""
+    """Split a line into parts, and say of each whether it only reads. Accepts any text and never raises."""
     from haft.policy.analysis.analyser import analyse_line
 
     return analyse_line(command, context, programs)

@@ -1,4 +1,4 @@
-"""Analyses one line and returns its parts. It always returns a result."""
+"""Analyses one line and returns its parts. A line that haft cannot parse becomes a single part that is not safe."""
 
 from __future__ import annotations
 
@@ -22,16 +22,15 @@ from haft.policy.analysis.tree.survey import Surveyor
 from haft.policy.analysis.verdict import DANGERS, Analysis, AnalysisContext, Part, not_understood_part
 
 _MAX_DEPTH: Final = 3
-"""How deep lines within lines (`sh -c '…'`) are analysed, only for their dangers."""
+"""The maximum depth of lines within lines (`sh -c '…'`) that are analysed. They are analysed only to find dangers."""
 
 _MAX_INNER: Final = 4
 _NOTHING_KNOWN: Final = Dangers(("not-understood",), tuple(DANGERS))
 
 
 def analyse_line(command: str, context: AnalysisContext, programs: Mapping[str, Program] | None = None) -> Analysis:
-    """The parts of a line, each with what it would do according to a table of programs.
-
-    It does not analyse scripts, or programs outside the table, and it looks at the disk as it is now.
+    """The parts of a line, each classified by a table of programs (by default, haft's own). Scripts, and programs
+    outside the table, are not analysed. Paths and patterns are resolved on the disk as it is now.
     """
     if programs is None:
         programs = PROGRAMS

@@ -1,4 +1,4 @@
-"""A limit for the time that one line takes, measured as processor time of its own thread."""
+"""A limit for the time that the analysis of one line may take, measured as processor time of the analysing thread."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _MAX_SECONDS: Final = 0.06
 
 
 class NotUnderstood(Exception):
-    """The line cannot be split with certainty; the argument is the reason."""
+    """The line cannot be split with certainty; the exception's argument is the reason."""
 
 
 class Deadline:
-    """Begins when it is made. After its end, nothing more is analysed."""
+    """A time limit that begins when the object is made. After its end, the line counts as not understood."""
 
     __slots__ = ("_end",)
 

@@ -1,1 +1,2 @@
-"""Classifies one simple command: its program, its options, the names that it passes on, its dangers."""
+"""Classifies one simple command by its program, its options, and the file names that it passes to other programs; and
+finds its dangers."""

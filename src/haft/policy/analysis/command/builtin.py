@@ -1,6 +1,6 @@
 """The built-in commands of the shell: change of directory, tests, reading a line, leaving a loop.
 
-They have no entry in the tables, because they depend on, or change, the facts known about the line.
+They have no entry in the table of programs, because they use or change the `Scope`: the facts known about the line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from haft.policy.analysis.scope import Scope, is_harmless_name
 from haft.policy.analysis.tree.path_resolver import PathResolver
 
 Builtin = Callable[[list[Argument], Scope, PathResolver], str | None]
-"""Returns why a call is not harmless, or None; may change the scope."""
+"""A function for one built-in command: returns why this use of the command is not harmless, or None. It may change the
+scope."""
 
 _FILE_TESTS: Final = frozenset(f"-{letter}" for letter in "abcdefghkprstuwxGLNOS")
 _TEXT_TESTS: Final = frozenset(("-z", "-n"))
@@ -43,7 +44,8 @@ def why_not_inside(argument: Argument, scope: Scope, resolver: PathResolver) -> 
 
 
 def why_not_read(argument: Argument, scope: Scope, resolver: PathResolver) -> str | None:
-    """Why a program that opens an argument may do more than read a file inside the workspace; None if it may not."""
+    """Why a program that opens the file `argument` may do more than read a file inside the workspace; None if it only
+    does that."""
     why = why_not_inside(argument, scope, resolver)
     if why is not None or (argument.literal and argument.text == "-"):
         return why
@@ -56,7 +58,7 @@ def why_not_read(argument: Argument, scope: Scope, resolver: PathResolver) -> st
 
 
 def change_directory(arguments: list[Argument], scope: Scope, resolver: PathResolver) -> str | None:
-    """`cd DIRECTORY`, inside the workspace."""
+    """`cd DIRECTORY`, if the directory lies inside the workspace."""
     if arguments and arguments[0].literal and arguments[0].text == "--":
         arguments = arguments[1:]
     why = _why_not_change(arguments, scope)
@@ -194,7 +196,7 @@ def look_up_command(arguments: list[Argument], _scope: Scope, _resolver: PathRes
 
 
 def set_strict(arguments: list[Argument], _scope: Scope, _resolver: PathResolver) -> str | None:
-    """`set -euo pipefail` and parts of it: later commands run unchanged, or not at all."""
+    """`set -euo pipefail` and parts of it. Such a `set` does no harm: later commands run unchanged, or not at all."""
     words = [each.text if each.literal else "" for each in arguments]
     at = 0
     while at < len(words):

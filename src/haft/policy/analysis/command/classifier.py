@@ -1,4 +1,5 @@
-"""Classifies one simple command: whether its entry in the tables says that it only reads, inside the workspace."""
+"""Classifies one simple command: whether it only reads, inside the workspace, according to its program's entry in the
+table."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ class Classification:
     is_safe: bool
     reason: str
     is_about_location: bool = False
-    """Whether it would be safe elsewhere: it reads, but outside of the workspace."""
+    """Whether the command is not safe only because of where it reads: outside of the workspace, or haft cannot tell
+    where."""
     starts_others: bool = False
 
 
@@ -47,11 +49,11 @@ class CommandClassifier:
 
     @property
     def lister(self) -> Lister:
-        """Finds the names that pipes print."""
+        """A `Lister`, which finds the file names that a pipe prints."""
         return Lister(self.programs, self.surveyor)
 
     def classify(self, arguments: list[Argument], scope: Scope) -> Classification:
-        """The classification of a command: its program, then its arguments."""
+        """The classification of a command. The first of `arguments` is the program."""
         for _ in range(_MAX_WRAPPERS):
             program = arguments[0]
             if not program.literal or program.may_split:
@@ -115,7 +117,8 @@ class CommandClassifier:
         return classification
 
     def ignores_input(self, arguments: list[Argument]) -> bool:
-        """Whether a safe command reads nothing from its input, because it has files as arguments or needs none."""
+        """Whether a safe command does not read its standard input, because it reads files that its arguments name, or
+        no input at all."""
         name = arguments[0].text
         entry = self.programs.get(name)
         if name in _NEEDS_NO_INPUT or name in BUILTINS:
@@ -151,7 +154,7 @@ class CommandClassifier:
         are_read = not (entry.all_options_harmless and entry.operands == "words") and not (
             known == "ls" and ls_shows_only_names(arguments)
         )
-        # Names from a listing that are paths are checked by `why_not_read` further down.
+        # `why_not_read` below checks paths that another program printed, so they are left out here.
         are_paths = entry.operands in ("paths", "pattern-paths") and not entry.subcommands
         expanded = [each for each in arguments if not (are_paths and each.is_program_output)]
         why = self.why_expansion_leaves_workspace(expanded, scope, are_read=are_read)
@@ -194,7 +197,7 @@ class CommandClassifier:
         )
 
     def _stays_inside(self, found: SplitCommand, why: LinkReason, scope: Scope) -> bool:
-        """Whether a program that follows links finds none that leads out of the workspace."""
+        """Whether no link below the files that the program reads leads out of the workspace."""
         directory = only_directory(scope)
         if directory is None or found.invocation.has("-C", "--base-directory"):
             return False
@@ -209,12 +212,12 @@ class CommandClassifier:
 
 
 def _has_certain_file(found: SplitCommand) -> bool:
-    """Whether a file is certainly among the operands: an operand that may split may also be empty."""
+    """Whether a file is certainly among the operands. An operand that may split into words may also vanish."""
     return any(each is operand for each in found.paths if not each.may_split for operand in found.invocation.operands)
 
 
 def only_directory(scope: Scope) -> str | None:
-    """The directory of the line; None if it is not certain."""
+    """The directory in which the command runs; None if there are several possibilities."""
 
     return next(iter(scope.directories)) if scope.directories is not None and len(scope.directories) == 1 else None
 

@@ -1,7 +1,8 @@
-"""Finds the dangers of a command, independent of the table of programs.
+"""Finds the dangers of a command, such as deleting whole directories, without the table of programs.
 
-They are for the reason that a person reads, and for rules that would allow the command. A missed danger only costs an
-explanation, never the prompt, because no command named here is safe anyway. So in doubt a danger is reported.
+A danger is named in the prompt, and a rule allows the command only if the rule names the danger. If haft misses a
+danger, analysis alone still does not allow the command, because no command named here is in the table as safe. If haft
+is not certain, it reports the danger.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _ALL_OPERANDS: Final = frozenset((
     "truncate", "fallocate", "mkfifo", "mknod", "sed", "dd", "patch", "vi", "vim", "nano", "ed", "ex",
 ))  # fmt: skip
 DELETING: Final = frozenset(("rm", "rmdir", "unlink", "shred"))
-"""Programs that delete a tree if they are started on all of its files."""
+"""Programs that delete a whole tree if another program, such as `find`, starts them with each file in it."""
 _LAST_OPERAND: Final = frozenset(("cp", "install", "ln", "rsync", "scp"))
 _HOME: Final = regex(r"\$\{?HOME\}?|~(?=/|$)")
 _DEVICE: Final = regex(
@@ -58,9 +59,9 @@ class Dangers:
     """The dangers of a command, or of a line."""
 
     visible: tuple[Danger, ...] = ()
-    """The dangers that its words show."""
+    """The dangers that are visible in the words of the command."""
     possible: tuple[Danger, ...] = ()
-    """The dangers that it may have in addition: see `Part.possible`."""
+    """The dangers that the command may have although its words do not show them: see `Part.possible`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +70,15 @@ class DangerFinder:
 
     resolver: PathResolver
     line_dangers: Callable[[str, int, bool], Dangers]
-    """Returns the dangers of a line that a shell gets as text, at a depth; the last argument says whether the shell has
-    an input."""
+    """Returns the dangers of a line within a line (`sh -c '…'`). Its arguments are the text, the depth of the text, and
+    whether a pipe is the shell's input."""
     depth: int
 
     def find(
         self, arguments: list[Argument], directory: str | None, *, has_input: bool, has_outer_input: bool = False
     ) -> Dangers:
-        """The dangers of a command: its program, then its arguments.
-
-        `has_input`: a pipe is its input; `has_outer_input`: a pipe is the input of the statement around it.
+        """The dangers of a command. The first of `arguments` is the program. `has_input` says whether a pipe is the
+        command's input; `has_outer_input`, whether a pipe is the input of the statement around the command.
         """
         found: list[Danger] = []
         for _ in range(_MAX_WRAPPERS):
@@ -94,7 +94,7 @@ class DangerFinder:
         return Dangers(in_class_order(found))
 
     def operand_dangers(self, arguments: list[Argument], directory: str | None) -> tuple[Danger, ...]:
-        """The danger of an operand that lies outside of the workspace, for any program."""
+        """`outside-workspace`, if an operand lies outside of the workspace; for any program."""
         for argument in arguments[1:]:
             for text in self._texts(argument):
                 path = _path_in(text)
@@ -119,7 +119,7 @@ class DangerFinder:
         return found
 
     def find_by_program(self, name: str, rest: list[Argument], directory: str | None) -> list[Danger]:
-        """The dangers of a program because of its own options and operands."""
+        """The dangers that a program has because of its own options and operands."""
         texts = [text for each in rest for text in ((each.text,) if each.literal else (each.text, *(each.paths or ())))]
         found = list(_program_dangers(name, texts))
         if deletes_trees(name, texts):
@@ -193,7 +193,7 @@ class DangerFinder:
 
 
 def in_class_order(dangers: Iterable[Danger]) -> tuple[Danger, ...]:
-    """Each danger once, in the order of the classes."""
+    """Each danger once, in the order of `DANGERS`."""
     unique = set(dangers)
     return tuple(danger for danger in DANGERS if danger in unique)
 
@@ -246,7 +246,7 @@ def _git_deletes_trees(texts: list[str]) -> bool:
 
 
 def _is_short_for(text: str, least: str, more: str) -> bool:
-    """Whether a word is a long option, or an abbreviation that means no other option."""
+    """Whether a word is the long option `least` + `more`, or abbreviates it, but not shorter than `least`."""
     return text.startswith(least) and (least + more).startswith(text)
 
 
@@ -259,7 +259,7 @@ def _in_place(text: str) -> bool:
 
 
 def _path_in(text: str) -> str:
-    """The path that a word may contain, also after an option."""
+    """The path that a word contains: the whole word, or the value of an option in it."""
     if not text.startswith("-"):
         return text
     _, equals, value = text.partition("=")

@@ -1,6 +1,8 @@
-"""Finds the names that a `find` may print or pass on: its start directories, and a test that all these names pass.
+"""Finds the file names that a `find` may print, or pass to another program: its start directories, and a test that all
+these names pass.
 
-In doubt the test passes more names. Only `-name` and `-iname` with a plain pattern, not negated, exclude any.
+The test may accept more names than `find` would. Only `-name` and `-iname` with a plain pattern, not negated, exclude
+names.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ def _any_name(_name: str) -> bool:
 
 
 class NotSimple(Exception):
-    """The expression is not simple enough to be read here."""
+    """The expression of a `find` is not simple enough for haft to tell which names it finds."""
 
 
 def split_roots(texts: list[str]) -> tuple[list[str], list[str]]:
@@ -47,7 +49,7 @@ def split_roots(texts: list[str]) -> tuple[list[str], list[str]]:
 
 
 def literal_texts(arguments: list[Argument]) -> list[str] | None:
-    """The texts of the words; None if one of them is unknown."""
+    """The text of every argument; None if one of them is known only when the line runs."""
     return [each.text for each in arguments] if all(each.literal for each in arguments) else None
 
 
@@ -58,7 +60,7 @@ def max_depth(expression: list[str]) -> int | None:
 
 
 def printed_names_test(expression: list[str]) -> NameTest:
-    """A test that every printed name passes. The expression may contain no action except to print."""
+    """A test that every name passes that `find` prints; `NotSimple` if the expression contains another action."""
     actions = [at for at, word in enumerate(expression) if word in _PRINTS]
     if not actions:
         return passed_names_test(expression)
@@ -68,7 +70,7 @@ def printed_names_test(expression: list[str]) -> NameTest:
 
 
 def passed_names_test(expression: list[str]) -> NameTest:
-    """A test that every name that reaches the end of an expression passes; `NotSimple` if a word is unknown."""
+    """A test that every name passes for which the whole expression is true; `NotSimple` if a word is unknown."""
     reader = _Reader(list(reversed(expression)))
     try:
         test = reader.read_or(0)
@@ -82,7 +84,7 @@ def passed_names_test(expression: list[str]) -> NameTest:
 
 
 def _check_words(expression: list[str]) -> None:
-    """Raise `NotSimple` unless every word is known, in whatever order."""
+    """Raise `NotSimple` if the expression contains an unknown word. The order of the words is not checked."""
     at = 0
     while at < len(expression):
         word = expression[at]
@@ -94,7 +96,7 @@ def _check_words(expression: list[str]) -> None:
 
 
 class _UnknownOrder(Exception):
-    """The words are in an order that is not read here."""
+    """The words are known, but in an order that `_Reader` does not parse."""
 
 
 class _Reader:

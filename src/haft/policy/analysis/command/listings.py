@@ -1,8 +1,8 @@
-"""Finds the output of a pipe, if it consists of file names, by listing the directories that its first program would
+"""Finds the file names that a pipe would print, by listing the directories that the first program of the pipe would
 list.
 
-A listing contains every name that may be printed, and perhaps more. If the names are passed on to a program, each is
-checked from the directory of the line, with links resolved.
+A listing contains every name that may be printed, and perhaps more. If a program receives these names as arguments,
+each name is checked as a path from the line's directory, with links resolved.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ End = Literal["line", "nul"]
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The names that a pipe prints."""
+    """The file names that a pipe prints."""
 
     names: tuple[str, ...]
     end: End = "line"
 
     def as_words(self) -> tuple[str, ...] | None:
-        """The words, if white space separates them: a name with spaces becomes several words. None if a name is not
-        plain."""
+        """The words that result if the output is split at white space; a name with spaces becomes several words. None
+        if a word is not plain."""
         words = [word for name in self.names for word in name.split(" ") if word]
         return tuple(words) if self.end == "line" and all(map(is_one_word, words)) else None
 
     def as_trimmed_lines(self) -> tuple[str, ...] | None:
-        """The names, with and without spaces around them, if each line is one name. None if one contains a quote."""
+        """The names if the output is split into lines: each both with and without the spaces at its ends. None if a
+        name contains a quote."""
         lines = self.as_lines()
         if lines is None or any(sign in name for name in lines for sign in "'\"\\"):
             return None
@@ -48,24 +49,25 @@ class Listing:
         )
 
     def as_lines(self) -> tuple[str, ...] | None:
-        """The names, if each line is one name. None if a name is not plain."""
+        """The names if the output is split into lines. None if a name contains control characters or begins with a
+        dash."""
         return self.names if self.end == "line" and all(map(is_one_line, self.names)) else None
 
     def as_nul_ended(self) -> tuple[str, ...] | None:
-        """The names, if each ends with a NUL. None if a name begins with a dash."""
+        """The names if the output is split at NUL characters. None if a name begins with a dash."""
         is_fine = self.end == "nul" and not any(name.startswith("-") for name in self.names)
         return self.names if is_fine else None
 
 
 @dataclass(frozen=True, slots=True)
 class Lister:
-    """Finds the names that a pipe prints, in one context and by a table of programs."""
+    """Finds the names that a pipe prints, with a table of programs and a `Surveyor` of the workspace."""
 
     programs: Mapping[str, Program]
     surveyor: Surveyor
 
     def names_of_pipe(self, stages: list[list[Argument]], directory: str) -> Listing | None:
-        """The names that a pipe prints, relative to a directory; None if it may print anything else."""
+        """The names that a pipe prints, relative to `directory`; None if the pipe may print anything but file names."""
         try:
             listing = self._names_of_first(stages[0], directory)
         except (Unlisted, find_expression.NotSimple):
@@ -82,7 +84,7 @@ class Lister:
         return None if produce is None else produce(self, arguments[1:], directory)
 
     def names_of_find(self, roots: list[str], depth: int | None, test: NameTest, directory: str) -> Listing | None:
-        """The paths below some roots whose last component passes a test."""
+        """The paths below `roots` whose last component passes `test`; None if haft cannot tell."""
         names: list[str] = []
         for root in roots:
             below = (
@@ -187,7 +189,8 @@ class Lister:
         return Listing(tuple(name for name in names if _may_match(name, pathspecs)), "nul" if "-z" in texts else "line")
 
     def _split_by_options(self, name: str, arguments: list[Argument], options: str) -> Invocation:
-        """Split a command by an entry with fewer options than the table: only those that print names unchanged."""
+        """Split a command, but accept only `options`, with which the program prints names unchanged. The program's
+        entry in the table accepts more."""
         kind = self.programs[name].operands if name in self.programs else "paths"
         entry = Program(options, operands=kind, patterns=("-e", "--files"), all_options_harmless=True)
         return split_command(name, arguments, entry).invocation
@@ -208,7 +211,7 @@ _PATHSPEC: Final = regex(r"[A-Za-z0-9_.*][A-Za-z0-9_.*/-]*")
 
 
 def _texts(invocation: Invocation, skip: int = 0) -> list[str] | None:
-    """The words of the operands after the first `skip`, which must be one word each; None if one is unknown."""
+    """The texts of the operands after the first `skip`; None if one of them is unknown or may be several words."""
     words: list[str] = []
     for at, each in enumerate(invocation.operands):
         if at < skip and each.may_split:
@@ -225,7 +228,7 @@ def _is_pathspec(text: str) -> bool:
 
 
 def _may_match(name: str, pathspecs: list[str]) -> bool:
-    """Whether git may select a name by these pathspecs; of a pattern, only the end is compared."""
+    """Whether git may select a name by these pathspecs. Of a pathspec with wildcards, only the end is compared."""
     return not pathspecs or any(map(functools.partial(_may_be_requested, name), pathspecs))
 
 
@@ -242,7 +245,8 @@ def _is_plain_ls_files(texts: list[str]) -> bool:
 
 
 def _is_plain_diff(texts: list[str]) -> bool:
-    """Whether `git diff` only prints names from the index: a word before `--` may be a commit."""
+    """Whether `git diff` prints only names from the index. A word before `--` may be a commit, which may contain any
+    names."""
     at = texts.index("--") if "--" in texts else len(texts)
     is_plain = all(
         each in ("--name-only", "-z") or re.fullmatch("--diff-filter=[A-Za-z]+", each) for each in texts[:at]

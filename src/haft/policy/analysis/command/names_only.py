@@ -1,4 +1,5 @@
-"""Programs that print names without reading the files: for them, a link out of the workspace does no harm."""
+"""Programs that print the names of files without reading the files. If such a file is a link out of the workspace, that
+does no harm."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ _SHORT: Final = regex(r"-[1aAcCdfFgGhiklmnNopqQrsStuUvxX]+")
 
 
 def ls_shows_only_names(arguments: list[Argument]) -> bool:
-    """Whether `ls` shows only the names themselves (`-d`) and follows no link, as it would for a name that ends with a
-    slash."""
+    """Whether `ls` shows only the names in its arguments (`-d`) and follows no link. It would follow a link if the name
+    ends with a slash."""
     options = [each.text for each in arguments if each.text.startswith("-")]
     if any(each.text.rstrip("\"'").endswith("/") for each in arguments):
         return False
@@ -25,8 +26,8 @@ def ls_shows_only_names(arguments: list[Argument]) -> bool:
 
 
 def why_parent_not_inside(argument: Argument, scope: Scope, resolver: PathResolver) -> str | None:
-    """Why a program that only prints names may not get an argument: the directory of a name lies outside. None if it
-    may."""
+    """Why a program that only prints names may not get `argument`: the directory that contains the named file lies
+    outside of the workspace. None if it does not."""
     text = argument.text
     names = (text,) if argument.literal else argument.paths
     if names is None or (not argument.literal and _COMPOSED.search(text)):
@@ -35,8 +36,8 @@ def why_parent_not_inside(argument: Argument, scope: Scope, resolver: PathResolv
         return why_not_inside(argument, scope, resolver)
     for each in names:
         name = each if argument.literal else each.rstrip("/") or "/"
-        # If bash would expand a pattern outside, the result is the path that leads there, and that path is checked
-        # whole.
+        # If a pattern leads out of the workspace, its expansion stops at the path that leads there. So all of that path
+        # is checked, not only its parent.
         is_whole = argument.literal or _depth(name) == _depth(text)
         parent = name.rpartition("/")[0] or ("/" if name.startswith("/") else ".")
         why = why_not_inside(Argument(parent if is_whole else name), scope, resolver)

@@ -1,6 +1,5 @@
-"""Matches a command with its program's entry in the table: options, their values, operands.
-
-Anything that the entry does not list gives a reason. Paths are only collected here; the caller checks where they lead.
+"""Splits a command into options, their values and operands, by its program's entry in the table. Anything that the
+entry does not list raises `Unlisted` with the reason. Paths are only collected here; the caller checks where they lead.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _FORM: Final = regex(r"(--?[^\s=\[]+)(?:(\[)?=([a-z]+)\]?)?")
 
 
 class Unlisted(Exception):
-    """The entry does not list this as harmless; the argument is the reason."""
+    """The command has something that the entry does not list as harmless; the exception's argument is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +39,13 @@ class SplitCommand:
     invocation: Invocation
     entry: Program
     paths: list[Argument]
-    """Operands and values that name files which are read."""
+    """The operands and option values that name files which the program reads."""
     starts_others: bool
 
 
 @functools.lru_cache(maxsize=1024)
 def option_table(text: str) -> dict[str, Option]:
-    """The options of an entry by name."""
+    """The options in an entry's text (see `program`), by name."""
     found: dict[str, Option] = {}
     for each in text.split():
         form = _FORM.fullmatch(each)
@@ -58,7 +57,7 @@ def option_table(text: str) -> dict[str, Option]:
 
 
 def split_command(name: str, arguments: list[Argument], entry: Program) -> SplitCommand:
-    """A command, split by its entry; `Unlisted` if the entry does not cover it."""
+    """A command, split by its program's entry; `Unlisted` if it has anything that the entry does not list."""
     options: list[tuple[str, str | None]] = []
     paths: list[Argument] = []
     starts_others = entry.starts_others
@@ -118,7 +117,7 @@ class _Reader:
         return argument.text.startswith("-") and argument.text != "-"
 
     def _unknown_argument(self, argument: Argument, listed: dict[str, Option]) -> None:
-        """Handle an argument that may become an option."""
+        """Handle an argument whose value is not known, so that it may become an option when the line runs."""
         attached = _ATTACHED.match(argument.text)
         option = listed.get(attached[1]) if attached else None
         if attached and option and option.value == "word" and _is_one_word(argument):
@@ -127,7 +126,7 @@ class _Reader:
         found = argument.paths
         are_names = found is not None and not any(path.startswith("-") for path in found)
         if not self.entry.all_options_harmless or not (are_names or self.entry.operands == "words"):
-            # Even if no option is harmful, one may name another file to read, or follow links.
+            # Even a harmless option may name another file to read, or make the program follow links.
             raise Unlisted(f"`{argument.text}` may become an option of `{self.name}`")
         self._operand(argument)
 
@@ -255,5 +254,5 @@ class _Reader:
 
 
 def _is_one_word(argument: Argument) -> bool:
-    """Whether it stays one word: a pattern with one match, or a quoted expansion."""
+    """Whether an argument stays one word: it is literal, a pattern with one match, or a quoted expansion."""
     return len(argument.paths) == 1 if argument.paths is not None else not argument.may_split

@@ -1,4 +1,5 @@
-"""Finds text without patterns of file names. Bash expands unquoted patterns anywhere on the disk."""
+"""Finds out whether text can contain a pattern of file names such as `/etc/*`. Bash would expand such a pattern, if it
+is not quoted, anywhere on the disk."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ _FILTERS: Final = {
     "cat": regex(""),
     "grep": regex(r"(?:-[viEowFP]+\0)*[^\0-][^\0]*"),
 }
-"""Programs that print parts of their input, and the arguments with which they do so, separated by NUL."""
+"""Programs that print parts of their input, each with an expression for the arguments, joined by NUL, with which it
+does only that."""
 _COUNT: Final = regex(r"(?:-[viEowFP]*c[viEowFP]*\0)(?:-[viEowFP]+\0)*[^\0-].*", re.DOTALL)
 _GIT: Final = regex(
     r"rev-parse(?: (?:--short(?:=[0-9]+)?|--abbrev-ref|--verify|-q|[A-Za-z0-9_./~^@{}][A-Za-z0-9_./~^@{}-]*))+"
@@ -39,7 +41,7 @@ _GIT: Final = regex(
 
 
 def has_pattern(text: str) -> bool:
-    """Whether bash may expand it to file names, also after an escape in it is resolved."""
+    """Whether bash may expand a text to file names, also after it resolved an escape in the text."""
     return any(sign in text for sign in "*?[\\")
 
 
@@ -49,7 +51,7 @@ def variable_name(expansion: str) -> str:
 
 
 def is_set_by_bash(name: str) -> bool:
-    """Whether bash itself may store text of the line in a variable of this name."""
+    """Whether bash itself sets a variable of this name, and may store text of the line in it."""
     return _SET_BY_BASH.fullmatch(name) is not None
 
 

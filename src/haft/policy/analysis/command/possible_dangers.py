@@ -1,10 +1,10 @@
 """Finds the dangers that a command may have although its words do not show them, for rules that reject a danger.
 
-Two things hide a danger from a reader of the line: a command that is composed when it runs (`$x`, `eval`, names that
-`xargs` passes on), and text that another program runs as a command (`watch 'rm -r x'`). A program that is merely
-unknown, like `make` or `./x.sh`, hides none: what it does on its own is not in the line.
+Two things can hide a danger from a reader of the line: a command that is composed only when the line runs (`$x`,
+`eval`, names that `xargs` adds), and text that another program runs as a command (`watch 'rm -r x'`). A program that is
+merely unknown, like `make` or `./x.sh`, does not count: what such a program does on its own is not in the line.
 
-In doubt a danger is reported. This is only used for commands that are not known to be harmless.
+If haft is not certain, it reports the danger. Commands that are known to be harmless are not examined here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _READS_LINES: Final = frozenset((
     "watch", "parallel", "su", "runuser", "script", "flock", "ssh", "tmux", "screen", "trap", "mapfile", "readarray",
     "compgen", "complete", "bind", "sg",
 ))  # fmt: skip
-"""Programs that run a word as a command line."""
+"""Programs that run one of their arguments as a command line."""
 _EVALUATES_NAMES: Final = frozenset((
     "test", "[", "[[", "printf", "read", "unset", "declare", "typeset", "local", "export", "readonly", "mapfile",
     "readarray", "getopts", "wait",
@@ -39,10 +39,11 @@ _EVALUATES_NAMES: Final = frozenset((
 _READS_INPUT: Final = frozenset(
     ("at", "batch", "crontab", "su", "sudo", "doas", "chroot", "newgrp", "nsenter", "unshare")
 )
-"""Programs that run their input as commands, if their arguments contain no command."""
+"""Programs that run their standard input as commands if their arguments contain no command."""
 _INPUT: Final = regex(r"/dev/stdin|/dev/fd/[0-9]+|/proc/[^/]+/fd/[0-9]+")
 _RUNS_UNSEEN: Final = frozenset(("eval", "let", "alias", "hash", "coproc"))
-"""Built-in commands that run text, or change what a name runs: no command in the line shows it."""
+"""Built-in commands that run text, or change which program a name runs. The line does not show which command will
+run."""
 _EDITORS: Final = frozenset((
     "awk", "gawk", "mawk", "nawk", "sed", "gsed", "vi", "vim", "nvim", "ex", "ed", "emacs", "gdb",
 ))  # fmt: skip
@@ -63,7 +64,7 @@ _TAKES_TEXT: Final = frozenset((
     "echo", "printf", "test", "[", "read", "cat", "tee", "grep", "egrep", "fgrep", "rg", "ag", "ack", "jq", "curl",
     "gh", "glab", "hg", "svn", "jj", "notify-send",
 ))  # fmt: skip
-"""Programs for which a command in a word is only text."""
+"""Programs that never run their arguments: if an argument contains a command, it is only text."""
 _GIT_TAKES_TEXT: Final = frozenset(("commit", "tag", "notes", "merge", "stash", "log", "show", "shortlog", "branch"))
 _GIT_WITH_VALUE: Final = frozenset(("-c", "-C", "--git-dir", "--work-tree", "--namespace", "--exec-path"))
 _SUBSTITUTION: Final = regex(r"\$\(|`|\$\{")
@@ -75,22 +76,26 @@ _STARTS: Final = ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "-
 _RISKY_WORDS: Final = tuple(
     map(Argument, ("-r", "-i", "-delete", "--delete", "clean", "-f", "u+s", "stop", "-9", "-1"))
 )
-"""Words that make known programs dangerous: they stand in for an unknown word, to find what it may do."""
+"""Words that make known programs dangerous. haft tries each of them in place of an unknown word, to find what the
+command may do."""
 _TARGETS: Final = ("/dev/sda", "/etc/x", "/x")
 
 
 def has_substitution(words: Iterable[str]) -> bool:
-    """Whether a word contains a substitution as text, which runs if the word is evaluated as a name."""
+    """Whether a word contains the text of a substitution (`$(…)`), which runs if a command evaluates the word as a
+    variable name."""
     return any(map(_SUBSTITUTION.search, words))
 
 
 def may_run_command(expansion: str) -> bool:
-    """Whether an expansion that is not known to be harmless may run a command: a subscript, arithmetic, `${x@P}`."""
+    """Whether an expansion that is not known to be harmless may run a command, as a subscript, arithmetic or `${x@P}`
+    can."""
     return _RUNS_COMMANDS.search(expansion) is not None
 
 
 def has_composed_subscript(variable: str) -> bool:
-    """Whether the subscript of a variable is composed when the line runs: bash evaluates it as arithmetic."""
+    """Whether the subscript of a variable contains an expansion. Bash evaluates the result as arithmetic, which can run
+    commands."""
     return _COMPOSED_SUBSCRIPT.match(variable) is not None
 
 
@@ -108,12 +113,13 @@ class PossibleDangerFinder:
     has_outer_input: bool = False
     """Whether a pipe or a file is the input of the statement around the command."""
     is_in_loop: bool = False
-    """Whether that statement is a loop, which usually reads names from its input."""
+    """Whether the statement around the command is a loop. Loops usually read names from their input."""
 
     def find(
         self, arguments: list[Argument], directory: str | None, *, stdin: bool | str, depth: int = 0
     ) -> frozenset[Danger]:
-        """The possible dangers of a command: its program, then its arguments."""
+        """The possible dangers of a command. The first of `arguments` is the program. `stdin` is the text of its input
+        if haft knows it; otherwise, whether it has an input."""
         found: set[Danger] = set()
         is_passed_on = False
         for _ in range(_MAX_WRAPPERS):
@@ -140,7 +146,7 @@ class PossibleDangerFinder:
         return EVERY
 
     def find_by_variable(self, name: str, value: str | None) -> set[Danger]:
-        """The possible dangers of setting a variable for other programs; the value is None if it is unknown."""
+        """The possible dangers if the line sets a variable for other programs; `value` is None if it is unknown."""
         is_run = _RUN_AS_COMMAND.fullmatch(name) is not None
         if EVALUATED_VARIABLES.fullmatch(name) or (is_run and value is None):
             return {*EVERY}
@@ -150,8 +156,8 @@ class PossibleDangerFinder:
         return found
 
     def find_by_declaration(self, name: str, words: list[tuple[str, bool]]) -> set[Danger]:
-        """The possible dangers of `export` and similar: its words without quotes, each with whether the shell leaves it
-        unexpanded."""
+        """The possible dangers of `export` and similar commands. `words` are the arguments without quotes, each with
+        True if the shell expands nothing in it."""
         options = "".join(text[1:] for text, _ in words if text.startswith("-"))
         has_attributes = name not in ("export", "unset")
         found: set[Danger] = set()
@@ -199,7 +205,7 @@ class PossibleDangerFinder:
             found |= self.find(started, directory, stdin=False, depth=depth + 1)
             if any(each.text.rpartition("/")[2] in DELETING for each in started):
                 found.add("recursive-delete")
-        # An `rm` after an unknown wrapper, or after options that are parsed differently.
+        # Find an `rm` after an unknown wrapper, or after options that haft may parse wrongly.
         removed = (at for at, each in enumerate(rest) if each.text.rpartition("/")[2] == "rm")
         if any(deletes_trees("rm", [each.text for each in rest[at + 1 :]]) for at in removed):
             found.add("recursive-delete")
@@ -243,7 +249,7 @@ class PossibleDangerFinder:
 
 
 _ANYTHING: Final = Argument("", literal=False, may_be_option=True, may_split=True)
-"""Stands for arguments that another program passes on."""
+"""Stands for the arguments that another program, such as `xargs`, adds to a command."""
 
 
 def _may_be_anything(argument: Argument) -> bool:
@@ -261,7 +267,7 @@ def _takes_unknown_name(name: str, rest: list[Argument]) -> bool:
 
 
 def _shell_script(rest: list[Argument]) -> Argument | None:
-    """The text that a shell runs because of `-c`, which may stand among its other options."""
+    """The argument that a shell runs because of `-c`, which may be combined with other options; None without `-c`."""
     is_text = is_value = False
     for each in rest:
         if is_value:
@@ -276,7 +282,7 @@ def _shell_script(rest: list[Argument]) -> Argument | None:
 
 
 def _command_lines(name: str, rest: list[Argument]) -> Iterator[str | None]:
-    """The words that a program runs as command lines; None for an unknown word."""
+    """Yield the texts that a program runs as command lines; None in place of an unknown text."""
     if name in _READS_LINES:
         for each in rest:
             is_line = bool(_LINE.search(each.text)) or (name == "trap" and not each.text.startswith("-"))
@@ -297,7 +303,7 @@ def _command_lines(name: str, rest: list[Argument]) -> Iterator[str | None]:
 
 
 def _env_split_line(rest: list[Argument]) -> Iterator[str | None]:
-    """The line that `env -S` composes from a word and all words after it."""
+    """Yield the command line that `env -S` composes from its value and all words after that."""
     for at, each in enumerate(rest):
         found = _SPLIT.match(each.text)
         if found is not None:
@@ -328,7 +334,7 @@ def _deletes_trees_in_words(name: str, words: list[Argument]) -> bool:
 
 
 def _started_commands(name: str, rest: list[Argument]) -> Iterator[list[Argument]]:
-    """The commands that `find` or `fd` starts."""
+    """Yield the commands that `find` or `fd` starts."""
     if name not in ("find", "fd", "fdfind"):
         return
     for at, each in enumerate(rest):

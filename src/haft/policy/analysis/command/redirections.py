@@ -16,7 +16,7 @@ _NOWHERE: Final = frozenset(("/dev/null", "/dev/stdout", "/dev/stderr"))
 def redirection_part(
     text: str, sign: str, arguments: list[Argument], scope: Scope, finder: DangerFinder
 ) -> Part | None:
-    """A redirection as a part; None if it only joins streams or discards output."""
+    """The part for a redirection; None if the redirection only joins streams or discards output."""
     if len(arguments) != 1:
         return Part("redirection", text, (sign,), False, "haft cannot tell its target before it runs", literal=False)
     target = arguments[0]

@@ -1,7 +1,8 @@
-"""Programs that start another program from their arguments: that program is classified as if it stood alone.
+"""Wrappers: programs such as `nice` and `env` that start the command in their arguments. That command is classified as
+if it stood alone.
 
-Safety and dangers are handled differently. For safety, only the simplest forms are resolved. For dangers, every form is
-resolved as well as possible, because an extra danger does no harm there.
+To decide whether a line is safe, haft resolves only the simplest forms of wrappers. To find dangers, it resolves every
+form as well as it can, because a danger that is reported wrongly does no harm.
 """
 
 from __future__ import annotations
@@ -73,8 +74,8 @@ INTERPRETERS: Final = regex(r"(?:python|perl|ruby|node|nodejs|php|lua|deno|bun|o
 
 
 def unwrap_simple(name: str, arguments: list[Argument]) -> list[Argument] | str | None:
-    """The command after a wrapper, in its simplest forms; or why haft does not analyse it; or None if it is not a
-    wrapper."""
+    """The command after a wrapper in one of its simplest forms; the reason, as a text, if haft does not analyse this
+    form; None if `name` is not a wrapper."""
     if name not in ("timeout", "time", "nice", "command", "env"):
         return None
     texts = [each.text if each.literal else "" for each in arguments]
@@ -90,7 +91,7 @@ def unwrap_simple(name: str, arguments: list[Argument]) -> list[Argument] | str 
 
 
 def _command_at(name: str, texts: list[str]) -> int | None:
-    """The position of the command that is started; None if haft cannot tell."""
+    """The position in `texts` of the command that a wrapper starts; None if haft cannot tell."""
     if name == "timeout":
         at = 0
         while at < len(texts) and texts[at] in _TIMEOUT:
@@ -168,7 +169,8 @@ def prints_only_files(arguments: list[Argument]) -> bool:
 
 
 def split_simple_exec(arguments: list[Argument]) -> tuple[list[Argument], list[Argument]] | None:
-    """A `find` without its one `-exec`, and the command that `-exec` starts; None if it is not that simple."""
+    """A `find` without its `-exec`, and the command that `-exec` starts; None if there is not exactly one simple
+    `-exec`."""
     texts = [each.text if each.literal else "" for each in arguments]
     if texts.count("-exec") != 1:
         return None
@@ -183,7 +185,7 @@ def split_simple_exec(arguments: list[Argument]) -> tuple[list[Argument], list[A
 
 
 _FOUND_FILE: Final = Argument("{}", literal=False, paths=("./x",), may_split=True, is_program_output=True)
-"""Stands for the names that `find` finds."""
+"""Stands for the names that `find` inserts for `{}`."""
 
 _FIND_TESTS: Final = frozenset((
     "-type", "-name", "-iname", "-path", "-ipath", "-wholename", "-size", "-mtime", "-mmin", "-newer", "-maxdepth",

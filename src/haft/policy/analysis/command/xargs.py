@@ -1,6 +1,5 @@
-"""Programs that pass names on to another program: `xargs` and `find -exec`. The other program is classified with them.
-
-If the names are not known, it is classified with words that may be anything; few programs are safe then.
+"""`xargs` and `find -exec`: they start another program with file names as arguments. That program is classified with
+these names. If the names are not known, it is classified with words that may be anything; then few programs are safe.
 """
 
 from __future__ import annotations
@@ -25,21 +24,21 @@ _MAX_PLACEHOLDERS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Xargs:
-    """An `xargs` command, split."""
+    """An `xargs` command, split into its options and the command that it starts."""
 
     command: list[Argument]
-    """The command that it starts, without the names that it adds."""
+    """The command that `xargs` starts, without the names that `xargs` adds to it."""
     ends_in_nul: bool = False
     by_line: bool = False
     is_grouped: bool = False
     """Whether an option limits the number of names in each command."""
     placeholder: str | None = None
-    """The text that is replaced by each name; None if the names are added at the end."""
+    """The text in `command` that `xargs` replaces by each name; None if it adds the names at the end."""
     file: Argument | None = None
-    """The file that contains the names; None if they come from a pipe."""
+    """The file that `xargs` reads the names from; None if the names come from a pipe."""
 
     def started_commands(self, listing: Listing | None) -> list[list[Argument]]:
-        """The commands that it may start, with the names of a listing, or with unknown words if there is none."""
+        """The commands that `xargs` may start, with the names of `listing`; with unknown words if `listing` is None."""
         names = None if listing is None or self.file is not None else self._split_names(listing)
         if self.placeholder is not None:
             return [[_fill(each, self.placeholder, names) for each in self.command]]
@@ -111,7 +110,7 @@ def _with_value(found: Xargs, option: str, value: Argument) -> Xargs | None:
 def _is_clear(found: Xargs) -> bool:
     if found.placeholder is None:
         return not (found.by_line and found.ends_in_nul)
-    # Each of these options cancels the earlier ones.
+    # If several of these options are given, the last one cancels the others.
     if found.is_grouped or found.by_line or found.placeholder in found.command[0].text:
         return False
     signs = sum(each.text.count(found.placeholder) for each in found.command)
@@ -120,18 +119,19 @@ def _is_clear(found: Xargs) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FindExec:
-    """A `find` that starts programs, split."""
+    """A `find` with `-exec`, split into `find` itself and the commands that it starts."""
 
     rest: list[Argument]
-    """Its arguments without the programs."""
+    """The arguments of `find` without its `-exec` actions."""
     roots: list[str]
     depth: int | None
     commands: list[tuple[NameTest, list[Argument]]]
-    """Each program, with a test that every file name passed to it passes; `{}` still stands for the name."""
+    """For each `-exec`: a test that accepts every file name which the command may get, and the command, with `{}` for
+    the name."""
 
 
 def parse_find_exec(arguments: list[Argument]) -> FindExec | None:
-    """Split a `find` with `-exec`; None if it has none, or is not simple enough."""
+    """Split a `find` with `-exec`; None if it has no `-exec`, or its expression is not simple enough."""
     texts = find_expression.literal_texts(arguments)
     if texts is None or "-exec" not in texts or texts.count("-exec") > _MAX_EXECS:
         return None

@@ -1,4 +1,5 @@
-"""`[[ … ]]`, which is syntax and not a command: its tests are split here, and each is classified."""
+"""`[[ … ]]`, which is syntax of bash and not a command. It is split into single tests here, and each test is
+classified."""
 
 from __future__ import annotations
 

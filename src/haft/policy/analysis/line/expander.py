@@ -1,6 +1,6 @@
-"""Turns words into arguments: braces, variables that the line itself set, and patterns of file names.
+"""Turns words into arguments: expands braces, variables that the line itself set, and patterns of file names.
 
-An unknown word stays unknown, but is marked with what it may become: several words, or an option.
+If the value of a word is not known, its argument says what the word may become: several words, or an option.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _ONE_WORD: Final = regex(r"[A-Za-z0-9_./@%+,:=-]+")
 
 @dataclass(frozen=True, slots=True)
 class Expander:
-    """Turns the words of one level of the shell into arguments."""
+    """Turns the words of one scope, such as a subshell, into arguments."""
 
     scope: Scope
     resolver: PathResolver
     substitution_output: Callable[[Node, str], Argument | None] = lambda _node, _raw: None
-    """Returns the output of the command in a substitution, as an argument; None if haft cannot tell it."""
+    """Returns what the command in a substitution (`$(…)`) prints, as an argument; None if haft cannot tell."""
 
     def arguments(self, word: Word) -> list[Argument]:
         """The arguments that a word may become."""
@@ -69,8 +69,8 @@ class Expander:
         return [_combine(raw, written, values)]
 
     def resolve_arithmetic(self, word: Word) -> Word:
-        """Replace the arithmetic in a word: `substitution` if all its variables contain numbers, otherwise
-        `unclear`."""
+        """Decide about each arithmetic piece of a word: its kind becomes `substitution` if all variables in it contain
+        numbers, and `unclear` if not."""
         if all(piece.kind != "arithmetic" for piece in word.pieces):
             return word
         pieces = tuple(
@@ -86,7 +86,8 @@ class Expander:
         return all(each is not None and is_numeric(each) for each in values)
 
     def _single_expansion(self, word: Word, raw: str) -> Argument | None:
-        """The argument for a word that is one expansion, if haft knows enough of its result; otherwise None."""
+        """The argument for a word that consists of a single expansion; None if it does not, or if haft knows too little
+        about the result."""
         pieces = [piece for piece in word.pieces if piece.text or piece.kind != "quoted"]
         if len(pieces) != 1:
             return None
@@ -123,7 +124,8 @@ class Expander:
         return tuple(dict.fromkeys(names))
 
     def _with_variables(self, word: Word) -> tuple[list[Characters], Values] | None:
-        """The word for every value of its variables; None if one of them is unknown."""
+        """The word once for each combination of values of its variables, and `Values` with facts about these values but
+        without items; None if a value is unknown."""
         choices: list[list[Characters]] = []
         from_files = may_be_option = False
         for piece in word.pieces:
@@ -214,7 +216,8 @@ class Expander:
         return Values(tuple(dict.fromkeys(items)), found[1].from_files, any(each.startswith("-") for each in items))
 
     def _pattern_free_values(self, word: Word) -> Values | None:
-        """Values for an unknown text that contains no pattern, quoted or not; None if it may contain one."""
+        """`Values` that say that the word is unknown text without a pattern of file names; None if it may contain
+        one."""
         pieces = tuple(
             Piece("plain", piece.text) if piece.kind == "quoted" else replace(piece, is_quoted=False)
             for piece in word.pieces

@@ -58,7 +58,7 @@ class PartBuilder:
     parts: list[Part] = field(default_factory=list)
 
     def add(self, part: Part) -> None:
-        """Add a part, up to a limit."""
+        """Add a part; `NotUnderstood` if the line has too many."""
         if len(self.parts) >= _MAX_PARTS:
             raise NotUnderstood("it has too many commands")
         if len(part.reason) > _MAX_REASON_LENGTH:
@@ -68,8 +68,8 @@ class PartBuilder:
         self.parts.append(part)
 
     def add_syntax(self, text: str, reason: str, *dangers: Danger, is_hidden: bool = False) -> None:
-        """Add a part that is not a command and not safe. With `is_hidden`, it may run commands that the line does not
-        show."""
+        """Add a part for syntax that is not safe. With `is_hidden`, the syntax may run commands that the line does not
+        show, so it may have any danger."""
         possible = tuple(DANGERS) if is_hidden else ()
         self.add(Part("syntax", text, (), False, reason, dangers, literal=False, possible=possible))
 
@@ -78,7 +78,8 @@ class PartBuilder:
         return Expander(scope, self.classifier.resolver, lambda node, raw: self._substitution_output(node, raw, scope))
 
     def _substitution_output(self, node: Node, raw: str, scope: Scope) -> Argument | None:
-        """The output of a substitution as an argument, if it is a number, file names, or text without a pattern."""
+        """The output of a substitution as an argument, if the output is a number, file names, or text without a
+        pattern; None if haft cannot tell."""
         stages = stages_of(self.source, node)
         if stages is None:
             return None
@@ -188,7 +189,8 @@ class PartBuilder:
             raise NotUnderstood(f"`{names[0]}` is a keyword of the shell in a place where it has no meaning")
 
     def _expand(self, words: list[Word], scope: Scope) -> tuple[list[Argument], list[str], bool]:
-        """The arguments, the words to show, and whether those words are exactly what will run."""
+        """The arguments that the words become; the words to show to a person; and whether exactly the shown words will
+        run."""
         expander = self.expander(scope)
         arguments: list[Argument] = []
         written: list[str] = []
@@ -207,7 +209,8 @@ class PartBuilder:
     def _classify(
         self, node: Node, arguments: list[Argument], scope: Scope, piped_from: Node | None, has_input: bool
     ) -> Classification:
-        """Classify a command. `piped_from` is the stage before it in a pipe, if no other input is redirected to it."""
+        """Classify a command. `piped_from` is the stage of a pipe whose output is the command's input, if there is
+        one."""
         found = parse_xargs(arguments[1:]) if arguments[0].literal and arguments[0].text == "xargs" else None
         if found is not None:
             stages = None if piped_from is None else stages_before(self.source, node)
@@ -286,7 +289,7 @@ class PartBuilder:
         return found is not None and found[1] in scope.variables and is_numeric(scope.variables[found[1]])
 
     def _read_assignment(self, node: Node) -> tuple[str, Word, str | None]:
-        """The name of the variable, the assigned value, and what is wrong with the assignment."""
+        """The name of the variable, the assigned value, and why the assignment is not safe (None if it may be)."""
         name, operator = node.children[0], node.children[1]
         written = self.source.raw(name)
         if name.type != "variable_name" or not is_name(written) or operator.type != "=":
@@ -325,7 +328,8 @@ class PartBuilder:
         return [each for word in words for each in word.substitutions]
 
     def check_word(self, node: Node, word: Word) -> None:
-        """Check a word that is only compared, or is only the input of a command."""
+        """Check a word whose value is only compared, or is only the input of a command: an expansion in it may still do
+        something."""
         if word.unclear_part is not None:
             reason = f"haft cannot tell what `{decode(word.unclear_part)}` does before it runs"
             self.add_syntax(self.source.decoded(node), reason, is_hidden=may_run_command(word.unclear_part))
@@ -337,7 +341,7 @@ class PartBuilder:
         return [each for word in words for each in word.substitutions]
 
     def add_test(self, node: Node, words: list[Word], classification: Classification, scope: Scope) -> None:
-        """Add a test as a part."""
+        """Add a test, such as `[[ … ]]`, as a part with this classification."""
         _, written, is_literal = self._expand(words, scope)
         text, reason = self.source.decoded(node), classification.reason
         if written[0] != "[":
@@ -365,7 +369,7 @@ class PartBuilder:
         return words
 
     def add_declaration(self, node: Node, scope: Scope) -> None:
-        """Add `export` or a similar command: it changes how later programs behave."""
+        """Add `export` or a similar command. It is never safe, because it changes how later programs behave."""
         text = self.source.decoded(node)
         words = tuple(text.split())
         raw = [self.source.raw(child) for child in node.children[1:]]

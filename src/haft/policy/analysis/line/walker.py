@@ -1,7 +1,8 @@
 """Reads a line from left to right, without recursion: each simple command, redirection and unknown syntax is a part.
 
-A stack holds the remaining steps. Each step has the scope in which it runs. Steps at one level of the shell share their
-scope, so that a change of directory affects only the steps after it.
+A stack holds the remaining steps. Each step has a scope: the facts that are known when it runs, such as the directory.
+Steps at the same level (not in a subshell of their own) share one scope, so that a change of directory affects the
+steps after it.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ _MAX_STEPS: Final = 5_000
 _COUNTING_LOOP: Final = regex(
     r"for \(\(\s*(\w+)\s*=\s*\d+\s*;\s*\1\s*[<>]=?\s*\d+\s*;\s*\1\s*(?:\+\+|--|[+-]=\s*\d+)\s*\)\)", re.ASCII
 )
-"""A loop that counts from one number to another: its arithmetic evaluates no variable that was set elsewhere."""
+"""A loop that counts from one number to another. Its arithmetic uses only the loop's own variable."""
 _EXEC: Final = regex(r"(?:(?:command|builtin)\s+)*\\?exec\b")
 _LISTS_NAMES: Final = regex(r"(?:\$\(|`)\s*(?:find|fd|fdfind|ls|git|tree|rg)\b")
 _PASSES_INPUT_ON: Final = frozenset(("command", "list", "pipeline", "redirected_statement"))
-"""Statements that pass their input on to the statements inside them themselves."""
+"""Statements whose own visitor passes their input on to the statements inside them."""
 _LOOPS: Final = frozenset(("while_statement", "for_statement"))
 _SKIPPED: Final = frozenset(("comment", "heredoc_body", "heredoc_end", "heredoc_start"))
 _SUBSTITUTIONS: Final = frozenset(("command_substitution", "process_substitution"))
@@ -97,7 +98,7 @@ class LineWalker:
         self._steps += reversed(list(steps))
 
     def _visit(self, node: Node, scope: Scope, piped_from: Node | None = None) -> None:
-        """Visit one statement; `piped_from` is the stage before it in a pipe."""
+        """Visit one statement. `piped_from` is the stage before it, if the statement is a later stage of a pipe."""
         visit = self._visits.get(node.type)
         if not self._is_certain_to_run(node):
             self._push([lambda start=scope.directories: self._may_not_run(node, scope, start)])  # type: ignore[misc]  # bound early
@@ -133,13 +134,13 @@ class LineWalker:
         return any(is_input(each) and not cannot_fail(self._source, each) for each in redirects)
 
     def _is_certain_to_run(self, node: Node) -> bool:
-        """Whether none of its redirections can fail. If one fails, bash does not run the statement."""
+        """Whether none of a statement's redirections can fail. If one fails, bash does not run the statement."""
         own = node.named_children if node.type == "command" else ()
         redirects = [child for child in own if child.type.endswith("_redirect")] + self._redirects.get(node.id, [])
         return all(cannot_fail(self._source, each) for each in redirects)
 
     def _may_not_run(self, node: Node, scope: Scope, start: frozenset[str] | None) -> None:
-        """Handle a statement that may not run: keep also the state without its changes."""
+        """Handle a statement that perhaps does not run: add the state without its changes to the possibilities."""
         if start is None:
             scope.directories = None
         else:
@@ -226,8 +227,8 @@ class LineWalker:
         self._with_redirects(node, scope)
 
     def _with_redirects(self, node: Node, scope: Scope) -> bool | str:
-        """Classify the redirections of a statement, and return its input: the text, True if unknown, or False if
-        none."""
+        """Classify the redirections of a statement, and return its redirected input: the text if it is known, True if
+        there is another input, False if there is none."""
         stdin: bool | str = False
         waiting = self._redirects.pop(node.id, [])
         for redirect in waiting:
@@ -263,7 +264,7 @@ class LineWalker:
             elif child.type not in (*_SKIPPED, "file_descriptor"):
                 rest.append(child)
         if not heredoc.is_clear:
-            # Bash would run more there than the parser sees.
+            # Bash would expand more in this text than the parser sees.
             reason = "an expansion in the text of a `<<` may do something"
             self._builder.add_syntax(self._source.decoded(redirect), reason, "not-understood")
             for child in redirect.children:
