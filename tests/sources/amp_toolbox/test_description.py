@@ -346,7 +346,7 @@ def test_what_is_wrong_is_named():
     assert "`args.a`" in why(tool(args={"a": 1}))
     assert "array" in why(tool(inputSchema={"type": "array"}))
     assert "500" in why(tool(args={f"a{n}": ["string"] for n in range(501)}))
-    assert "unfold" in why(tool(inputSchema=unfolding(30)))
+    assert "expand" in why(tool(inputSchema=unfolding(30)))
     assert "`name:`" in why(b"description: d") and "description: d" in why(b"description: d")
 
 
