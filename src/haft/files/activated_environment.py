@@ -1,7 +1,7 @@
 """The virtual environment in a workspace that a person has activated, and its files that decide which code runs.
 
-Calls can write this environment like any file of the workspace. So before haft puts its programs on PATH, it checks
-that they are the ones that a person approved.
+Calls can write this environment like any file of the workspace. So before haft puts the environment's programs on PATH,
+it checks that they are the ones that a person approved.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ MAX_PROGRAMS: Final = 2_000
 _AT_START: Final = ("sitecustomize", "usercustomize")
 """Modules of an environment that Python runs at every start, in whatever form they exist."""
 _PRIVATE: Final = ("/tmp", "/var/tmp", "/dev/shm", "/run", *(f"~/{each}" for each in CACHES.values()))  # noqa: S108
-"""Directories where a call sees other files than the host has there, and files that earlier calls left."""
+"""Directories where a call does not see the host's files, but only files that calls left there."""
 
 
 def activated_in(workspace: str, host: Mapping[str, str]) -> str | None:
-    """The directory of the activated environment: VIRTUAL_ENV names it and its programs are on PATH, or they are first
-    on PATH. None if the path has a link in it, or if everyone may write there."""
+    """The directory of the activated environment. An environment counts as activated if VIRTUAL_ENV names it and its
+    programs are on PATH, or if its programs are first on PATH. None if no environment is activated, if its path has a
+    link in it, or if everyone may write there."""
     entries = [os.path.normpath(entry) for entry in host.get("PATH", "").split(os.pathsep) if os.path.isabs(entry)]
     named = host.get("VIRTUAL_ENV", "")
     wanted = os.path.join(os.path.normpath(named), "bin") if os.path.isabs(named) else None
@@ -48,7 +49,7 @@ def programs_of(place: str) -> dict[str, str]:
 def deciding_files(place: str) -> list[str]:
     """The files that decide which code runs when a program of an environment starts, without the libraries that the
     program imports. All files in `bin` are among them, since a script imports from its own directory first. Raises
-    `OSError` if the files cannot be listed, are too many, or differ for a call."""
+    `OSError` if the files cannot be listed or are too many, or if a call would see other files in their place."""
     found = [os.path.join(place, "bin"), os.path.join(place, "pyvenv.cfg"), *_run_at_start(place)]
     for path in found:  # The list grows by the content of each directory.
         _check(path, place)
@@ -60,7 +61,7 @@ def deciding_files(place: str) -> list[str]:
 
 
 def state_of(place: str) -> str:
-    """A text that changes when any of these files is replaced or changed."""
+    """A text that changes when any of the `deciding_files` of an environment is replaced or changed."""
     seen = ((path, found) for path in deciding_files(place) for found in (os.lstat(path), os.stat(path)))
     return "\n".join(
         f"{path}:{one.st_dev}:{one.st_ino}:{one.st_size}:{one.st_mtime_ns}:{one.st_ctime_ns}" for path, one in seen

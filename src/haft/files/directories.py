@@ -1,7 +1,7 @@
 """Functions on the descriptor of a directory: list its names, make them durable.
 
-The descriptors come from `walk` and may be O_PATH, which can neither be listed nor synced, so each function opens its
-own.
+The descriptors come from `walk` and may be O_PATH, which can neither be listed nor synced, so each function opens a
+descriptor of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The source directories of editable installs in a Python environment: they are outside it, and imported from there."""
+"""The source directories of editable installs: packages that a Python environment imports from outside itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Writes a whole file atomically: no process ever sees half of it, and after a power loss it is the old or the new one.
+"""Writes a whole file atomically: no process ever sees half of it, and after a power loss it has the old content or the
+new.
 
 The new content is written to a temporary file in the same directory, synced, and renamed over the old file, all through
 the descriptor of the directory that `walk` opened. The file keeps its mode and, if permitted, its owner. Hard links to
@@ -26,7 +27,8 @@ _PROBE: Final = os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O
 
 
 def replace_file(place: Walk, content: bytes, expect: Any) -> bool:
-    """Write `content` to `place`; True if there was no file before. Raises `Conflict` if the file is not `expect`."""
+    """Write `content` to `place`; True if there was no file before. Raises `Conflict` if `expect` is given and the file
+    has another identity."""
     before = require_replaceable(place, expect)
     temporary = f".haft-{os.urandom(8).hex()}.tmp"
     # A new file gets its mode from the umask; the mode of an old file is set after the content was written.
@@ -50,7 +52,8 @@ def replace_file(place: Walk, content: bytes, expect: Any) -> bool:
 
 
 def require_replaceable(place: Walk, expect: Any) -> os.stat_result | None:
-    """The status of the file at `place`, which may be replaced; None if there is none and one may be made."""
+    """Check that `replace_file` can write to `place`. Returns the status of the file there; None if there is no file
+    yet."""
     before = place.status()
     if before is not None:
         require_regular(place.path, before.st_mode)

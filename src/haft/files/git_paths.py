@@ -1,5 +1,5 @@
-"""Finds the files that git runs or obeys because its configuration names them: that of a repository, a person or the
-machine.
+"""Finds the files that git runs or obeys because the configuration of a repository, of a person or of the machine names
+them.
 
 It reads configuration as git does and follows all includes, whether or not their condition holds now. It runs nothing,
 and reads only a few small files: their number and size are bounded, so that hostile configuration cannot make this
@@ -55,7 +55,7 @@ _HELPER: Final = regex(r"[A-Za-z0-9+.-]+::")
 
 @dataclass(slots=True)
 class GitPaths:
-    """Paths relative to the workspace."""
+    """The files that git runs or obeys, as paths relative to the workspace."""
 
     obeyed: list[str] = field(default_factory=list)
     """Files and directories that git obeys, with all below them: hooks, and included configuration."""
@@ -64,8 +64,9 @@ class GitPaths:
 
 
 def git_paths_of(workspace: str, inside: str = "", everyone: Sequence[Setting] | None = None) -> GitPaths:
-    """The paths for the workspace's repository, also if the workspace is only a part of it; or for the repository in a
-    directory `inside`. Give `everyone`, the result of `shared_git_settings`, to read those settings only once."""
+    """The paths for the workspace's repository, also if the workspace is only a part of it; with `inside`, for the
+    repository in that directory of the workspace instead. Give `everyone`, the result of `shared_git_settings`, to read
+    those settings only once."""
     top = os.path.join(workspace, inside) if inside else _top(workspace)
     found = GitPaths()
     hooks: dict[str, None] = {}

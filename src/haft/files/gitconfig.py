@@ -16,7 +16,8 @@ from haft.values import dataclass
 
 KEPT: Final = frozenset({("user", "name"), ("user", "email"), ("init", "defaultbranch"), ("safe", "directory")})
 _MAX_BYTES: Final = 1_000_000
-"""More than a call may write into configuration without approval; otherwise a call could hide settings behind it."""
+"""How much of a file is read. It is more than a call may write into configuration without approval: if it were less, a
+call could hide settings behind the part that is read."""
 _SPACE: Final = " \t\n\r"
 _LETTERS: Final = frozenset(string.ascii_letters)
 _KEY: Final = frozenset(string.ascii_letters + string.digits + "-")
@@ -59,8 +60,8 @@ def shareable_gitconfig(home: str, env: Mapping[str, str]) -> str:
 
 
 def plain_bytes(path: str, most: int) -> bytes | None:
-    """The beginning of a regular file; None for links and other files. In a workspace a name may be of any kind of
-    file, and reading a pipe would block."""
+    """The beginning of a regular file; None for links and other files. In a workspace, any kind of file may be at a
+    path, and reading a pipe would block."""
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
             return None
@@ -72,7 +73,7 @@ def plain_bytes(path: str, most: int) -> bytes | None:
 
 
 def read_plain(path: str, most: int) -> str:
-    """The same as text; empty instead of None."""
+    """The beginning of a regular file as text; empty for links and other files."""
     return (plain_bytes(path, most) or b"").decode("utf-8", "replace")
 
 

@@ -25,7 +25,7 @@ def leads_inside(path: str, root: str) -> bool:
 
 
 def lies_inside(path: str, root: str) -> bool:
-    """Whether a path, as written or with links resolved, is `root` or is in it. So a file of a workspace cannot pass
-    for a file of the user."""
+    """Whether a path, as written or with links resolved, is `root` or is in it. Both forms count, so that a link cannot
+    make a file of a workspace look like a file of the user."""
     inside = root.rstrip("/") + "/"
     return any(f"{way}/".startswith(inside) for way in (os.path.abspath(path), os.path.realpath(path)))

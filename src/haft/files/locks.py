@@ -1,7 +1,7 @@
 """Locks between processes, by `flock`: the kernel releases them when the process ends, however it ends.
 
-`HeldLock` shows that a process is alive: it holds the lock for its whole life, so a process that gets the lock knows
-that the holder has ended. `locked` is for short critical sections on a file that is already open. Descriptors are
+`HeldLock` shows that a process is alive: the process holds the lock for its whole life, so a process that gets the lock
+knows that the holder has ended. `locked` is for short critical sections on a file that is already open. Descriptors are
 closed on exec, so no program that a tool starts keeps a lock. Not for network file systems without `flock`.
 """
 
@@ -48,8 +48,8 @@ class HeldLock:
 
     @classmethod
     def create(cls, path: str, note: bytes = b"") -> HeldLock:
-        """Make a new lock file at `path`. No process ever sees it unlocked, or without its note unless the disk is
-        full. No other process may use the same path."""
+        """Make a new lock file at `path`. No process ever sees this file unlocked or, unless the disk is full, without
+        its note. No other process may use the same path."""
         temporary = f"{path}.{os.urandom(8).hex()}.tmp"
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
@@ -94,8 +94,8 @@ class HeldLock:
 
 
 def try_lock(path: str, *, makes: bool = True) -> HeldLock | None:
-    """Take the lock at `path` if no process holds it, else return None at once. A missing file is made; unless `makes`,
-    None is returned instead."""
+    """Take the lock at `path` if no process holds it, else return None at once. If the file is missing, make it; with
+    `makes=False`, return None instead."""
     while True:
         try:
             flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT if makes else 0)

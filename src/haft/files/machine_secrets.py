@@ -1,7 +1,7 @@
 """Secret files of the machine that no tool may see if root runs haft, since file modes do not stop root.
 
-The sandbox masks them for commands, and `Root` refuses those that are inside the workspace. For other users the kernel
-denies them.
+The sandbox masks them for commands, and `Root` refuses those that are inside the workspace. If another user runs haft,
+the kernel denies access to these files.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SECRETS: Final = (
     "/var/lib/systemd/coredump",
     "/var/spool/cron",
 )
-"""Masked if root runs haft; `secrets_of_root` adds the ssh keys of the machine."""
+"""Files and directories that are masked if root runs haft; `secrets_of_root` adds the ssh keys of the machine."""
 
 
 def secrets_of_root() -> Iterator[str]:

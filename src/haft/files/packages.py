@@ -1,7 +1,8 @@
 """The files that a tool needs besides its own: the package of a program, and the Python of an environment.
 
 Another user who can put a file into a directory above a tool must not decide how much of the disk the tool sees. So the
-search stops at directories that everyone may write or that another user owns, and at a home and all above it.
+search stops at directories that everyone may write or that another user owns, and at a home directory or any directory
+above one.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ def package_of(path: str) -> str | None:
 
 
 def holds_a_home(directory: str) -> bool:
-    """Whether a directory is a home, a part of one that is never shown as a whole, or is above one."""
+    """Whether a directory is a home, contains a home, or is (or contains) a part of a home that is never shown as a
+    whole."""
     if directory == "/":
         return True
     words = directory.split("/")

@@ -60,14 +60,14 @@ NAMES: Final = tuple(sorted(name for names in REASONS.values() for name in names
 ENDINGS: Final = {".code-workspace": "editors run what it says"}
 """The suffixes of names that are protected, each with the reason."""
 AREA: Final = regex(r"\.haft-\d+-[0-9a-f]{20}")
-"""The directory that haft makes beside a workspace if that is on another file system than the state home; no call may
-write there."""
+"""The directory that haft makes beside a workspace if the workspace is on another file system than the state home; no
+call may write there."""
 
 _UNSEEN: Final = regex(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-"""Characters that file systems ignore which also ignore case."""
+"""Characters in names that some file systems ignore, as they ignore case."""
 _SHORT: Final = {"git~1": ".git", "gitmod~1": ".gitmodules"}
 
 
@@ -83,7 +83,7 @@ def folded(name: str) -> str:
 
 
 def elsewhere(workspace: str, inside: str = "") -> list[str]:
-    """The paths in the workspace that git's configuration names for hooks and further configuration: that of its
-    repository, also if the workspace is only a part of it, or of the repository in a directory `inside`; that of the
-    person and of the machine. Nested repositories are not read."""
+    """The paths in the workspace that git's configuration names for hooks and further configuration. This reads the
+    configuration of the machine, of the person, and of the workspace's repository, also if the workspace is only a part
+    of it; with `inside`, of the repository in that directory instead. Nested repositories are not read."""
     return git_paths_of(workspace, inside).obeyed

@@ -15,7 +15,7 @@ LONGEST: Final = 256_000
 
 
 def texts_of(spec: ToolSpec, arguments: Mapping[str, object] | None = None) -> Iterator[str]:
-    """The texts, command lines first. Binary files are left out, and long files are cut."""
+    """The source texts of a tool, command lines first. Binary files are left out, and long files are cut."""
     yield from (value for name in spec.commands if isinstance(value := (arguments or {}).get(name), str))
     for path in spec.files[:MAX_FILES]:
         try:

@@ -27,7 +27,7 @@ Missing = Literal["fail", "make", "suppose"]
 _DIRECTORY: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_LINKS: Final = 40
 _MAX_DEPTH: Final = 256
-"""Each directory of the path takes a descriptor during the walk."""
+"""How many directories deep a path may lead: each directory takes a descriptor during the walk."""
 _LONGEST_PATH: Final = 4096
 _MAX_SIBLINGS: Final = 1000
 

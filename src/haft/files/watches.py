@@ -2,7 +2,7 @@
 
 The kernel watches inodes, but callers mean paths. So call `follow` again after each change: it watches the directories
 that are at the paths by then. Not reported are changes by other machines on a network file system, and writes through a
-mapping.
+memory mapping.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Watches:
         self._add, self._remove, self.descriptor = _opened()
         self._watched: dict[str, int] = {}
         self._paths: dict[int, set[str]] = {}
-        """By watch, its paths: several paths may lead to one directory."""
+        """The paths of each watch: several paths may lead to one directory."""
 
     def follow(self, paths: Iterable[str]) -> tuple[set[str], set[str]]:
         """Watch the directories that are at these paths now, and no others. Returns the newly watched paths, and the

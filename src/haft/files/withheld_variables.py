@@ -24,7 +24,7 @@ def _read_in(text: str) -> tuple[str, ...]:
 
 
 def withheld_from(call: Call, confinement: Confinement, host: Mapping[str, str]) -> tuple[str, ...]:
-    """The variables that the call reads and that are set here, but that it does not get."""
+    """The variables that the call reads, and that are set on the host, but that the call does not get."""
     assert call.tool is not None
     return withheld(variables_of(call.tool.spec, call.arguments), host, {*confinement.env, *call.env})
 
@@ -32,8 +32,8 @@ def withheld_from(call: Call, confinement: Confinement, host: Mapping[str, str])
 def missed_by(
     call: Call, said: str, confinement: Confinement, host: Mapping[str, str], *, failed: bool
 ) -> tuple[str, ...]:
-    """The withheld variables that a call seems to have needed: those that its output complains about, or else, if it
-    failed, those that its source reads."""
+    """The withheld variables that a call seems to have needed: those that its output reports as missing. If it reports
+    none, and the call failed, those that its source reads."""
     complained = withheld(names_reported_missing(said, host), host, {*confinement.env, *call.env})
     return complained or (withheld_from(call, confinement, host) if failed else ())
 
@@ -50,7 +50,8 @@ def grant_words(names: Sequence[str], tool: str, *, session: bool) -> str:
 
 def note(names: Sequence[str], tool: str, *, session: bool, answer: str | None = None) -> str:
     """The note for the person about a call that did not get the variables it needs. `answer` names the remembered
-    answer that allowed the call with its own grants: while it exists, rules without those grants have no effect."""
+    answer that allowed the call with its own grants: while this answer exists, rules without those grants have no
+    effect."""
     listed, are = " and ".join(names), "are" if len(names) > 1 else "is"
     how = grant_words(names, tool, session=session)
     if answer is not None:

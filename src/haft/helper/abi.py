@@ -1,7 +1,8 @@
 """System call numbers by name, for each ABI of the kernel.
 
-A 64-bit kernel also runs 32-bit programs, which have numbers of their own: a filter must know both. The numbers that
-this process itself uses follow its own width, not the kernel's name: a 32-bit Python runs on a 64-bit kernel too.
+A 64-bit kernel also runs 32-bit programs, which have numbers of their own: a filter must know both. For its own system
+calls, this process needs the numbers of its own word size, which the kernel's machine name does not tell: a 32-bit
+Python also runs on a 64-bit kernel.
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ SINCE_424 = {
     "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428, "move_mount": 429,
     "clone3": 435, "mount_setattr": 442, "memfd_secret": 447,
 }  # fmt: skip
-"""From 424 on a call has the same number everywhere."""
+"""System calls that have the same number on every architecture, as all calls from number 424 on do."""
 
 GENERIC = {
     "io_setup": 0, "vmsplice": 75, "unshare": 97, "ptrace": 117, "socket": 198, "socketpair": 199, "add_key": 217,
     "request_key": 218, "keyctl": 219, "clone": 220, "prlimit64": 261, "kcmp": 272,
     "memfd_create": 279,
 }  # fmt: skip
-"""The numbers that architectures since aarch64 share."""
+"""System call numbers that aarch64 and later architectures share."""
 
 
 class Abi(NamedTuple):
     """One ABI of a kernel."""
 
     audit: int
-    """The number by which a filter recognises it."""
+    """The number by which a seccomp filter recognises this ABI."""
     bits: int
     numbers: dict[str, int]
 
@@ -57,14 +58,14 @@ FAMILIES: dict[str, tuple[Abi, ...]] = {
     ),
     "riscv": (Abi(0xC000_00F3, 64, SINCE_424 | GENERIC),),
 }  # fmt: skip
-"""By family of machines, every ABI of its kernels."""
+"""For each family of machines, the ABIs that its kernels run."""
 
 MACHINES = {r"x86_64|i[3-6]86": "x86", r"aarch64|armv[678]l": "arm", r"riscv64": "riscv"}
-"""By pattern of the kernel's machine name, the family. With `setarch` a 64-bit kernel reports its 32-bit name."""
+"""Maps patterns of the kernel's machine name to families. With `setarch`, a 64-bit kernel reports a 32-bit name."""
 
 
 def family(machine: str) -> str | None:
-    """The family of a machine; None if haft does not know its numbers."""
+    """The family of a machine; None if haft does not know the system call numbers of this machine."""
     return next((name for pattern, name in MACHINES.items() if re.fullmatch(pattern, machine)), None)
 
 
@@ -75,6 +76,6 @@ def kernel_abis() -> tuple[Abi, ...]:
 
 
 def own_number(call: str) -> int | None:
-    """The number of a system call for this process; None if haft does not know it."""
+    """The number of a system call for this process; None if haft does not know the number."""
     bits = struct.calcsize("P") * 8
     return next((way.numbers.get(call) for way in kernel_abis() if way.bits == bits), None)

@@ -2,8 +2,8 @@
 the processors.
 
 A process is moved into a group once and then forks there. Moving takes the kernel ten milliseconds and delays every
-fork on the machine, so haft does it ahead of calls. haft uses version 2 if its controllers are available, else version
-1, and finds that out by trying.
+fork on the machine, so haft moves processes ahead of calls. haft uses version 2 if its controllers are available, else
+version 1, and finds that out by trying.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CONNECTIONS = "memory.kmem.tcp"
 
 
 class Hierarchy:
-    """A directory of cgroups in which we may make others, opened before everything became read-only."""
+    """A directory of cgroups in which haft may make its own, opened before the sandbox makes all mounts read-only."""
 
     def __init__(self, version: int, controllers: frozenset[str], parent: str) -> None:
         self.version = version
@@ -30,13 +30,14 @@ class Hierarchy:
 
 
 class Group:
-    """The groups of one forker: one if version 2 has all controllers, else one for each controller."""
+    """The cgroups of one process that forks the commands of calls: one cgroup if version 2 has all controllers, else
+    one in each hierarchy."""
 
     def __init__(self, hierarchies: list[Hierarchy], name: str) -> None:
         self._hierarchies = hierarchies
         self._name = name
         self._places: dict[str, tuple[int, int]] = {}
-        """By controller, the version and a descriptor of the directory."""
+        """For each controller, the cgroup version and a descriptor of the group's directory."""
         self._before: dict[str, int] = {}
         for hierarchy in hierarchies:
             os.mkdir(name, dir_fd=hierarchy.descriptor)
@@ -77,19 +78,19 @@ class Group:
                 with contextlib.suppress(OSError):
                     _write(place, "memory.swap.max", "0" if amount else "max")
             else:
-                with contextlib.suppress(OSError):  # This limit may never be below the other one, so lift it first.
+                with contextlib.suppress(OSError):  # First, since memsw may never be the lower limit.
                     _write(place, "memory.memsw.limit_in_bytes", "-1")
                 _write(place, "memory.limit_in_bytes", str(amount or -1))
                 with contextlib.suppress(OSError):
                     _write(place, "memory.memsw.limit_in_bytes", str(amount or -1))
-                with contextlib.suppress(OSError):  # This starts the counting; it does not refuse memory.
+                with contextlib.suppress(OSError):  # This limit only starts the counting; it refuses no memory.
                     _write(place, f"{CONNECTIONS}.limit_in_bytes", str(amount or -1))
         if "pids" in self._places:
             most = int(limits["max_processes"]) * TASKS_PER_PROCESS
             _write(self._places["pids"][1], "pids.max", str(most + 8) if most else "max")
 
     def begin(self) -> None:
-        """Begin a call: remember the counts so far, which do not belong to it."""
+        """Begin a call: remember the counts so far, which do not belong to this call."""
         self._before = {controller: self._count(controller) for controller in self._places}
 
     def killed_for_memory(self) -> bool:
@@ -102,7 +103,7 @@ class Group:
         return _whole(place, "memory.peak" if version == 2 else "memory.max_usage_in_bytes")
 
     def in_connections(self) -> int:
-        """The memory of connections under version 1; 0 under version 2, which counts it with the rest."""
+        """The memory of TCP and UDP under version 1; 0 under version 2, which counts it with all other memory."""
         version, place = self._places["memory"]
         return 0 if version == 2 else _whole(place, f"{CONNECTIONS}.usage_in_bytes")
 
@@ -157,7 +158,7 @@ def _number(place: int, name: str, key: bytes) -> int:
 
 
 def own_groups() -> dict[str, str]:
-    """The group of this process, by controller, and by "" for version 2."""
+    """The path of this process's cgroup for each controller of version 1, and with the key "" for version 2."""
     found = {}
     with open("/proc/self/cgroup") as file:
         for line in file:
@@ -242,7 +243,8 @@ def _limit_file(version: int) -> str:
 
 
 def sweep(hierarchies: list[Hierarchy], own: str | None = None) -> None:
-    """Remove the groups of helpers that have ended, and with `own` the groups of this helper, at its end."""
+    """Remove the groups of helpers that have ended. A helper that is about to end passes its tag as `own`, to remove
+    its own groups too."""
     for hierarchy in hierarchies:
         with contextlib.suppress(OSError):
             for name in os.listdir(hierarchy.descriptor):
@@ -252,7 +254,7 @@ def sweep(hierarchies: list[Hierarchy], own: str | None = None) -> None:
 
 
 def tag() -> str:
-    """The beginning of the names of this process's groups."""
+    """A new tag, with which the names of this process's groups begin."""
     return f"haft-{os.getpid()}-{time.monotonic_ns():x}"
 
 

@@ -5,7 +5,7 @@ The kernel lists each socket by the path that it was bound to, as seen in the na
 container has other mounts than the host, so its paths are translated: to the path inside the file system, and from
 there to every path at which that file system is mounted here. Only root may read the namespaces of other users.
 
-It does not find sockets that were renamed, linked or moved with their directory, or bound by a relative path.
+haft does not find sockets that were renamed, linked or moved with their directory, or bound by a relative path.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ _BOUND = re.compile(rb"^\S+: (?:\S+ +){6}(/.*)$", re.MULTILINE)
 """A line of /proc/net/unix for a socket that has a path."""
 
 MAX_SOCKETS = 8_000_000
-"""How many bytes of a table are read: a call with network could make the table of sockets very long."""
+"""How many bytes of one of the kernel's tables are read at most: a call with network could make the table of sockets
+very long."""
 
 Mounts = list[tuple[str, str, str]]
-"""For each mount the device, the mounted directory of it, and the mount point."""
+"""For each mount: the device, the directory of this device that is mounted, and the mount point."""
 
 
 class HostSockets:
@@ -36,7 +37,8 @@ class HostSockets:
             self._own = os.open("/proc/self/net/unix", os.O_RDONLY | os.O_CLOEXEC)
 
     def paths(self, *, everywhere: bool) -> set[str]:
-        """The paths of the sockets as seen from here. `everywhere` includes those of containers, which is slower."""
+        """The paths of the host's sockets as this process sees them. `everywhere` includes sockets of containers, which
+        is slower."""
         found: set[str] = set()
         if self._own is not None:
             os.lseek(self._own, 0, os.SEEK_SET)
@@ -52,7 +54,8 @@ class HostSockets:
         return found
 
     def close(self) -> None:
-        """Must run before any command of a call: through these descriptors it would see the processes of the host."""
+        """Close the descriptors of the host's `/proc`. Must run before a command starts, which could see the host's
+        processes through them."""
         for descriptor in (self._proc, self._own):
             if descriptor is not None:
                 os.close(descriptor)
@@ -87,7 +90,7 @@ def _names(table: bytes) -> set[str]:
 
 
 def _mounts(table: bytes) -> Mounts:
-    lines = [line.split(b" ") for line in table.splitlines()]  # A path may hold other blanks.
+    lines = [line.split(b" ") for line in table.splitlines()]  # A path may contain other whitespace.
     return [(os.fsdecode(words[2]), _unescaped(words[3]), _unescaped(words[4])) for words in lines]
 
 
@@ -96,8 +99,9 @@ def _unescaped(word: bytes) -> str:
 
 
 def _translated(names: set[str], theirs: Mounts, here: Mounts) -> set[str]:
-    """Every path here at which a socket with one of these paths there can be seen."""
-    mounted = {point: (device, root) for device, root, point in theirs}  # The last one lies on top.
+    """The paths at which sockets can be seen in the mounts `here`, if `names` are their paths in the mounts
+    `theirs`."""
+    mounted = {point: (device, root) for device, root, point in theirs}  # The last mount at a point covers the others.
     shown: dict[tuple[str, str], list[str]] = {}
     for device, root, point in here:
         shown.setdefault((device, root), []).append(point)

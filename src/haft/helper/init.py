@@ -26,7 +26,8 @@ STREAMS = 3
 
 
 class NamespaceProcesses:
-    """The processes of a call, as its init sees them: all processes of the namespace, except the `but`."""
+    """The processes of a call, as its init sees them: all processes of the namespace, except init itself and the pids
+    in `but`."""
 
     def __init__(self, but: frozenset[int] = frozenset()) -> None:
         self._but = but | {1}
@@ -49,8 +50,8 @@ class Init:
         group: cgroups.Group | None,
         runners: Mapping[str, Callable[..., None]],
     ) -> None:
-        """`runners`, by field of the request, run programs that serve more than one call: those that are kept loaded,
-        and those that outlive their calls."""
+        """`runners` maps a field of the request to the function that runs such a request. These requests start programs
+        that serve more than one call: a program that is kept loaded, or one that outlives its calls."""
         self._orders = orders
         self._runners = runners
         self._template = template
@@ -61,9 +62,10 @@ class Init:
         self._own_io = open_own_io()
         self._full_sockets = largest_buffers()
         self._witnesses: list[int] = []
-        """Inotify descriptors of the host for a watch on the next layer that is mounted."""
+        """Inotify descriptors from the host. When the next layer is mounted, each of them gets a watch on it."""
         self._last: Callable[[], None] | None = None
-        """Makes the kernel kill this process after the command when memory runs out; called once the command runs."""
+        """Called once the command runs: from then on, if memory runs out, the kernel kills the command before this
+        process."""
 
     def live(self, kind: dict[str, Any]) -> None:
         """Prepare the sandbox, wait for the call, and run it."""
@@ -164,17 +166,17 @@ class Init:
         return main
 
     def is_other_workspace(self, request: dict[str, Any]) -> bool:
-        """Whether the workspace was replaced since the zygote started."""
+        """Whether the workspace was replaced since the helper started."""
         return bool(request["root"] != self._template.root)
 
     def be_killed_last(self) -> None:
-        """When memory runs out, have the kernel kill this process after those that it started."""
+        """When memory runs out, have the kernel kill this process after the processes that it started."""
         if self._last is not None:
             self._last()
 
     def _enter(self, sandbox: jail.CallSandbox, request: dict[str, Any]) -> bool:
-        """Open the sandbox for this call, and change to its working directory. False if that is not the directory that
-        the host means: it was replaced since the zygote started."""
+        """Open the sandbox for this call, and change to its working directory. False if the workspace or this directory
+        is not the one that the host means, because it was replaced since the helper started."""
         confinement = request["sandbox"]
         if not self.open_for_call(sandbox, request):
             return False
@@ -194,7 +196,7 @@ class Init:
             check_same(path, which)
         layer = request["sandbox"]["layer"]
         if layer is not None and not _is(os.fsencode(request["directory"]), request["identity"]):
-            return False  # Checked before the layer is mounted, since inodes above a layer differ.
+            return False  # Checked before the layer is mounted, since inodes seen through a layer differ.
         sandbox.open_for_call(request["sandbox"])
         for descriptor in self._witnesses if layer is not None else ():
             kernel.watch(descriptor, self._template.workspace)
@@ -204,7 +206,7 @@ class Init:
         return True
 
     def restrict(self, sandbox: jail.CallSandbox, request: dict[str, Any], writable: Sequence[str | int]) -> None:
-        """Confine this process, and all that it starts, to the sandbox and the limits of a call."""
+        """Confine this process, and all processes that it starts, to the sandbox and the limits of a call."""
         limits = request["limits"]
         user = not self._is_root
         alone = user and bool(limits["max_processes"]) and self._count_alone(sandbox)
@@ -239,7 +241,7 @@ class Init:
             kernel.unshare(kernel.CLONE_NEWUSER, "users")
         except OSError:
             return False
-        kernel.prctl(kernel.PR_SET_DUMPABLE, 1, "prctl(PR_SET_DUMPABLE)")  # Else its files in /proc are root's.
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 1, "prctl(PR_SET_DUMPABLE)")  # Undumpable, its /proc files are root's.
         for name, words in kernel.maps_to_itself(uid, gid):
             sandbox.write_own_proc(name, words)
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0, "prctl(PR_SET_DUMPABLE)")
@@ -311,12 +313,13 @@ class Init:
 
 
 def may_use_tcp(sandbox: jail.CallSandbox, confinement: dict[str, Any]) -> bool:
-    """Whether Landlock allows TCP: always in a network namespace of the call, where it reaches only the call itself."""
+    """Whether Landlock allows TCP: always if the call has its own network namespace, where TCP reaches only the call
+    itself."""
     return bool(confinement["network"] or not sandbox.has_network)
 
 
 def _is(directory: bytes, which: list[int]) -> bool:
-    """Whether a directory has this identity."""
+    """Whether a directory exists and has this identity: device and inode."""
     try:
         found = os.stat(directory)
     except OSError:

@@ -1,12 +1,12 @@
 """The sandbox itself: mounts and namespaces, in three steps.
 
-- `Template`: once, in the zygote. Makes everything read-only, mounts a small `/dev`, and masks secrets.
+- `Template`: once, when the helper starts. Makes everything read-only, mounts a small `/dev`, and masks secrets.
 - `build`: in each init, ahead of its call. Makes namespaces for processes and network, and the scratch directories;
   binds back paths inside hidden directories that the call must see.
 - `open_for_call`: when the call is known. Makes the workspace writable if the call may write, except protected paths.
 
-Each step starts with a copy of the mounts of the step before, and adds only what was not known then. Descriptors of the
-host's directories never come in here: through one, a command could leave the sandbox.
+Each step starts with a copy of the mounts of the step before, and adds only what that step could not know. Descriptors
+of the host's directories never enter the sandbox: through one, a command could leave it.
 """
 
 from __future__ import annotations
@@ -35,17 +35,18 @@ NOTHING = "/dev/.nothing"
 OWN_ROOT = "/dev/shm/root"  # noqa: S108  in the private scratch directory of the call
 """Where the root directory of a call without approval is put together."""
 HOST = "/.host"
-"""The host's files in such a root, until everything is bound."""
+"""Where such a root directory shows the host's files, until everything is bound."""
 SCRATCH_FILES = 1_000_000
 """How many files all scratch directories of a call may contain: file names take memory too."""
 
 
 FIRST_TO_GO = 500
-"""Added to the OOM score of commands, of a thousand: so the kernel kills even small ones before their supervisor."""
+"""Added to the OOM score of commands, which goes up to 1000: so the kernel kills even small commands before their
+supervisor."""
 
 
 def open_or_none(path: str, flags: int = os.O_PATH) -> int | None:
-    """A descriptor to bind from; None if nothing exists at the path."""
+    """A descriptor of the source of a bind mount; None if the path cannot be opened."""
     try:
         return os.open(path, flags | os.O_CLOEXEC)
     except OSError:
@@ -53,7 +54,8 @@ def open_or_none(path: str, flags: int = os.O_PATH) -> int | None:
 
 
 def open_checked(path: str, rest: list[Any]) -> int | None:
-    """The same, but raise `Replaced` if the request names an identity and the file has another one."""
+    """Like `open_or_none`, but raise `Replaced` if the request names an identity, which is `rest[1]`, and the file has
+    another one."""
     if len(rest) < 2:
         return open_or_none(path)
     place = open_path_without_links(path)
@@ -72,9 +74,10 @@ class Template:
         self.workspace: str = site["workspace"]
         self.in_user_namespace = in_user_namespace
         self.open_mounts: list[tuple[str, list[int]]] = []
-        """The mounts at and below the workspace that are writable on the host: their path in it, and their identity."""
+        """The mounts at and below the workspace that are writable on the host: their paths relative to it, and their
+        identities."""
         self.root: list[int] = []
-        """The identity of the workspace."""
+        """The identity of the workspace: device and inode."""
 
     def enter(self) -> None:
         """Leave the host's mounts for a read-only copy."""
@@ -164,7 +167,8 @@ def mounts_below(root: str) -> list[tuple[str, bytes]]:
 
 
 Bound = tuple[str, int | None, bool]
-"""The path at which something is shown, a descriptor of it (None if it does not exist), and whether it is writable."""
+"""A file or directory that a call sees: its path there, a descriptor of it (None if it does not exist), and whether the
+call may write it."""
 
 
 def _depth(path: str) -> tuple[int, str]:
@@ -189,38 +193,39 @@ class CallSandbox:
         self._unasked = unasked
         """Whether the call runs without approval: then it has its own root, with only a part of the host in it."""
         self._scoped = scoped
-        """Whether a call that only reads sees the workspace with the changes of its caller: then it needs layers
-        too."""
+        """Whether this is a nested call that only reads, and sees the workspace with the changes of the call that made
+        it: then it needs layers too."""
         self.share: socket.socket | None = None
         """The socket on which the host waits for a view of the workspace as the call sees it."""
         self._devices: int | None = None
         self._sealed = sealed or template.site["required"]
-        """Whether a protection that was available at the start must be available now. If the resource for it is used
-        up, the call fails instead of running with less."""
+        """Whether a protection that was available at the start must be available now. If the kernel refuses such a
+        protection, because some resource is used up, the call fails instead of running without."""
         self._site = template.site
         self._network = network
         self._extra = extra
-        """The paths shown to this call alone: source, target, and whether it is writable."""
+        """The paths shown to this call alone: source, target, and whether the call may write there."""
         self._links = links
-        """Links that the call needs to find these paths: the path of each link, and its target."""
+        """Symbolic links through which the call finds the paths in `_extra`: the path of each link, and its target."""
         self._caches: list[tuple[int, str]] = []
         self._own_proc: int | None = None
         """The call's `/proc`; commands see only a read-only mount of it."""
         self._opened: list[int] = []
         self._lower: int | None = None
-        """The workspace itself, opened before the first layer covers it; needed if layers are exchanged."""
+        """A descriptor of the workspace itself, opened before the first layer covers it; needed if another layer
+        replaces that one."""
         self._detached: dict[str, int] = {}
-        """By mount point, detached mounts that are attached for each call, if several calls use this sandbox."""
+        """If several calls use this sandbox: by mount point, the detached mounts that are attached for each call."""
         self._is_bare = False
         """Whether the layer of the last call was unmounted already."""
         self.thread_tmp: ThreadTmp | None = None
         """The `/tmp` of the call's thread, if the call sees it."""
         self.scratch: int | None = None
-        """The directory that contains all scratch directories."""
+        """A descriptor of the directory that contains all scratch directories."""
         self._sockets = HostSockets()
         self.has_proc = False
         self.has_network = True
-        """Whether it shares the host's network."""
+        """Whether the call shares the host's network."""
 
     @property
     def workspace(self) -> str:
@@ -257,7 +262,8 @@ class CallSandbox:
         self._cover_sockets(everywhere=False)
 
     def _open_sources(self) -> tuple[list[Bound], set[str]]:
-        """Open everything that will be bound, while the whole host is visible; and the paths of scratch directories."""
+        """Open everything that will be bound, while the whole host is visible. Returns that, and the paths of scratch
+        directories."""
         site = self._site
         granted = {target for _source, target, *_rest in self._extra}
         hide: dict[str, int] = {path: mode for path, mode in site["hide"] if path not in granted}
@@ -319,8 +325,8 @@ class CallSandbox:
             kernel.mount("proc", "/proc", "proc", flags | MS_RDONLY)
             self.has_proc = True
         except OSError:
-            # A container may forbid this. The host's /proc would show the host's processes, so the call gets none.
-            # Binding needs the host's /proc, so it is covered last.
+            # A container may forbid this mount. The host's /proc would show the host's processes, so the call gets no
+            # /proc. Binding still needs the host's /proc, so it is covered only after that.
             if self._sealed:
                 raise
             self.has_proc = False
@@ -328,7 +334,8 @@ class CallSandbox:
                 kernel.mount(f"{HOST}/proc", "/proc", None, kernel.MS_BIND | kernel.MS_REC)
 
     def _bind_and_hide(self, bound: list[Bound], scratch: set[str]) -> None:
-        """Mount scratch directories over hidden ones, and bind back into them the paths to show, outermost first."""
+        """Mount scratch directories over the hidden directories, and bind the paths to show into them, outermost
+        first."""
         for target, place, writable in sorted(bound, key=lambda step: _depth(step[0])):
             if place is None:
                 continue
@@ -363,7 +370,7 @@ class CallSandbox:
     def _cover_sockets(self, *, everywhere: bool) -> None:
         """Cover the visible sockets of the host: a process can connect to a socket even on a read-only mount."""
         if self._unasked and self._template.filters[self._unasked]:
-            return  # Its filter refuses every socket that could be connected.
+            return  # The call's seccomp filter refuses every socket that could connect to one.
         for path in self._sockets.paths(everywhere=everywhere):
             # By descriptor: another process may replace the path by a link at this moment.
             place = open_or_none(path, os.O_PATH | os.O_NOFOLLOW)
@@ -374,8 +381,8 @@ class CallSandbox:
                 os.close(place)
 
     def kill_commands_first(self) -> Callable[[], None] | None:
-        """Have the kernel kill the processes that this one starts from now on first when memory runs out. The returned
-        function resets the priority of this process itself."""
+        """From now on, if memory runs out, have the kernel first kill this process and those that it will start. The
+        returned function takes that back for this process alone; None if there is no `/proc`."""
         if self._own_proc is None:
             return None
         file = os.open("self/oom_score_adj", os.O_RDWR | os.O_CLOEXEC, dir_fd=self._own_proc)
@@ -399,8 +406,8 @@ class CallSandbox:
             os.close(file)
 
     def detach_layers(self) -> None:
-        """Detach the directory of layers, for a sandbox that serves several calls: it is visible only while a layer is
-        mounted. Raises `OSError` if there are no layers."""
+        """Detach the directory of layers, for a sandbox that serves several calls: from now on, the directory is
+        visible only while a layer is being mounted. Raises `OSError` if there are no layers."""
         if self._site["layers"] is None:
             raise FileNotFoundError(errno.ENOENT, "there are no layers")
         for _path, name in self._template.private_mounts():
@@ -410,11 +417,11 @@ class CallSandbox:
             kernel.unmount(name)
 
     def keep_lower(self) -> None:
-        """Keep the workspace itself open, for a sandbox whose layer is exchanged."""
+        """Keep the workspace itself open, for a sandbox in which one layer replaces another."""
         self._lower = os.open(self._template.workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def release_layer(self) -> None:
-        """Close our own descriptors in the layer."""
+        """Close the descriptors that this process has in the layer."""
         for place in self._opened:
             os.close(place)
         self._opened.clear()
@@ -428,7 +435,7 @@ class CallSandbox:
             os.close(tree)
 
     def open_for_call(self, confinement: dict[str, Any]) -> None:
-        """Make writable what this call may write, except protected paths."""
+        """Make the paths writable that this call may write, except protected ones."""
         self._attach_layers()
         if confinement["scratch"] is not None and not self._unasked:
             self.thread_tmp = ThreadTmp(
@@ -442,11 +449,12 @@ class CallSandbox:
             kernel.mount("haft", "/proc", "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k")
 
     def close_host_sockets(self) -> None:
-        """Close the descriptors of the host, if no other call follows in this sandbox."""
+        """Close the descriptors of the host's `/proc`, in a sandbox that serves no other call."""
         self._sockets.close()
 
     def _open_workspace(self, confinement: dict[str, Any]) -> None:
-        # Sockets that were bound since. In a user namespace we may not read the namespaces of others.
+        # Cover the sockets that were bound since `build`. In a user namespace we may not read the namespaces of other
+        # users.
         self._cover_sockets(everywhere=not self._template.in_user_namespace)
         self._template.mask()  # Again, since a file that the host replaced meanwhile is no longer masked.
         if confinement["profile"] != "workspace":
@@ -465,8 +473,8 @@ class CallSandbox:
         protect(self._template.workspace, confinement["protected"], confinement["spared"])
 
     def _cover(self, layer: dict[str, Any]) -> None:
-        """Mount a layer over the workspace. It covers the mounts in the workspace, so those that hide paths are mounted
-        again above the layer."""
+        """Mount a layer over the workspace. The layer also covers the mounts in the workspace, so the mounts that hide
+        paths are mounted once more, on top of the layer."""
         covered = self._cloned_in_workspace()
         self._mount_layer(layer)
         for path, tree in covered:
@@ -486,9 +494,9 @@ class CallSandbox:
         return sorted(found, key=lambda each: _depth(each[0]))
 
     def _mount_layer(self, layer: dict[str, Any]) -> None:
-        """Mount an overlay: the workspace and the finished layers of the caller at the bottom, and on top a layer that
-        receives every change; no top layer if the call only reads. The options name descriptors, since a path could
-        contain the characters that separate options."""
+        """Mount an overlay: at the bottom the workspace and, for a nested call, the finished layers of the calls around
+        it; on top a layer that receives every change, or none if the call only reads. The options name descriptors,
+        since a path could contain the characters that separate options."""
         workspace, kind = self._template.workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
         onto = os.open(workspace, kind)
         lower = onto if self._lower is None else self._lower
@@ -501,7 +509,7 @@ class CallSandbox:
         else:
             place = self._layer_place(layer["name"])
             upper = self._layer_place(f"{layer['name']}/upper", layer["upper"])
-            os.mkdir(layer["work"], 0o700, dir_fd=place)  # A new one each time: the kernel refuses a used one.
+            os.mkdir(layer["work"], 0o700, dir_fd=place)  # A new directory each time: the kernel refuses a used one.
             options += f",upperdir=/proc/self/fd/{upper},workdir=/proc/self/fd/{place}/{layer['work']}"
             opened += [place, upper]
         kernel.mount("haft", f"/proc/self/fd/{onto}", "overlay", flags, f"{options},{layer['options']}")
@@ -517,14 +525,16 @@ class CallSandbox:
             self.share = None
 
     def _layer_place(self, name: str, which: list[int] | None = None) -> int:
-        """A descriptor of a directory of the layers. Raises `Replaced` if it is not the one that the host means."""
+        """A descriptor of a directory in `LAYERS`. Raises `Replaced` if its identity is not `which`, the one that the
+        host means."""
         place = open_path_without_links(f"{LAYERS}/{name}")
         if place is None or (which is not None and identity(place) != which):
             raise Replaced(f"{self._site['layers']}/{name}")
         return place
 
     def _open_mounts(self) -> None:
-        """Make the mounts of the workspace writable. By descriptor: a call may have replaced a directory by a link."""
+        """Make the mounts of the workspace writable, by descriptor, since a call may have replaced a directory by a
+        link."""
         top = os.open(self._template.workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         for name, which in self._template.open_mounts:
             place = os.dup(top) if name == "." else open_without_links(top, name)
@@ -534,7 +544,8 @@ class CallSandbox:
         os.close(top)
 
     def _open_parts(self, paths: list[str]) -> None:
-        """Make parts of a read-only workspace writable; by descriptor, as above."""
+        """Make parts of a read-only workspace writable, by descriptor, since a call may have replaced a directory by a
+        link."""
         workspace = self._template.workspace
         top = os.open(workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         for path in paths:
@@ -570,8 +581,8 @@ class CallSandbox:
         kernel.unmount(workspace, idle=True)
 
     def outside(self, *, keeps: bool) -> list[str | int]:
-        """The paths that Landlock must let a process write which starts before any call: the layers of its calls are
-        mounted below them, and so is the `/tmp` of its thread if `keeps`."""
+        """The paths below which Landlock must allow writes, for a process that starts before its first call. The layers
+        of its calls will be mounted below these paths and, if `keeps`, so will the `/tmp` of its thread."""
         # Not all of `/dev`: the layers of other calls are visible there for a moment.
         devices = [*(f"/dev/{name}" for name in DEVICES), "/dev/shm", "/dev/pts"]  # noqa: S108  its own
         hidden = [path for path, _mode in self._site["hide"]]
@@ -580,7 +591,8 @@ class CallSandbox:
         return [*devices, *hidden, *caches, *kept, os.path.dirname(self._template.workspace)]
 
     def lasting_places(self) -> list[str | int]:
-        """The same for a program whose layer is exchanged, with the paths outside the workspace granted to it."""
+        """The paths below which Landlock must allow writes, for a program that outlives its calls: those of `outside`,
+        and the paths outside the workspace that were granted to the program."""
         granted = [target for _source, target, *rest in self._extra if rest and rest[0]]
         return [*self.outside(keeps=False), *granted]
 
@@ -602,7 +614,7 @@ class CallSandbox:
 
 
 def make_place(target: str, descriptor: int) -> None:
-    """Make a mount point: a directory or an empty file, as the source is."""
+    """Make a mount point, if it is missing: a directory if the source `descriptor` is one, else an empty file."""
     if os.path.lexists(target):
         return
     if stat.S_ISDIR(os.fstat(descriptor).st_mode):

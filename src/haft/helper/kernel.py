@@ -49,7 +49,7 @@ libc.syscall.restype = ctypes.c_long
 
 
 def checked(result: int, what: str) -> int:
-    """The result; raises `OSError` if it stands for an error."""
+    """The result of a system call; raises `OSError` if the result is negative."""
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{what}: {os.strerror(number)}")
@@ -73,29 +73,29 @@ def mount(source: str | None, target: str, kind: str | None, flags: int, options
 
 
 def unmount(target: str, *, idle: bool = False) -> None:
-    """Remove the topmost mount. With `idle`, raise `OSError` with EBUSY if a process uses it."""
+    """Remove the topmost mount. With `idle`, raise `OSError` with EBUSY if a process uses the mount."""
     flags = UMOUNT_NOFOLLOW | (0 if idle else MNT_DETACH)
     checked(libc.umount2(os.fsencode(target), flags), f"unmount of {target}")
 
 
 def pivot_root(root: str, old: str) -> None:
-    """Make a mount the root of all paths; the previous root is then mounted at `old`, a path below it."""
+    """Make the mount `root` the root of all paths. The previous root is then mounted at `old`, a path below `root`."""
     checked(libc.pivot_root(os.fsencode(root), os.fsencode(old)), "pivot_root")
 
 
 def bind(descriptor: int, target: str, *, recursive: bool = True) -> None:
-    """Bind what `descriptor` stands for to `target`, even if another mount covers its own path."""
+    """Bind the open file or directory `descriptor` to `target`, even if another mount covers its own path."""
     mount(f"/proc/self/fd/{descriptor}", target, None, MS_BIND | (MS_REC if recursive else 0))
 
 
 def clone_mounts(descriptor: int) -> int:
-    """A detached copy of the mounts that a descriptor stands for."""
+    """A descriptor of a detached copy of an open directory or file, with all mounts below it."""
     flags = OPEN_TREE_CLONE | os.O_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE
     return checked(libc.syscall(SYS_OPEN_TREE, descriptor, b"", flags), "open_tree")
 
 
 def attach(tree: int, onto: int) -> None:
-    """Mount a detached copy over what the descriptor `onto` stands for."""
+    """Mount the detached copy `tree` over the open directory or file `onto`."""
     checked(libc.syscall(SYS_MOVE_MOUNT, tree, b"", onto, b"", MOVE_FROM_EMPTY | MOVE_TO_EMPTY), "move_mount")
 
 
@@ -106,7 +106,7 @@ def share_descriptors(one: int, other: int) -> bool:
 
 
 def cover(descriptor: int, onto: int | None = None, *, add: int = 0, clear: int = 0) -> None:
-    """Mount what a descriptor stands for over itself or over `onto`, with changed flags. It looks up no path."""
+    """Mount an open file or directory over itself or over `onto`, with changed flags. No path is looked up."""
     empty = b""
     tree = clone_mounts(descriptor)
     try:
@@ -121,7 +121,7 @@ def cover(descriptor: int, onto: int | None = None, *, add: int = 0, clear: int 
 
 
 def open_mount(descriptor: int) -> None:
-    """Make the mount writable again whose root the descriptor stands for."""
+    """Make a mount writable again. `descriptor` is the root directory of this mount."""
     attributes = struct.pack("QQQQ", 0, ATTR_RDONLY, 0, 0)
     size = ctypes.c_size_t(len(attributes))
     checked(libc.syscall(SYS_MOUNT_SETATTR, descriptor, b"", AT_EMPTY_PATH, attributes, size), "mount_setattr")
@@ -140,7 +140,8 @@ def set_mount(path: str, *, add: int = 0, clear: int = 0, recursive: bool = Fals
 
 
 def watch(descriptor: int, path: str) -> None:
-    """Set an inotify watch that reports when the file system at `path` is finally gone. The watch does not keep it."""
+    """Set an inotify watch that reports when the file system at `path` is finally gone. The watch does not keep it
+    alive."""
     checked(libc.inotify_add_watch(descriptor, os.fsencode(path), IN_DELETE_SELF), f"watch on {path}")
 
 
@@ -155,12 +156,13 @@ def become_subreaper() -> None:
 
 
 def limit_future_capabilities(kept: tuple[int, ...]) -> None:
-    """Let the processes that this one starts from now on have only the capabilities `kept`. It keeps its own."""
+    """Let the processes that this one starts from now on have only the capabilities `kept`. This process keeps its
+    own."""
     _inherit_none()
     for capability in range(64):
         if capability not in kept and libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0):
             if capability > 40:
-                return  # Past the last one that this kernel knows.
+                return  # Past the last capability that this kernel knows.
             checked(-1, "prctl(PR_CAPBSET_DROP)")
 
 
@@ -174,7 +176,7 @@ def _inherit_none() -> None:
 
 
 def leave_keyrings() -> None:
-    """Join a new session keyring: the host's may contain secrets."""
+    """Join a new session keyring: the host's keyring may contain secrets."""
     if (keyctl := own_number("keyctl")) is not None:
         libc.syscall(keyctl, KEYCTL_JOIN_SESSION_KEYRING, None)
 
@@ -202,5 +204,5 @@ def map_user_to_itself(uid: int, gid: int) -> None:
 
 
 def maps_to_itself(uid: int, gid: int) -> tuple[tuple[str, str], ...]:
-    """The files in `/proc/self` to write for that, and their content."""
+    """The files in `/proc/self` that map only this user and group, to themselves; and what to write to each file."""
     return ("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")

@@ -21,7 +21,7 @@ RULE_PATH = 1
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
 TRUNCATE, IOCTL_DEVICE = 1 << 14, 1 << 15
 OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEVICE
-"""The rights that apply to files that are no directories."""
+"""The rights that apply to a file that is not a directory."""
 
 BIND_TCP, CONNECT_TCP = 1, 2
 SCOPE_ABSTRACT_SOCKETS, SCOPE_SIGNALS = 1, 2
@@ -49,7 +49,7 @@ def restrict(writable: Sequence[str | int], *, tcp: bool, abi: int) -> None:
 
 
 def ruleset(writable: Sequence[str | int], *, tcp: bool, abi: int) -> int:
-    """A descriptor of such rules, with which a process can restrict itself."""
+    """A descriptor of the rules that `restrict` describes; a process can restrict itself with it."""
     rights = (1 << RIGHTS_BY_VERSION.get(abi, 16)) - 1
     words = [rights]
     if abi >= FIRST_WITH_TCP:

@@ -1,11 +1,12 @@
 """Measures the memory of a call, if no cgroup counts it.
 
-Each measurement first adds up upper bounds that are cheap to get. Only if their sum exceeds the limit, or the machine
-lost more memory than the limit, does it count each item. Shared memory counts once, whether it is mapped, open, or
-neither.
+Each measurement first adds up upper bounds that are cheap to get. Only if their sum exceeds the limit, or the machine's
+available memory shrank by more than the limit, does it count each item. Shared memory counts once, whether it is
+mapped, open, or neither.
 
 Some memory has no owner that can be found: a shared mapping of which one page is left, a message whose sender has
-ended. It counts as memory of the call if the call may have it, and the machine lost as much.
+ended. Such memory counts as memory of the call if the call may own it, and the machine's available memory shrank by as
+much.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ STACK = max(16384, PAGE)
 SEGMENTS = {"shm": {b"rss": 1}, "msg": {b"cbytes": 1, b"qnum": 64}, "sem": {b"nsems": 64}}
 """System V shared memory, messages and semaphores: the columns of their tables, and the bytes that each unit takes."""
 MAX_DESCRIPTORS = 5000
-"""How many descriptors are examined one by one. Each of the others counts as a pipe."""
+"""How many descriptors are examined one by one. Each further one counts as a pipe."""
 
 _NUMBERS = re.compile(rb"\n(FDSize|RssAnon|RssFile|RssShmem|VmPTE|HugetlbPages|Threads):\s+(\d+)")
 _HIDING = re.compile(rb"^\S+ \S+ \S+ (\S+) (\d+) +(?:/dev/zero \(deleted\)|\[anon_shmem:|/memfd:)", re.MULTILINE)
@@ -59,10 +60,11 @@ class Descriptors:
         self.more = 0
         """The number of descriptors that were not examined."""
         self.are_secret = False
-        """Whether the descriptors of some process may not be read."""
+        """Whether there is a process whose descriptors haft may not read."""
 
     def are_on_their_way(self) -> bool:
-        """Whether a socket has descriptors in flight: these may contain more sockets, and files in memory."""
+        """Whether a socket has descriptors in flight, sent but not received yet: these may be more sockets, or files in
+        memory."""
         found = (_IN_FLIGHT.search(_read(path) or b"") for path in self.sockets.values())
         return any(sent is not None and int(sent[1]) > 0 for sent in found)
 
@@ -180,8 +182,8 @@ def _process(pid: int) -> Process | None:
 
 
 def _proportional(pid: int, process: Process, counted: set[tuple[int, int]], device: int) -> tuple[int, int]:
-    """A process's share of memory: its private memory, and shared memory that is not counted as files. Memory of
-    several processes is divided between them."""
+    """The memory of a process: its private memory, and its shared memory that is not counted as files. Memory that
+    several processes map is divided between them."""
     # The kernel walks all page tables for this, so it is skipped for a process that has mostly page tables.
     words = None if process.kernel > process.private else _read(f"/proc/{pid}/smaps_rollup")
     if words == b"":
@@ -208,7 +210,8 @@ def _device(words: bytes) -> int:
 
 
 def _hides(pids: Iterable[int], counted: set[tuple[int, int]]) -> bool:
-    """Whether a process maps shared memory that no counted file contains: only its mapped part can be measured."""
+    """Whether a process maps shared memory that no counted file contains: of such memory, only the mapped part can be
+    measured."""
     return any(
         (_device(where), int(inode)) not in counted
         for pid in pids

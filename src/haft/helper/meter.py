@@ -1,7 +1,8 @@
 """Measures many times a second what a call uses: memory, processes, processor time, bytes written, files made.
 
-It asks the cgroup for what that counts, and reads the rest from `/proc`. A measurement costs a few microseconds for
-each process; the next one waits at least ten times the processor time that this one took.
+If the call has a cgroup, the meter asks it for what it counts. The meter reads everything else from `/proc`. A
+measurement costs a few microseconds for each process; the next one waits at least ten times the processor time that
+this one took.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ CALM_AFTER = 2.0
 CALM_SECONDS = 0.05
 MAX_SCANNED = 1_000_000
 UTIME, CSTIME = 11, 14
-"""Fields of /proc/PID/stat, counted after the name."""
+"""The first and last field with processor time in /proc/PID/stat, counted after the process's name."""
 
 
 class Meter:
@@ -49,7 +50,8 @@ class Meter:
         """`full_sockets`: the result of `largest_buffers`, if known. `thread_tmp`: the `/tmp` of the call's thread."""
         self._thread_tmp = thread_tmp
         self.spilled: tuple[str, float] | None = None
-        """The limit that the `/tmp` of the call's thread exceeded, and the amount in it."""
+        """The limit that the `/tmp` of the call's thread exceeded, and the amount in this `/tmp`; None if there is no
+        excess."""
         self._limits = limits
         self._pids = pids
         self._scratch = scratch
@@ -70,8 +72,8 @@ class Meter:
         self._scan_past = 1.0
 
     def begin_call(self) -> None:
-        """Begin a call of a program that outlives its calls: processor time and bytes written before do not count for
-        this call. The memory and the processes of the program still count."""
+        """Begin a call of a program that outlives its calls: processor time and bytes that the program used before do
+        not count for this call. The memory and the processes of the program still count."""
         pids = self._pids()
         self._began_at = time.time()
         self._files, self._bytes = self._on_disk()
@@ -85,7 +87,7 @@ class Meter:
         return min(max(usual, self._cost * 10), LONGEST_SECONDS)
 
     def look(self) -> tuple[str, float] | None:
-        """Measure: the limit that is exceeded, and the amount used; None if no limit is exceeded."""
+        """Measure the call. Returns the limit that it exceeds, and the amount used; None if it exceeds no limit."""
         began = time.process_time()  # Not elapsed time: on a busy machine, measurements must not become rarer.
         try:
             return self._look()
@@ -146,18 +148,19 @@ class Meter:
         if self._memory is not None:
             return self._memory.above(limit, pids)
         assert self._group is not None
-        if self._group.killed_for_memory():  # The kernel keeps it below the limit, and says so when it had to kill.
+        if self._group.killed_for_memory():  # The kernel enforces the limit, and reports a kill.
             return self._group.memory_used()
         held = self._group.in_connections()
         return held if held > limit else None
 
     def scratch_is_full(self) -> int:
-        """The bytes in the scratch directories if these are full, else 0. Their size is nearly the memory limit."""
+        """The bytes in the scratch directories if these are full, else 0. They are in memory, and the kernel limits
+        their size to nearly the memory limit."""
         used, free = self._in_scratch()
         return used if self._limits["memory_bytes"] and not free else 0
 
     def _in_scratch(self) -> tuple[int, int]:
-        """Bytes used, and blocks free."""
+        """The bytes used in the scratch directories, and the number of free blocks."""
         if self._scratch is not None:
             with contextlib.suppress(OSError):
                 found = os.statvfs(self._scratch)
@@ -218,7 +221,8 @@ def _ended_seconds() -> float:
 
 
 def changed_since(root: str, since: float, most: int) -> tuple[int, int]:
-    """The number of entries below `root` that were made or changed since then, and their size on disk."""
+    """The number of entries below `root` that were made or changed since the time `since`, and their size on disk.
+    Stops after about `most` entries."""
     found = size = seen = 0
     waiting = [root]
     while waiting and seen < most:
@@ -270,7 +274,8 @@ def _write_bytes(words: bytes) -> int:
 
 
 def open_own_io() -> int | None:
-    """Our own I/O counters, to be read repeatedly. Opened early: a process that is not dumpable cannot open them."""
+    """A descriptor of this process's I/O counters, to be read repeatedly; None if there are none. Opened early: a
+    process that is not dumpable cannot open them."""
     try:
         return os.open("/proc/self/io", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -290,7 +295,7 @@ def rlimits(limits: dict[str, Any], *, user: bool, calls: int) -> dict[int, int]
 
 
 def apply_rlimits(wanted: dict[int, int]) -> None:
-    """Set the limits, but never above our own."""
+    """Set the limits for this process, but never above its current hard limits."""
     for which, value in wanted.items():
         _soft, hard = resource.getrlimit(which)
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)

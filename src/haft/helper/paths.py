@@ -15,7 +15,7 @@ class Replaced(OSError):
 
 
 def check_same(path: str, which: list[int]) -> None:
-    """Raise `Replaced` if the file at the path has another identity."""
+    """Raise `Replaced` if the file at the path is gone, or its identity (device and inode) is not `which`."""
     try:
         found = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -42,7 +42,7 @@ def open_without_links(root: int, name: str) -> int | None:
 
 
 def open_path_without_links(path: str) -> int | None:
-    """The same for an absolute path."""
+    """A descriptor of the file or directory at an absolute path; None if it does not exist or a link is in the path."""
     top = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         words = path.strip("/")

@@ -35,7 +35,7 @@ from haft.helper.supervisor import (
 
 STREAMS = 3
 THREADS = 17
-"""The field of /proc/PID/stat, counted after the name."""
+"""The field with the number of threads in /proc/PID/stat, counted after the process's name."""
 
 
 def parents() -> dict[int, int]:
@@ -129,7 +129,8 @@ def tasks_of_user() -> int:
 
 
 def root_process_group(limits: dict[str, Any], hierarchies: list[cgroups.Hierarchy]) -> cgroups.Group | None:
-    """A cgroup with the same purpose for root, if there are cgroups."""
+    """A cgroup against fork bombs, for root, who has no such rlimit; None if there are no cgroups, or no limit is
+    set."""
     if hierarchies and limits["max_processes"]:
         with contextlib.suppress(OSError):
             group = cgroups.Group(hierarchies, f"haft-{os.getppid()}-{os.getpid()}")
@@ -246,7 +247,7 @@ def serve(server: socket.socket, hierarchies: list[cgroups.Hierarchy], filters: 
 def main(descriptor: int) -> None:
     """Send the hello message, then serve requests."""
     server = socket.socket(fileno=descriptor)
-    server.recv(1 << 20)  # The facts that only a zygote needs.
+    server.recv(1 << 20)  # Facts that only the helper with a sandbox needs.
     server.sendall(json.dumps({"landlock": landlock.version(), "namespaces": False, "problem": None}).encode())
     tag = cgroups.tag()
     hierarchies = process_hierarchies(tag)

@@ -1,9 +1,9 @@
 """The protocol between host and helper about one call: the request, and the final report.
 
-The host sends four bytes of length and then JSON, later perhaps `T` (end it: TERM, then KILL after a grace period) or
-`K` (KILL at once). To give an order about a program that outlives its calls, it sends `R`, a length and JSON, and gets
-a line with `told` as the answer. The final report is one line of JSON, sent when all processes of the call have ended.
-When the host dies, the socket closes.
+The host sends four bytes of length and then JSON, later perhaps `T` (end the call: TERM, then KILL after a grace
+period) or `K` (KILL at once). To give an order about a program that outlives its calls, the host sends `R`, a length
+and JSON, and gets a line with `told` as the answer. The final report is one line of JSON, sent when all processes of
+the call have ended. When the host dies, the socket closes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def never_started(why: list[Any]) -> dict[str, Any]:
 
 
 def bytes_of(text: str) -> bytes:
-    """The bytes that a text from the host stands for."""
+    """The bytes of a text from the host, in which surrogates stand for bytes that are not UTF-8."""
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -66,7 +66,8 @@ def argv_and_env(request: dict[str, Any]) -> tuple[list[bytes], dict[bytes, byte
 
 
 def programs(name: bytes, env: dict[bytes, bytes]) -> list[bytes]:
-    """The files that a command name may mean: itself if it is a path, else that name in each directory of PATH."""
+    """The files that a command name may mean: if the name has a slash, that path; if not, the name in each directory of
+    PATH."""
     if b"/" in name:
         return [name]
     return [os.path.join(entry, name) for entry in env.get(b"PATH", b"/usr/bin:/bin").split(b":") if entry]

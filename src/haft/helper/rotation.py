@@ -4,9 +4,9 @@
 
 `replace_layer` is the only step that mounts. By `pivot_root`, every process whose working directory or root is exactly
 the workspace moves to the fresh layer. A process with a deeper working directory, or with open files, keeps the old
-layer; its writes there reach nobody. `holders` finds such processes, except for descriptors in flight in a socket. So
-stopping and finding them only helps honest programs. Safety comes from copying the old layer's files, never moving
-them.
+layer; its later writes are lost. `holders` finds such processes, except for descriptors in flight in a socket. So
+stopping and finding them helps only programs that do not try to evade it. A program that does cannot change applied
+files, because haft copies the files of the old layer, and never moves them.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class StillRunning(Exception):
 
 
 class OldLayer:
-    """The marks by which files in one layer are recognised, also after it was unmounted."""
+    """The device and mount numbers by which files in one layer are recognised, even after the layer was unmounted."""
 
     def __init__(self, place: str, device: int, mounts: frozenset[int]) -> None:
-        """`mounts` are the number of its mount at `place`, and those of the mounts in it."""
+        """`mounts` are the number of the layer's mount at `place`, and the numbers of all mounts below that mount."""
         self.place = place
         self.device = device
         self.mounts = mounts
@@ -78,7 +78,7 @@ def _is_still(pid: int) -> bool:
 
 
 def _living(pid: int) -> list[int]:
-    """The threads of a process that have not ended; the first one may end before the others."""
+    """The threads of a process that have not ended; the main thread may end before the others."""
     found = []
     with contextlib.suppress(FileNotFoundError):
         for task in os.listdir(f"/proc/{pid}/task"):
@@ -109,8 +109,8 @@ def current_layer(place: str) -> OldLayer:
 
 
 def holders(pids: Iterable[int], layers: Collection[OldLayer]) -> list[str]:
-    """Descriptions of what processes keep open in these layers, for people. Files open for reading, and mapped programs
-    and libraries, are left out: nothing is written through them."""
+    """Descriptions, for people, of the files and directories in these layers that processes keep open. Files open for
+    reading, and mapped programs and libraries, are left out: nothing is written through them."""
     found: dict[str, None] = {}
     for pid in pids:
         try:
@@ -187,7 +187,8 @@ def _by_descriptor(own: str, number: str, layers: Collection[OldLayer]) -> Itera
 
 
 def _layer_of(link: str, layers: Collection[OldLayer]) -> OldLayer | None:
-    """The layer that a process's directory is in. Mount numbers tell layers apart that have the same device."""
+    """The layer that contains the directory behind `link`, which is in `/proc`; None if no layer does. A layer that
+    shares its device with other file systems is recognised by its mount numbers."""
     try:
         place = os.open(link, _PLACE)
     except FileNotFoundError:
@@ -216,9 +217,9 @@ def _within(path: str, layer: OldLayer) -> str:
 
 
 def replace_layer(place: str, cover: Callable[[], None]) -> None:
-    """Replace the layer at `place`: `cover` mounts the fresh one, with all that belongs in it, over the old one. If
-    that fails, its mounts are removed and the old layer stays. All processes that use the layer must have been
-    stopped."""
+    """Replace the layer at `place`: `cover` mounts the fresh layer, with everything that belongs in it, over the old
+    one. If `cover` fails, the mounts that it made are removed, and the old layer stays. All processes that use the
+    layer must have been stopped."""
     old = os.open(place, _PLACE | os.O_DIRECTORY)
     root = os.open("/", _PLACE | os.O_DIRECTORY)
     here = os.open(".", _PLACE | os.O_DIRECTORY)
@@ -247,7 +248,7 @@ def replace_layer(place: str, cover: Callable[[], None]) -> None:
 
 
 def _uncover(place: str, old: int) -> None:
-    """Unmount everything above the old layer."""
+    """Unmount everything that is mounted over the old layer."""
     mount = _mount_of(f"/proc/self/fdinfo/{old}")
     while True:
         top = os.open(place, _PLACE | os.O_DIRECTORY)

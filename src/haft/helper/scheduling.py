@@ -1,5 +1,5 @@
-"""Attributes that forks inherit from a process and that other processes of the same user may change: its scheduling,
-its limits, and its OOM score."""
+"""Reads the attributes of a process that its forks inherit and that other processes of the same user may change: its
+scheduling, its limits, its OOM score, and its cgroup."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FILES = ("limits", "oom_score_adj", "cgroup")
 
 
 def scheduling(pid: int) -> tuple[Any, ...]:
-    """All these attributes, to be compared."""
+    """The scheduling, limits, OOM score and cgroup of a process, to be compared with later values."""
     found: list[Any] = [
         os.getpriority(os.PRIO_PROCESS, pid),
         sorted(os.sched_getaffinity(pid)),

@@ -41,7 +41,8 @@ def restore(root: int, before: Inventory) -> None:
 
 
 def _marks(found: os.stat_result) -> tuple[int, ...]:
-    """The metadata to compare. It has no times of directories: these change with their entries, and are set back."""
+    """The metadata to compare. Times of directories are left out: they change when entries are added, and `restore`
+    sets them back."""
     which = (found.st_ino, found.st_mode, found.st_uid, found.st_gid)
     return which if stat.S_ISDIR(found.st_mode) else (*which, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 

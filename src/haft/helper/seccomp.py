@@ -25,15 +25,16 @@ ALLOW, REFUSE = 0x7FFF_0000, 0x0005_0000
 LOAD, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_ANY, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 AND = 0x54
 AT_NUMBER, AT_ARCHITECTURE, AT_ARGUMENTS = 0, 4, (16, 24, 32, 40, 48, 56)
-"""The offsets at which a filter finds them; for an argument, its lower half."""
+"""The offsets at which a filter finds the number of the system call, the architecture, and the lower half of each
+argument."""
 
 UNIX = 1
 FAMILIES = (UNIX, 2, 10, 16)
 """UNIX, INET, INET6, NETLINK: the families that programs use, and that namespaces and Landlock confine."""
 
 KINDS_OF_SOCKET, LASTING = 0xF, (1, 5)
-"""STREAM and SEQPACKET: sockets of such a pair stay connected to each other. A datagram socket can be connected again,
-to any name."""
+"""The bits of a socket's type, and the types STREAM and SEQPACKET. The two sockets of such a pair stay connected to
+each other, but a datagram socket can be connected again, to any name."""
 
 NAMESPACES = 0x7E02_0080
 """Every CLONE_NEW* flag, in the first argument of clone and unshare. A filter cannot see the flags of clone3, so clone3
@@ -44,20 +45,20 @@ REFUSED = (
     "io_uring_setup", "io_uring_enter", "io_uring_register",
     "clone3", "memfd_secret", "io_setup",
 )  # fmt: skip
-"""Refused whatever their arguments, in every ABI that has them. No limit counts the memory of memfd_secret, and all
-users of the machine share a limited number of io_setup requests."""
+"""System calls that are refused whatever their arguments, in every ABI that has them. No limit counts the memory of
+memfd_secret, and all users of the machine share a limited number of io_setup requests."""
 
 UNCOUNTED = ("memfd_create", "vmsplice")
-"""Refused if no cgroup counts memory, since the memory that they take need not belong to any process. A file of
-memfd_create can stay in a socket that nobody reads; a pipe keeps a huge page for one byte of it. Programs then use a
-file in /dev/shm, or write."""
+"""System calls that are refused if no cgroup counts memory, since the memory that they take need not belong to any
+process. A file of memfd_create can stay in a socket that nobody reads; with vmsplice, a pipe keeps a whole huge page
+for one byte. Programs then use a file in /dev/shm instead of memfd_create, and write instead of vmsplice."""
 
 ON_OPEN_SOCKETS = tuple(number for number in range(2, 21) if number != 8)
 """The operations of socketcall that are allowed: all except opening a socket or a pair, since a filter cannot see their
 family there. 32-bit programs of x86 do all socket operations through socketcall, so most of them open no sockets."""
 
 X86_64, X32 = 0xC000_003E, 0x4000_0000
-"""Programs of the x32 ABI use the numbers of x86_64 with this bit; the filter refuses all of them."""
+"""Programs of the x32 ABI use the numbers of x86_64 with the bit `X32` set; the filter refuses all of them."""
 
 Step = tuple[int, int, int, int]
 
@@ -71,15 +72,15 @@ def problem() -> str | None:
 
 
 def build_filters(*, tracing: bool) -> dict[bool, bytes]:
-    """The filters for this machine, by whether the call runs without approval; empty if there can be none. `tracing`:
-    whether filters hold for a traced process on this kernel."""
+    """The filters for this machine, by whether the call runs without approval; empty if this machine cannot filter.
+    `tracing`: whether a filter on this kernel also holds for a process that is traced."""
     if problem() is not None:
         return {True: b"", False: b""}
     return {unasked: packed(program(unasked=unasked, tracing=tracing)) for unasked in (True, False)}
 
 
 def uncounted_memory_filter() -> bytes:
-    """An additional filter, used if no cgroup counts memory; empty if there can be none."""
+    """An additional filter, used if no cgroup counts memory; empty if this machine cannot filter."""
     if problem() is not None:
         return b""
     steps = [(LOAD, 0, 0, AT_ARCHITECTURE)]
@@ -97,7 +98,7 @@ def packed(steps: Iterable[Step]) -> bytes:
 
 
 def restrict(steps: bytes) -> None:
-    """Install a filter, built before, for this process and all its children."""
+    """Install a packed filter for this process and all its children."""
     code = ctypes.create_string_buffer(steps)
     whole = struct.pack("@HP", len(steps) // struct.calcsize("=HBBI"), ctypes.addressof(code))
     prctl(PR_SET_NO_NEW_PRIVS, 1, "prctl(PR_SET_NO_NEW_PRIVS)")
@@ -105,7 +106,7 @@ def restrict(steps: bytes) -> None:
 
 
 def program(*, unasked: bool, tracing: bool) -> list[Step]:
-    """The steps of the filter."""
+    """The steps of the filter for calls with or without (`unasked`) approval."""
     steps = [(LOAD, 0, 0, AT_ARCHITECTURE)]
     for way in kernel_abis():
         part = _part(way, unasked=unasked, tracing=tracing)

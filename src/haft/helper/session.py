@@ -1,8 +1,8 @@
-"""Runs a program that outlives its calls and works above a layer, in its own sandbox.
+"""Runs a program that outlives its calls, in its own sandbox, where a layer is mounted over the workspace.
 
-The init is not restricted, so that it can exchange the layer; the program is a child that restricts itself before it
-starts. When a call begins or ends, the host sends `stop`, applies the changes in the layer, and sends `turn` with the
-name of a fresh layer; `go` resumes the program above the same layer.
+The init is not restricted, so that it can replace the layer by a fresh one. The program is a child of the init, and
+restricts itself before it starts. When a call begins or ends, the host sends `stop`, applies the changes in the layer,
+and sends `turn` with the name of a fresh layer; `go` resumes the program with the same layer.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def run_session(
     streams: list[int],
     problem: OSError | None,
 ) -> None:
-    """Run such a program in this init."""
+    """In this init, run a program that outlives its calls."""
     SessionRunner(init, sandbox).live(control, wake, request, streams, problem)
 
 
 class SessionRunner:
-    """Starts such a program in its init, and exchanges its layer."""
+    """Starts a program that outlives its calls, and replaces its layer by fresh ones."""
 
     def __init__(self, init: Init, sandbox: jail.CallSandbox) -> None:
         self._init = init
@@ -53,7 +53,7 @@ class SessionRunner:
         streams: list[int],
         problem: OSError | None,
     ) -> None:
-        """Start the program, and exchange its layer on orders of the host, until it has ended."""
+        """Start the program, and replace its layer whenever the host says so, until the program has ended."""
         sandbox = self._sandbox
         self._confinement = request["sandbox"]
         try:
@@ -84,7 +84,7 @@ class SessionRunner:
         self._init.supervise_call(control, main, request, sandbox, wake, orders=self.handle_order)
 
     def _start(self, request: dict[str, Any], streams: list[int]) -> tuple[int, list[Any] | None]:
-        """Start the program: its pid, and the error if it could not be executed."""
+        """Start the program. Returns its pid, and the error if it could not be executed."""
         reading, writing = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -148,7 +148,8 @@ class SessionRunner:
         return {"problem": problem, "holders": [*dict.fromkeys([*found, *stale])]}
 
     def _turn(self, layer: dict[str, str], *, view: bool) -> dict[str, Any]:
-        """Exchange the layer. With `view`, the answer has a descriptor of the workspace as the program now sees it."""
+        """Replace the layer by a fresh one. With `view`, the answer has a descriptor of the workspace as the program
+        now sees it."""
         self._confinement = {**self._confinement, "layer": layer}
         try:
             rotation.replace_layer(self._sandbox.workspace, lambda: self._sandbox.open_for_call(self._confinement))

@@ -1,8 +1,8 @@
 """Measures the memory of sockets, which the kernel reports over netlink. This needs no descriptor: the kernel also
 lists sockets that are in flight to another process, or not accepted yet.
 
-For two things the list has only upper bounds: messages whose sender has ended, and whole pages of which a message has
-one byte (`splice`).
+For two things, the list gives only upper bounds: messages whose sender has ended, and whole pages of which a message
+has one byte (`splice`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ INET_HEAD, INET_MEMORY, INET_INODE_AT = 72, 7, 68
 NETLINK_HEAD, NETLINK_MEMORY, NETLINK_INODE_AT = 28, 0, 16
 
 DATAGRAMS = 12
-"""How many messages of others a datagram socket can queue: net.unix.max_dgram_qlen of a new namespace, and its
-peer's."""
+"""How many messages of others a datagram socket can queue: net.unix.max_dgram_qlen of a new namespace, and the messages
+of its peer."""
 PINNED = os.sysconf("SC_PAGE_SIZE") // 50
 """The ratio of the real size of spliced pages to the bytes that the kernel counts for them: sixteen pages for a message
 of 800 bytes."""
@@ -33,8 +33,8 @@ USUAL_BUFFER = 212_992
 
 
 def largest_buffers() -> tuple[int, int]:
-    """The most bytes that one unix socket can queue, and one of any kind. Read on the host: some network namespaces do
-    not have these settings."""
+    """The most bytes that one Unix socket can queue, and the most that one socket of any kind can queue. To be called
+    on the host, since some network namespaces do not have these settings."""
     unix = _setting("core/wmem_max")
     most = max(unix, *map(_setting, ("core/rmem_max", "ipv4/tcp_wmem", "ipv4/tcp_rmem")))
     return 4 * unix, 4 * most  # The kernel doubles the setting, and the last message may exceed that by as much again.
@@ -59,13 +59,14 @@ class Sockets:
     """The sockets of the network namespace that this process is in."""
 
     def __init__(self, full: tuple[int, int], *, shared: bool) -> None:
-        """`shared`: other programs have sockets here too, so those of the call are recognised by their inodes."""
+        """`shared`: other programs have sockets in this namespace too, so the call's sockets are recognised by their
+        inodes."""
         self._full_unix, self.full = full
         self._shared = shared
         self._before = _used()
 
     def made(self) -> int:
-        """How many more sockets there are than at the beginning."""
+        """How many more sockets there are than when this object was made."""
         return max(0, _used() - self._before)
 
     def held(self, own: Collection[int]) -> SocketMemory:

@@ -1,7 +1,8 @@
 """Supervises one call: its command, all its processes, its limits, and its end.
 
-Both helpers use it; they differ in how they find the processes of a call (`CallProcesses`). A supervisor that is pid 1
-of the call's own namespace sees only these processes; a plain one searches for its descendants.
+Both helpers, with and without a sandbox, use this module; they differ in how they find the processes of a call
+(`CallProcesses`). In a sandbox, the supervisor is pid 1 of the call's own namespace and sees only these processes.
+Without one, it searches for its descendants.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ MAX_NAME = 400
 MAX_NAMES = 1000
 POLL_SECONDS = 0.02
 ORDER, VIEW = b"R", b"V"
-"""The first byte of an order about a program that outlives its calls; and of a message with a descriptor, which is sent
-before the answer."""
+"""The first byte of an order of the host about a program that outlives its calls; and the first byte of a message with
+a descriptor, which the host gets before the answer to its order."""
 GRACE_SECONDS = 1.0
 LEFTOVER_GRACE = 0.2
 """Seconds between TERM and KILL for processes that a command left behind when it ended by itself."""
@@ -202,13 +203,13 @@ class Supervisor:
         self.hit = self.meter.look()
         self.look_at = time.monotonic() + self.meter.pause()
         if self.hit is not None:
-            # No TERM first: it would give the call time to use even more.
+            # No TERM before KILL: the call would get time to use even more.
             self.kill()
             self.kill_at = now
             self.give_up_at = now + GIVE_UP_SECONDS
 
     def watch(self, wake: int) -> list[int]:
-        """Supervise until all processes have ended, and return those that could not be killed."""
+        """Supervise until all processes have ended, and return the pids of those that could not be killed."""
         host_is_there = True
         while True:
             ended, any_left = reap()
@@ -240,7 +241,7 @@ class Supervisor:
         return self.status is not None and self.kill_at is None and not self.processes.pids()
 
     def patience(self, now: float) -> float | None:
-        """The longest time to wait for an event."""
+        """How many seconds to wait for an event at most; None for no limit."""
         if self.kill_at is not None:
             return POLL_SECONDS
         return None if self.meter is None else max(0.0, self.look_at - now)

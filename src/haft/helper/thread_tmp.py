@@ -1,7 +1,7 @@
 """The `/tmp` that a thread keeps between calls, inside the sandbox of a call: mounts it, measures it, unmounts it.
 
-It is a directory on disk whose size the kernel does not limit, so its content is measured while a call runs and when it
-ends. Calls decide what it contains, so this module follows no link and opens no file in it.
+This `/tmp` is a directory on disk whose size the kernel does not limit, so haft measures its content while a call runs
+and when the call ends. A call can put any file there, so this module follows no link and opens no file in it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ THREADS = "/dev/.threads"
 DEEPEST = 400
 """Directories that are nested deeper than this count as exceeding the limit."""
 OFTEN = 0.25
-"""Seconds after which it is measured again, although the disk does not seem to have grown."""
+"""Seconds after which this `/tmp` is measured again, even if its file system does not seem to have grown."""
 _INSIDE = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PLACE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -35,16 +35,17 @@ class ThreadTmp:
         self.most_bytes: int = request["bytes"]
         source = os.open(f"{THREADS}/{request['name']}/tmp", _PLACE | os.O_DIRECTORY)  # noqa: S108  the thread's own
         self._tree = kernel.clone_mounts(source)
-        """A second mount of it, with nothing mounted inside: this one is measured."""
+        """A second mount of the thread's `/tmp`, with nothing mounted inside: this mount is measured."""
         self._mount(source)
         os.close(source)
         self._files = self._bytes = 0
         self._disk = self._on_disk()
         self._again = 0.0
-        """The time at which it is measured again at the latest."""
+        """The time at which the thread's `/tmp` is measured again at the latest."""
 
     def _mount(self, source: int) -> None:
-        """Mount it over the empty `/tmp`, and mount again in it what was shown there."""
+        """Mount the thread's `/tmp` over the empty one. Paths that were shown in the empty one are mounted again, in
+        the new one."""
         onto = os.open(self._place, _PLACE | os.O_DIRECTORY)
         shown = []
         for path in _mounted_on(_mount_of(onto)):
@@ -65,7 +66,7 @@ class ThreadTmp:
         os.close(top)
 
     def unmount(self) -> None:
-        """Unmount it. Raises `OSError` with EBUSY if some process still has something open in it."""
+        """Unmount the thread's `/tmp`. Raises `OSError` with EBUSY if some process still has something open in it."""
         within, paths = {self._number}, []
         for number, parent, path in _mounts():
             if parent in within:
@@ -77,8 +78,9 @@ class ThreadTmp:
         os.close(self._tree)
 
     def over(self, held: Callable[[], int], *, surely: bool = False) -> tuple[str, float] | None:
-        """The limit that is exceeded, and the amount. `held` returns the bytes of deleted files that are still open.
-        Unless `surely`, it measures only if the disk has grown enough, or from time to time."""
+        """The limit that the thread's `/tmp` exceeds, and the amount in it; None if it exceeds none. `held` returns the
+        bytes of deleted files that are still open. Unless `surely`, this measures only from time to time, and if the
+        file system has grown so much that a limit may be exceeded."""
         files, size = self._on_disk()
         grown = self._files + files - self._disk[0], self._bytes + size - self._disk[1]
         is_close = grown[0] > self.most_files or grown[1] > self.most_bytes
@@ -95,7 +97,7 @@ class ThreadTmp:
         return ("memory_bytes", self._bytes) if self._bytes > self.most_bytes else None
 
     def _on_disk(self) -> tuple[int, int]:
-        """Files and bytes in use on its file system, as the file system reports them."""
+        """Files and bytes in use on the file system of the thread's `/tmp`, as the file system reports them."""
         found = os.statvfs(self._tree)
         return found.f_files - found.f_ffree, (found.f_blocks - found.f_bfree) * found.f_frsize
 
@@ -130,8 +132,8 @@ class ThreadTmp:
 
 
 def spot_for(root: int, name: str, *, is_directory: bool) -> int:
-    """A descriptor of a mount point below `root`, made if it is missing. If an earlier call put something else there,
-    such as a link, it is renamed."""
+    """A descriptor of a mount point below `root`, made if it is missing. If an earlier call put another kind of file
+    there, such as a link, that file is renamed."""
     place = os.dup(root)
     words = name.split("/")
     for number, word in enumerate(words, 1):

@@ -1,8 +1,10 @@
-"""Finds out whether seccomp filters hold for a traced process, by tracing a tiny program of each width.
+"""Finds out whether seccomp filters hold for a traced process, by tracing a tiny program of each width (32 and 64
+bits).
 
 A tracer may change the arguments of a system call when it enters the kernel. On x86 a filter then sees the new
 arguments. Many kernels for ARM show the filter the old first argument, but run the call with the new one, so a process
-that may trace its child can evade every rule about that argument. The kernel version does not tell, so haft tries it.
+that may trace its child can evade every rule about that argument. The kernel version does not tell which kernels do so,
+and haft finds out by trying.
 """
 
 from __future__ import annotations
@@ -45,11 +47,11 @@ PROGRAMS = {
     0xC000_00B7: Program(183, struct.pack("<II", 0xD280_15A8, 0xD400_0001), 173, 272, (0, 1, 2, 3, 4, 5)),
     0x4000_0028: Program(40, struct.pack("<II", 0xE3A0_7040, 0xEF00_0000), 64, 72, (0, 1, 2, 3, 4, 5)),
 }
-"""By the ABI's audit number."""
+"""The program for each ABI, by the ABI's audit number."""
 
 
 def filters_hold() -> bool:
-    """Whether filters hold for traced programs of every width that run here; False also if that is unknown."""
+    """Whether filters hold for traced programs of every width that this machine runs; False if that is unknown."""
     return bool(kernel_abis()) and all(
         way.audit in PROGRAMS and holds(way, PROGRAMS[way.audit]) for way in kernel_abis()
     )
@@ -139,7 +141,8 @@ def _registers(request: int, pid: int, held: bytearray) -> int:
 
 
 def _next_stop(pid: int) -> tuple[int, int, int]:
-    """Run it to the begin or end of its next system call: which of both, the ABI, and the number or the result."""
+    """Run the traced program to the beginning or the end of its next system call. Returns which of the two it is, the
+    ABI, and the number of the system call at its beginning or its result at its end."""
     _ptrace(SYSCALL, pid)
     os.waitpid(pid, 0)
     found = ctypes.create_string_buffer(96)

@@ -6,8 +6,8 @@
 The keeper has loaded foreign code, so init does not trust it: the keeper has no capabilities, sees the workspace
 read-only, and is stopped while anything is mounted. Init mounts the layer of each call over the workspace and unmounts
 it afterwards, which works only if no process, the keeper included, has anything open in it. The sandbox serves another
-call only if the last one ended by itself, left no process, and its scratch files could be removed. Otherwise everything
-in the sandbox ends, and the host starts another.
+call only if the last one ended by itself, left no process, and its scratch files could be removed. If not, everything
+in the sandbox ends, and the host starts another sandbox.
 
 Init and keeper talk over a socket, which is descriptor 3 of the keeper. The keeper first sends `ready`, or `no` and a
 reason. For each `fork`, which comes with a socket, it forks twice, so that the answerer becomes a child of init, and
@@ -50,12 +50,12 @@ def run_warm(
     streams: list[int],
     problem: OSError | None,
 ) -> None:
-    """Keep a program loaded in this init."""
+    """In this init, keep a program loaded and serve calls with it."""
     WarmRunner(init, sandbox, host, wake).live(request, streams, problem)
 
 
 class GivenUp(Exception):
-    """Why the sandbox cannot serve calls, or no more of them."""
+    """The sandbox cannot serve calls, or no further ones; the message says why."""
 
 
 class WarmRunner:
@@ -75,8 +75,8 @@ class WarmRunner:
         self._run_counters = b""
         """The run counters of the keeper when the call began."""
         self._scheduling: tuple[Any, ...] = ()
-        """The scheduling of the keeper when the program was loaded. Calls cannot change that of init, which has more
-        capabilities."""
+        """The scheduling of the keeper when the program was loaded. Calls cannot change the scheduling of init, which
+        has more capabilities than they have."""
 
     def live(self, request: dict[str, Any], streams: list[int], problem: OSError | None) -> None:
         """Load the program, report to the host, and serve calls until the host is gone."""
@@ -149,7 +149,8 @@ class WarmRunner:
         os.chdir(os.fsencode(request["directory"]))
         keeps = request["sandbox"]["scratch"] is not None
         self._init.restrict(self._sandbox, request, self._sandbox.outside(keeps=keeps))
-        # Above all targets first, so that no copy overwrites a descriptor that is still needed.
+        # First copy the descriptors to numbers above all targets, so that no copy overwrites a descriptor that is still
+        # needed.
         sources = [os.dup(descriptor) for descriptor in (*streams, channel)]
         sources = [_duplicate_above(descriptor) for descriptor in sources]
         for target, descriptor in enumerate(sources):
@@ -180,7 +181,7 @@ class WarmRunner:
                 raise GivenUp("its libraries share memory with forked processes")
 
     def _fork_answerer(self, channel: socket.socket) -> tuple[socket.socket, int]:
-        """The next answerer, stopped."""
+        """Have the keeper fork the next answerer, and stop both. Returns the socket to the answerer, and its pid."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         os.kill(self._keeper, signal.SIGCONT)
         socket.send_fds(channel, [b"fork"], [theirs.fileno()])
@@ -191,7 +192,7 @@ class WarmRunner:
         for each in (self._keeper, pid):
             self._stop(each)
         self._check_stillness(pid)
-        with contextlib.suppress(PermissionError):  # An ordinary user may not read it once it made itself undumpable.
+        with contextlib.suppress(PermissionError):  # An ordinary user may not read an undumpable keeper.
             self._check_held()
         return ours, pid
 
@@ -206,7 +207,7 @@ class WarmRunner:
             raise GivenUp("its scheduling changed since it was loaded")
 
     def _only_one(self) -> int:
-        """The pid of the answerer; waits for the end of the process between it and the keeper."""
+        """The pid of the answerer. Waits until the process between the keeper and the answerer has ended."""
         until = time.monotonic() + STOP_SECONDS
         processes = NamespaceProcesses(frozenset({self._keeper}))
         while len(found := processes.pids()) != 1:
@@ -368,7 +369,7 @@ def _state(pid: int) -> str:
 
 
 def _run_counters(pid: int) -> bytes:
-    """The lines of its status that change when a process runs, or when a signal is pending."""
+    """The lines of a process's `/proc/PID/status` that change when the process runs or a signal is pending for it."""
     try:
         with open(f"/proc/{pid}/status", "rb") as file:
             return b"".join(line for line in file if line.startswith(_COUNTER_LINES))

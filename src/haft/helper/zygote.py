@@ -1,4 +1,4 @@
-"""The helper that starts commands in the sandbox: one for each host, for its whole life.
+"""The helper that starts commands in the sandbox. Each host process has one, called the zygote, for its whole life.
 
     host ── waiter            is outside the namespace, and removes cgroups after everything has ended
               └─ zygote       pid 1 of its own namespace: when it ends, the kernel kills all processes below it
@@ -6,9 +6,9 @@
                    │    └─ the command
                    └─ init    prepared ahead for the next call
 
-With cgroups there is a forker between the zygote and each init: it is in its own group and runs one call at a time. The
-host sends one message per call over its socket: JSON that says which kind of sandbox it needs, and the call's control
-socket, stdin, stdout and stderr. When the host closes that socket, everything ends.
+With cgroups there is a forker between the zygote and each init: it is in its own cgroup and runs one call at a time.
+The host sends one message per call over its socket: JSON that says which kind of sandbox the call needs, and the call's
+control socket, stdin, stdout and stderr. When the host closes that socket, everything ends.
 """
 
 from __future__ import annotations
@@ -86,15 +86,15 @@ class CgroupSlot:
         theirs.close()
 
     def order(self, kind: dict[str, Any]) -> PreparedInit:
-        """Prepare an init."""
+        """Fork an init, which prepares this kind of sandbox and waits for its call."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         socket.send_fds(self.orders, [json.dumps({**kind, "sealed": self.sealed}).encode()], [theirs.fileno()])
         theirs.close()
         return PreparedInit(ours, kind)
 
     def is_burdened(self) -> bool:
-        """Whether its call left memory behind that would count for the next call, in a file that another process has
-        open."""
+        """Whether the last call left memory behind, in a file that another process has open: this memory would count
+        for the next call."""
         return self._group.left_behind() > MAX_LEFT
 
     def close(self) -> None:
@@ -303,7 +303,8 @@ def allowed_namespaces() -> int:
 
 
 def begin(server: socket.socket, site: dict[str, Any], hello: dict[str, Any]) -> None:
-    """Enter the namespaces, and serve calls. Only the zygote returns, at its end."""
+    """Enter the namespaces, fork the zygote, which serves calls, and wait for its end. Never returns; raises `OSError`
+    if the namespaces cannot be made."""
     in_user_namespace = True
     if os.geteuid() == 0:
         with contextlib.suppress(OSError):

@@ -1,6 +1,6 @@
 """Starts children without the helper, on systems that have no subreaper (all but Linux).
 
-Limits: it does not find a process that left its process group, and does not end children when the host itself is
+Limits: haft does not find a process that left its process group, and does not end children when the host itself is
 killed. `haft doctor` reports both.
 """
 
@@ -80,7 +80,7 @@ class Direct:
         return f"/dev/fd/{directory}"
 
     def close(self) -> None:
-        """Nothing is kept between calls."""
+        """Do nothing: nothing is kept between calls."""
 
 
 class _NeverStarted(DirectHandle):

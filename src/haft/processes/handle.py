@@ -1,7 +1,7 @@
 """The types that every way of starting a process shares: the request, the handle of a child, and how the child ended.
 
-The code that reads the output (`streams`) knows only descriptors and this handle. So the child can be started by a
-zygote in the sandbox, by the plain helper, or directly.
+The code that reads the output (`streams`) knows only descriptors and this handle. So the child can be started by the
+helper with a sandbox, by the helper without one, or directly by the host.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from haft.values import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Everything about the process to start; it inherits nothing."""
+    """Everything about a process that is to be started: the process inherits nothing from the host."""
 
     argv: Sequence[str]
     env: Mapping[str, str]
@@ -28,7 +28,8 @@ class Request:
     has_stdin: bool = False
     """Whether stdin has data to read."""
     share: int | None = None
-    """A socket over which the helper sends a view of the layer, if the host wants one."""
+    """A socket over which the helper sends a descriptor of the workspace as the command sees it, if the host wants
+    one."""
     witness: int | None = None
     """An inotify descriptor on which the helper sets a watch for the layer that it mounts."""
     helper_fields: Mapping[str, Any] = field(default_factory=dict)
@@ -52,15 +53,15 @@ class Ending:
     failed: tuple[int | None, str] | None = None
     """errno and message, if the command could not be started."""
     hit: tuple[str, float] | None = None
-    """The limit that ended it, and the amount that was used."""
+    """The limit that ended the process, and the amount that was used."""
     spilled: tuple[str, float] | None = None
-    """The limit that the `/tmp` of its thread exceeded, and the amount in that directory."""
+    """The limit that the `/tmp` of the call's thread exceeded, and the amount in that directory."""
     stale: bool = False
-    """Whether it was not started, because the helper sees another workspace than the host, or ended before."""
+    """Whether the process was not started, because the helper sees another workspace than the host, or has ended."""
     replaced: str | None = None
-    """The path that was replaced after the call was resolved, so that it was not started."""
+    """The path that was replaced after the call was resolved; the process was then not started."""
     kept: bool = False
-    """Whether the loaded program that it was forked from can serve another call."""
+    """Whether the loaded program that the process was forked from can serve another call."""
 
 
 class Handle(Protocol):
@@ -70,15 +71,15 @@ class Handle(Protocol):
     """Set when the child and all its descendants have ended."""
 
     def terminate(self) -> None:
-        """End the whole tree: TERM, and KILL after a grace period."""
+        """End the child and all its descendants: TERM, and KILL after a grace period."""
         ...
 
     def kill_and_report(self) -> None:
-        """End the whole tree at once, and still report in `ending` how it ended."""
+        """End the child and all its descendants at once, and still report in `ending` how the child ended."""
         ...
 
     def kill(self) -> None:
-        """End the whole tree at once."""
+        """End the child and all its descendants at once."""
         ...
 
 

@@ -1,4 +1,5 @@
-"""The host's side of the helper programs: starts them on first use, restarts them if they died, ends them by EOF.
+"""Runs the helper programs for the host: starts a helper on first use, restarts it if it died, ends it by closing its
+socket.
 
 The host process never forks, is no subreaper, and waits only for the children that it started itself. So it can be
 embedded in any program. Linux only; other systems use `direct`.
@@ -33,13 +34,15 @@ MAX_MESSAGE = 1 << 20
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BOOT = "import sys; sys.path.append(sys.argv[1]); from haft.helper.{} import main; main(int(sys.argv[2]))"
-"""Appended, so that Python's own library comes first: no other module beside haft can replace a standard one."""
+"""haft's directory is appended to `sys.path`, so that Python's own library comes first: no module beside haft can
+replace a standard one."""
 
 _open: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
 
 def _forget_after_fork() -> None:
-    """Close our sockets in a child that the host forks: a tool ends when its socket is closed everywhere."""
+    """Close our sockets in a child that the host forks: a tool ends only when no process has its socket open any
+    more."""
     for end in list(_open):
         with contextlib.suppress(OSError):
             end.close()
@@ -140,7 +143,8 @@ class HelperHandle:
 
 
 def _resolve_answer(waiting: asyncio.Future[dict[str, Any]], answer: dict[str, Any] | None) -> None:
-    """Give an answer to the task that waits for it, which may have been cancelled; None if the program has ended."""
+    """Give an answer to the task that waits for it; the task may have been cancelled. `answer` is None if the program
+    has ended."""
     if waiting.done():
         if answer is not None and "view" in answer:
             os.close(answer["view"])
@@ -162,13 +166,12 @@ class Helper:
         self._hello: asyncio.Future[dict[str, Any]] | None = None
 
     def begin(self) -> None:
-        """Start the helper without waiting for it."""
+        """Start the helper, without waiting for its first message."""
         if self._hello is None:
             self._begin()
 
     async def hello(self) -> dict[str, Any]:
-        """The first message of the helper: what it can do on this machine. Raises `StartFailed` if it does not
-        answer."""
+        """The first message of the helper: what it can do on this machine. Raises `StartFailed` if no message comes."""
         for attempt in (1, 2):
             if self._hello is None or (self._hello.done() and self._server is None):
                 self._begin()
@@ -242,8 +245,8 @@ class Helper:
         self._hello = asyncio.ensure_future(_read_hello(ours))
 
     def close(self) -> None:
-        """End the helper. Everything that the zygote started in the sandbox ends with it. Calls without a sandbox go on
-        under their own supervisors until they are ended."""
+        """End the helper. Calls in the sandbox end with it. Calls without a sandbox go on under their own supervisors
+        until they are ended."""
         server, process = self._server, self._process
         self._server = self._process = None
         if self._hello is not None and not self._hello.done():
@@ -265,7 +268,8 @@ def request_descriptors(theirs: int, request: Request) -> list[int]:
 
 
 async def open_call_socket(request: Request, hand_over: Callable[[int], Awaitable[None]]) -> socket.socket:
-    """Open the control socket of one call, pass its other end to `hand_over`, and send the request over it."""
+    """Open the control socket of one call, pass its other end to `hand_over`, send the request over the socket, and
+    return the host's end."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     _open.add(ours)
     try:

@@ -1,7 +1,7 @@
 """The launcher that tools use to run commands: it passes on the output, and ends every process of a command.
 
-It decides and confines nothing: the sandbox and the limits are fields of the request that it sends to a starter. A
-deadline reaches it as a cancellation; the sink limits the output.
+The launcher decides and confines nothing: the sandbox and the limits are fields of the request that it sends to a
+starter. A deadline reaches the launcher as a cancellation; the sink limits the output.
 """
 
 from __future__ import annotations
@@ -35,10 +35,12 @@ from haft.processes.views import view_socket
 from haft.values import dataclass
 
 QUIET_SECONDS = 0.25
-"""How long a pipe may stay silent before we stop reading it, if a process outside the tree still has it open."""
+"""How long a pipe may stay silent before we stop reading it, if a process that does not belong to the command still has
+the pipe open."""
 
 MAX_DRAIN_SECONDS = 2.0
-"""How long we read from a process outside the tree that goes on writing after the whole tree has ended."""
+"""How long we go on reading after all processes of the command have ended, if another process still writes to its
+pipes."""
 
 
 class StaleHelper(Exception):
@@ -65,7 +67,7 @@ class ProcessLauncher:
         witness: Callable[[], int | None] = lambda: None,
     ) -> None:
         """`ran` is called after a command that was started has ended. `view` gets a descriptor of the workspace as a
-        command above a layer sees it; `witness` returns an inotify descriptor for the watch on that layer."""
+        command in a layer sees it; `witness` returns an inotify descriptor for the watch on that layer."""
         self._view = view
         self._witness = witness
         self._starter = starter
@@ -186,7 +188,7 @@ class ProcessSession:
         return await handle.order(words) if isinstance(handle, HelperHandle) else {}
 
     async def begin_call(self) -> None:
-        with contextlib.suppress(ConnectionResetError):  # The task that waits for its end reports this.
+        with contextlib.suppress(ConnectionResetError):  # `wait` reports this.
             await self.order({"do": "call"})
 
     async def wait(self) -> Exit:
@@ -198,7 +200,8 @@ class ProcessSession:
 
 
 async def until_ended(handle: Handle, *, kill_at_once: bool = False) -> tuple[Ending, asyncio.CancelledError | None]:
-    """Wait until the whole tree has ended. A cancellation ends the tree first, and is then returned, not raised."""
+    """Wait until the child and all its descendants have ended. A cancellation ends them first, and is then returned,
+    not raised."""
     cancelled: asyncio.CancelledError | None = None
     while not handle.ending.done():
         try:
@@ -213,8 +216,8 @@ async def until_ended(handle: Handle, *, kill_at_once: bool = False) -> tuple[En
 
 
 async def until_drained(drains: tuple[Drain, ...]) -> None:
-    """Read the rest of the pipes. Their writers have ended, so the pipes end too. If a process outside the tree has a
-    pipe open, stop after a silence."""
+    """Read the rest of the pipes. Their writers have ended, so the pipes end too. If a process that does not belong to
+    the command has a pipe open, stop after a silence."""
     loop = asyncio.get_running_loop()
     since = loop.time()
     while waiting := [drain for drain in drains if not drain.finished.done()]:

@@ -80,8 +80,8 @@ class Feed:
             self.send(data)
 
     def send(self, data: bytes) -> asyncio.Future[None]:
-        """Send more input, if it was kept open. The future is done when the data is written, or when the child reads no
-        more; then the data is dropped."""
+        """Send more input, if the input was kept open. The future is done when the data is written, or when the child
+        reads no more; then the data is dropped."""
         taken: asyncio.Future[None] = self._loop.create_future()
         if not self._open:
             taken.set_result(None)

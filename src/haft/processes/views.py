@@ -1,4 +1,4 @@
-"""Receives a descriptor of the workspace as a command sees it; the command's init sends it before the command
+"""Receives a descriptor of the workspace as a command sees it; the helper sends this descriptor before the command
 starts."""
 
 from __future__ import annotations

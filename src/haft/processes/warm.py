@@ -1,4 +1,4 @@
-"""The host's side of a program that is kept loaded (`haft.helper.warm`): a starter for one call at a time."""
+"""Starts calls, one at a time, in a program that the helper keeps loaded (`haft.helper.warm`)."""
 
 from __future__ import annotations
 

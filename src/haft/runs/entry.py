@@ -2,7 +2,7 @@
 
 `record` is exactly the entry of the run in the audit log; `rest` is stored only here: output, result, states. Both
 halves are encoded once; later steps handle bytes. A run is written as a whole each time, so writing it again changes
-nothing. Secrets are masked before it is written to disk.
+nothing. Secrets are masked before a run is written to disk.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def entry_of(run: RunId, record: bytes, rest: dict[str, Any], clean: Any = bytes
 
 _RECORD = {"workspace", "arguments", "cwd", "digest", *OUTCOME_FIELDS} - {"startedAt", "cached", *UNAUDITED_FIELDS}
 _REST = {"host", "startedAt", "endedAt", "states", "noted", "recorded", *UNAUDITED_FIELDS} - {"notes"}
-"""Runs of earlier versions have no notes."""
+"""The fields that `rest` must have. Notes are not required, since runs of earlier versions have none."""
 
 
 def entry_from_line(line: bytes) -> Entry | None:
@@ -106,7 +106,7 @@ class RunRecord:
 
     @property
     def parent(self) -> RunId | None:
-        """The run that made this call, if a run made it."""
+        """The run that made this call; None if no run made it."""
         parent = self.record["parent"]
         return None if parent is None else RunId(parent)
 
@@ -125,7 +125,7 @@ class RunRecord:
 
     @property
     def last_seq(self) -> int:
-        """The number of its latest status. Of two records of one run, the one with the higher number is newer."""
+        """The number of the run's latest status. Of two records of one run, the one with the higher number is newer."""
         return int(self.rest["states"][-1][0])
 
     @property
@@ -134,8 +134,8 @@ class RunRecord:
 
     @property
     def changes(self) -> dict[str, Any]:
-        """The changes of the run and their state. They are unknown while the call runs: the stored value then only
-        covers the case that the host is killed, and says nothing about how the tool's changes are tracked."""
+        """The changes of the run and their state. While the call runs, they are unknown. The value that is stored until
+        its end is meant for the case that the host is killed, so its reason is replaced by `NOT_ENDED` here."""
         changes: dict[str, Any] = self.record["changes"]
         if self.is_open and not changes["complete"] and changes["state"] == "none":
             return {**changes, "reason": NOT_ENDED}
@@ -182,7 +182,7 @@ class RunRecord:
         }
 
     def ended(self, status: Status, error: dict[str, Any], at: float) -> RunRecord:
-        """This run with an end that another process gives it."""
+        """This run as it is if another process ends it with a status and an error, because its host was killed."""
         record = {
             **self.record,
             "type": "end",

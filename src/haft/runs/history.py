@@ -27,7 +27,7 @@ ALL: Final = 1 << 40
 PAGE = 500
 """How many runs are in memory at once when very many are read."""
 LEAST_SHOWN = 13
-"""`r_` and the eleven characters of a name that encode its time."""
+"""The length of the shortest beginning that is shown: `r_` and the eleven characters of a name that encode the time."""
 
 
 _BARE: Final = regex(r"[0-9a-f]+")
@@ -57,8 +57,8 @@ class History:
         return next(iter(found.values()))
 
     def shortest(self, names: Iterable[str]) -> dict[str, str]:
-        """For each name of a run, its shortest unique beginning, which also stays unique among runs that start in other
-        milliseconds. Names without a run are left out."""
+        """For each name of a run, its shortest unique beginning. It contains at least the start time in milliseconds,
+        so no run that starts at another time makes it ambiguous. Names without a run are left out."""
         in_journals = {run.id for run in self._journal_runs()}
         found = {}
         for name in names:
@@ -76,7 +76,7 @@ class History:
         latest = {run.id: run for run in self._journal_runs()}
         _merge(latest, (RunRecord.from_text(text) for name in [*latest] for text in self._store.named(name, 1)))
         found = {name: run for name, run in latest.items() if wanted.fits(run.record, run.rest)}
-        # One more for each that may be skipped below.
+        # Read one more for each run that may be skipped below.
         for text in self._store.select(replace(wanted, limit=wanted.limit + len(latest))):
             run = RunRecord.from_text(text)
             if run.id not in latest:
@@ -100,7 +100,7 @@ class History:
         return sorted(found)
 
     def each(self, wanted: Filter) -> Iterator[RunRecord]:
-        """The same, read page by page, since there may be very many."""
+        """The runs that match, newest first, read page by page, since there may be very many."""
         left, before = wanted.limit, wanted.before
         while left > 0:
             page = self.runs(replace(wanted, limit=min(left, PAGE), before=before))
@@ -130,7 +130,7 @@ class History:
             yield Frame(0, run.ended_at or run.started_at, "stdout", data)
 
     def request_cancel(self, run: RunId, who: str) -> None:
-        """Ask the run's host to cancel it. The host checks for requests several times a second."""
+        """Ask the run's host to cancel the run. The host checks for requests several times a second."""
         self._store.request_cancel(run, who, time.time())
 
     def _journal_runs(self) -> Iterator[RunRecord]:
@@ -150,7 +150,8 @@ def _words(run: RunRecord) -> str:
 
 
 def _merge(found: dict[RunId, RunRecord], kept: Iterable[RunRecord]) -> None:
-    """Add the runs of the table that are newer than in the journals: a run that has ended there stays ended."""
+    """Add the runs of the table (`kept`) to those of the journals (`found`). If both have a run, the newer record
+    counts, and a run that has ended in the table stays ended."""
     for run in kept:
         if run.id not in found or not run.is_open or run.last_seq > found[run.id].last_seq:
             found[run.id] = run

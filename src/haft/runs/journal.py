@@ -23,8 +23,9 @@ def journal_paths(hosts: str, host: HostId | None = None) -> list[str]:
 
 
 def log_position(path: str) -> int:
-    """The size of the audit log when a journal was started, from the journal's name: the log has no end of its runs
-    before that position. 0 for journals of earlier versions, whose names do not have it."""
+    """The size of the audit log when a journal was started, from the journal's name: in the log, the ends of the
+    journal's runs come only after that position. 0 for journals of earlier versions, whose names do not contain the
+    size."""
     words = os.path.basename(path).split(".")
     with contextlib.suppress(ValueError):
         if len(words) == 4:
@@ -49,13 +50,13 @@ def is_damaged(path: str) -> bool:
 
 
 class Journal:
-    """The journal of this host, open for appending. `rotate` closes the file and returns it; the next line starts a new
-    one."""
+    """The journal of this host, open for appending. `rotate` closes the file and returns its path; the next line starts
+    a new file."""
 
     def __init__(
         self, hosts: str, host: HostId, log_size: Callable[[], int] = lambda: 0, *, synced: bool = False
     ) -> None:
-        """`log_size` returns the current size of the audit log, or an earlier one."""
+        """`log_size` returns the current size of the audit log, or an earlier size."""
         self._log_size = log_size
         self._hosts = hosts
         self._host = host
@@ -81,8 +82,8 @@ class Journal:
             self._file = None
 
     def rotate(self) -> str | None:
-        """Close the current file and return its path, to be deleted when its lines have been copied; None if there is
-        none."""
+        """Close the current file and return its path, to be deleted when its lines have been copied; None if no file is
+        open."""
         if self._file is None:
             return None
         path = self._file.path

@@ -24,7 +24,7 @@ from haft.values import dataclass
 _FRAME = struct.Struct(">IdBI")
 _START = struct.Struct(">8sQ")
 _MARK = struct.Struct(">QQQ")
-"""A position in the file, and the number of bytes and line ends of the output before it in this file."""
+"""A position in the file, and how many bytes and line ends of the output this file has before that position."""
 _MARK_EVERY = 1 << 20
 _MAGIC = b"haftout1"
 _STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
@@ -155,8 +155,8 @@ class _Marks:
 
 
 def _mark_before(path: str, size: int, lines: int) -> tuple[int, int, int] | None:
-    """The last mark of a file of `size` bytes that has at most `lines` line ends before it. None if any mark is
-    impossible."""
+    """The last mark of a file of `size` bytes that has at most `lines` line ends before it. None if there is no such
+    mark, or if the marks are damaged."""
     try:
         with open(_marks_of(path), "rb") as file:
             words = file.read()
@@ -198,7 +198,8 @@ def has_kept(outputs: str, run: RunId) -> bool:
 
 
 class KeptReader:
-    """Reads the stored output of a run piece by piece, and later the new pieces: none twice."""
+    """Reads the stored output of a run piece by piece. Reading again later gives only the pieces that are new since
+    then."""
 
     def __init__(self, outputs: str, run: RunId) -> None:
         self._outputs = outputs
@@ -207,7 +208,7 @@ class KeptReader:
         """The number of the file that was read last; `_position` says how far."""
         self._position = 0
         self._end = 0
-        """How many bytes of the whole output were read so far, dropped ones included."""
+        """How many bytes of the whole output were read so far, including bytes that were dropped."""
         self._line = 1
         """The number of the current line."""
 
@@ -216,7 +217,7 @@ class KeptReader:
         before the line `first_line` may be skipped."""
         for number, path in _files(self._outputs, self._run):
             if number >= self._number:
-                with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:  # the ring may delete it
+                with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:  # the writer may delete it
                     yield from self._of_file(number, file, first_line)
 
     def _of_file(self, number: int, file: BinaryIO, first_line: int) -> Iterator[Frame]:
@@ -248,8 +249,8 @@ class KeptReader:
             skipped = 0
 
     def _pass_over(self, file: BinaryIO, first_line: int) -> None:
-        """Skip pieces that end before a line, by the marks. The current line is then an earlier one than `first_line`,
-        and reading may start in the middle of it."""
+        """With the help of the marks, skip pieces that end before `first_line`. Reading then goes on at an earlier line
+        than `first_line`, perhaps in the middle of that line."""
         if first_line - self._line < 2:
             return
         mark = _mark_before(str(file.name), os.fstat(file.fileno()).st_size, first_line - self._line - 1)

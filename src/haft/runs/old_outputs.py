@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """The number of files, and their size on disk."""
+    """The number of files with outputs, and their size on disk in bytes."""
 
     files: int = 0
     bytes: int = 0
@@ -26,9 +26,10 @@ def outputs_in(outputs: str, before: float | None = None) -> Outputs:
 
 
 def remove_outputs(outputs: str, before: float) -> Outputs:
-    """Remove the outputs that were last written before a time."""
+    """Remove the outputs that were last written before a time, and return how many files that were."""
     removed = size = 0
-    # A recently changed group may be about to get its first file. Checked now, since removing files changes groups.
+    # Keep recently changed groups, which may be about to get their first file. Check this before files are removed,
+    # since that changes the groups' times.
     groups = [group.path for group in _inside(outputs) if group.stat(follow_symlinks=False).st_mtime < before]
     for path, status in _files(outputs):
         if status.st_mtime < before:

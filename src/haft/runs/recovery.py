@@ -1,7 +1,8 @@
 """Recovers the runs of a host that was killed: copies its acknowledged runs, and ends its open ones as `interrupted`.
 
-The process that takes over the dead host's lease does this, and writes the audit log first. If it dies meanwhile, the
-next process takes the lease. Doing a step twice changes nothing, since it checks which ends the audit log has.
+The process that takes over the dead host's lease does this, and writes the audit log first. If this process dies
+meanwhile, the next process takes the lease. Doing a step twice changes nothing, since each step checks which ends of
+runs the audit log already has.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ INTERRUPTED = Failure(
 )
 
 LogRecords = Callable[[Sequence[bytes], int], None]
-"""Writes the records of ended runs to the audit log, before the table gets the runs. It skips records that the log
-already has after a position."""
+"""Writes the records of ended runs to the audit log, before the table gets the runs. Skips records that the log already
+has after the given position."""
 
 BEGAN: Final = "recoveryBegan"
-"""A fact of a dead host's lease: the size of the audit log when the first process took over."""
+"""The name of a fact in a dead host's lease: the size of the audit log when the first process took the lease over."""
 
 
 def recover(

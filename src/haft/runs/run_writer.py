@@ -54,7 +54,8 @@ class RunWriter:
         self._cancel: Callable[[RunId, str], None] = lambda _run, _who: None
         self._thread: threading.Thread | None = None
         self.trouble: StorageFailed | None = None
-        """Why the last attempt to copy the journal failed; the journals still have the runs."""
+        """Why the last attempt to copy the journal failed, in which case the journals still have the runs; None if it
+        succeeded."""
 
     def on_cancel(self, cancel: Callable[[RunId, str], None]) -> None:
         """Set the function that is called, in the writer's thread, if another process wants to cancel a run."""
@@ -62,7 +63,7 @@ class RunWriter:
 
     def write(self, entry: Entry) -> None:
         """Write a run to the journal. When this returns, the run survives the death of this process. Raises `LeaseLost`
-        if another process may have read the journal before."""
+        if this host lost its lease: another process may then have read the journal without this run."""
         with self._lock:
             self._lease.check()
             self._journal.append(entry.line)
@@ -85,7 +86,7 @@ class RunWriter:
         self._sync_others()
 
     def log_later(self, record: bytes) -> None:
-        """Write a record to the audit log later, because that failed now; the journal already has the run."""
+        """Write a record to the audit log later, because writing it at once failed; the journal already has the run."""
         with self._lock:
             self._unlogged.append(record)
         self._wanted.set()
@@ -97,7 +98,7 @@ class RunWriter:
         if self._thread is not None:
             self._thread.join()
         if self._live:
-            # Their ends could not be written. The process that finds our journal will end them.
+            # The ends of these runs could not be written. The process that finds our journal will end these runs.
             self._journal.leave()
 
     def _work(self) -> None:
@@ -120,7 +121,8 @@ class RunWriter:
                 self.trouble = error
                 self._give_up(group)
             except (HaftError, OSError) as error:
-                # This thread must not end because of it: nothing else copies the journal, and nobody would notice.
+                # This thread must not end because of the error: nothing else copies the journal, and nobody would
+                # notice.
                 self.trouble = (
                     error
                     if isinstance(error, StorageFailed)

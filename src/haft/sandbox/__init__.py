@@ -1,8 +1,8 @@
 """The sandbox of calls: what this machine supports, what one call may reach, its environment, and the launcher that
 starts its commands.
 
-The helper program makes the mounts and namespaces; this package tells it which. The package decides nothing: profile
-and grants come with the decision about the call."""
+The helper program makes the mounts and namespaces; this package tells the helper which ones to make. The package
+decides nothing: profile and grants come with the decision about the call."""
 
 from typing import TYPE_CHECKING
 

@@ -28,7 +28,7 @@ class Abilities:
     seccomp: bool = False
     """Whether filters can refuse the system calls that reach past namespaces."""
     seccomp_problem: str | None = None
-    """Why there are no such filters; None if there are."""
+    """Why system calls cannot be filtered; None if they can."""
     tracing: bool = False
     """Whether the filters also hold for a traced process. If not, no call may trace its processes."""
     cgroups: Mapping[str, int] = field(default_factory=dict)

@@ -1,5 +1,5 @@
-"""Finds out from a program's output which credentials file in the home it looked for. haft hides these from all
-calls."""
+"""Finds out from a program's output which credentials file in the home directory the program looked for. haft hides
+such files from all calls."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ FILES: Final = (
     ".gem/credentials", ".git-credentials", ".kube/config", ".my.cnf", ".netrc", ".npmrc", ".pgpass", ".pypirc",
     ".terraform.d/credentials.tfrc.json", ".vault-token", ".yarnrc.yml",
 )  # fmt: skip
-"""Paths below a home. Keys of ssh are not among them: haft helps no tool to reach those."""
+"""Credentials files, as paths below a home directory. SSH keys are not among them: haft helps no tool to reach
+those."""
 
 _KEYS: Final = frozenset((".ssh", ".gnupg", ".password-store", "keyrings", ".keychain"))
-"""Names of directories that hold private keys, wherever they are."""
+"""Names of directories that hold private keys, wherever these directories are."""
 _KEY: Final = regex(r"id_(?:rsa|dsa|ecdsa|ed25519|xmss)\w*|.+\.(?:pem|key|p12|pfx|kdbx|ppk)|ssh_host_\w+_key")
 
 _WITHOUT_A_NAME: Final = {
@@ -41,8 +42,8 @@ _COMPLAINT: Final = regex(
 
 
 def holds_private_keys(path: str) -> bool:
-    """Whether a path, or the path that its links lead to, names private keys or secrets of the machine. Such a path is
-    never proposed as a grant: a tool could get it proposed by printing it."""
+    """Whether a path, or the path that its links lead to, names private keys or secrets of the machine. haft never
+    proposes such a path as a grant: a tool could print the path only to get it proposed."""
     for one in {path, os.path.realpath(path)}:
         parts = one.split("/")
         if not _KEYS.isdisjoint(parts) or _KEY.fullmatch(parts[-1]):
@@ -53,7 +54,7 @@ def holds_private_keys(path: str) -> bool:
 
 
 def looked_for(lines: Sequence[str], home: str) -> Iterator[str]:
-    """The absolute paths of files that some line reports as missing, and that exist."""
+    """The absolute paths of credentials files that exist, although some line reports them as missing."""
     for line in lines:
         for name in FILES:
             path = os.path.join(home, name)

@@ -39,17 +39,17 @@ NEUTRAL: Final = {
     "npm_config_logs_max": "0",
     "npm_config_update_notifier": "false",
 }
-"""For commands that nobody reviewed: git, npm and pip run no hook, monitor or pager, take no optional lock, and ask no
-server for updates."""
+"""Variables for commands that nobody reviewed: with them, git, npm and pip run no hook, monitor or pager, take no
+optional lock, and ask no server for updates."""
 
 QUIET: Final = {
     "GIT_DISCOVERY_ACROSS_FILESYSTEM": "1",
     "RIPGREP_CONFIG_PATH": os.path.join(os.path.dirname(os.path.abspath(__file__)), "quiet.ripgreprc"),
 }
-"""For every call. ripgrep does not print the lines of ignore files that it cannot parse: such a file may be a link to
-any other file. Calls with `NEUTRAL` are not enough for this: if a rule allows one part of a command line, the whole
-line runs without `NEUTRAL`. git also looks for its repository above the workspace, although a layer makes the workspace
-a separate mount."""
+"""Variables for every call. The one for ripgrep keeps it from printing the lines of ignore files that it cannot parse:
+such a file may be a link to any other file. This one is not in `NEUTRAL`, because a command line of which a rule allows
+one part runs without `NEUTRAL`. The one for git lets it look for the repository above the workspace, although a layer
+makes the workspace a separate mount."""
 
 
 INSIDE: Final = "HAFT_INSIDE"

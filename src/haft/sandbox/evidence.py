@@ -64,7 +64,7 @@ class HostFacts:
     repository: str | None = None
     """The directory of the workspace's repository, if it is outside the workspace."""
     path: str = ""
-    """The host's PATH. Calls do not get its entries inside the workspace."""
+    """The host's PATH. Calls get it without the directories inside the workspace."""
     is_in_view: Callable[[str], bool] = lambda _path: True
     """Whether a call without approval sees a path, if something exists there."""
 
@@ -95,7 +95,7 @@ def diagnose(
 
 
 def swallowed_failure(output: str, confinement: Confinement) -> HaftError | None:
-    """The network failure that the output of a successful call reports, if there is one."""
+    """The network failure that the output of a successful call reports; None if the output reports none."""
     if not confinement.layers or confinement.network or (line := missed_network(_last_lines(output))) is None:
         return None
     return _no_network(line, confinement)
@@ -126,7 +126,8 @@ def _last_lines(output: str) -> list[str]:
 
 
 def waited_for_network(output: str) -> bool:
-    """Whether the output of a call that timed out says that it had no network. If not, it may still have waited."""
+    """Whether the output of a call that timed out says that the call had no network. If not, the call may still have
+    waited for the network."""
     return any(NO_NETWORK.search(line) for line in _last_lines(output))
 
 
@@ -181,7 +182,8 @@ def _hidden(line: str, confinement: Confinement, host: HostFacts) -> HaftError |
 
 
 def _repository_above(said: str, confinement: Confinement, host: HostFacts) -> HaftError | None:
-    """The denial if the repository of the workspace begins in a directory above it: git needs to see all of it."""
+    """The denial if the workspace's repository begins in a directory above the workspace: git needs to see the whole
+    repository."""
     place = os.path.dirname(host.workspace)
     while place != "/" and not os.path.lexists(os.path.join(place, ".git")):
         place = os.path.dirname(place)
@@ -300,7 +302,8 @@ def _unopened(line: str, workspace: str) -> str | None:
 
 
 def _opens(confinement: Confinement, option: str, grant: str) -> str:
-    """The hint how to allow it: by an option for the next call, or by a grant for a process that outlives its calls."""
+    """The hint how to allow what was denied: by an option for the next call, or by a grant for a process that outlives
+    its calls."""
     if confinement.session:
         return f"to open it: grant = {{{grant}}}{ON_ENTRY}"
     return _by_option(option)

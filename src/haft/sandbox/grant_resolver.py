@@ -25,8 +25,8 @@ class GrantResolver:
         self._state_home = state_home
 
     def paths(self, patterns: tuple[str, ...], kind: str) -> list[str]:
-        """The paths that a grant names. Relative ones are in the workspace; `**` at the end means all below. A path
-        with a symbolic link in it is refused: a call could have put the link there."""
+        """The paths that a grant names. Relative paths are in the workspace; `/**` at the end means everything below. A
+        path with a symbolic link in it is refused: a call could have put the link there."""
         found: list[str] = []
         for pattern in patterns:
             matches = self._matches(pattern)
@@ -50,7 +50,8 @@ class GrantResolver:
 
     def of_session(self, patterns: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
         """For a program that outlives its calls: whether it may write the whole workspace, and which other paths it may
-        write. Each path must exist when the program starts: its workspace is read-only, so none can be made later."""
+        write. Each path must exist when the program starts: the program sees the workspace read-only, so it cannot make
+        the path later."""
         workspace = self._site().workspace
         rest = tuple(each for each in patterns if self._matches(each) != [workspace])
         everywhere = len(rest) < len(patterns)

@@ -49,7 +49,8 @@ class HelperRequests:
             for path in dict.fromkeys((*confinement.readable, *shown))
             if self._is_unseen(path, confinement)
         ]
-        # Also under the name of a link to it: programs are started, and find their libraries, by that name.
+        # If a path is a link, the call also needs the link: programs are started, and find their libraries, by its
+        # name.
         links = [
             [path, real]
             for path in dict.fromkeys(map(os.path.normpath, command.readable))
@@ -122,8 +123,8 @@ class HelperRequests:
         }
 
     def _unbound_identities(self, confinement: Confinement, kind: Mapping[str, Any]) -> list[list[Any]]:
-        """The identities of paths that the call sees although nothing is bound there for it alone. The helper checks
-        these; it checks bound paths when it binds them."""
+        """The identities of paths that the call sees although the helper does not bind them for this call. The helper
+        checks these before the call starts; it checks other paths when it binds them."""
         bound = [source for source, *_rest in kind["extra"]]
         return [
             [path, device, inode]
@@ -132,15 +133,16 @@ class HelperRequests:
         ]
 
     def _scratch(self, confinement: Confinement) -> Mapping[str, Any] | None:
-        """The `/tmp` of the call's thread, with the same limit of bytes as a `/tmp` in memory."""
+        """The `/tmp` of the call's thread, with the same limit of bytes as a `/tmp` in memory; None if the call does
+        not see it."""
         if confinement.scratch is None:
             return None
         files = self._limits.max_changed_files or MAX_FILES
         return {"name": confinement.scratch, "files": files, "bytes": self._scratch_bytes}
 
     def _read_only_names(self, confinement: Confinement, own: list[str]) -> list[str]:
-        """The names in the workspace that are read-only while the call runs. If the call works above a layer, haft
-        checks its changes before it applies them, so files judged by their content can be written now."""
+        """The names in the workspace that are read-only while the call runs. If the call runs in a layer, haft checks
+        its changes before it applies them, so the files in `JUDGED_BY_CONTENT` can be written now."""
         names = protected_names(self._site.workspace)
         if confinement.layer is not None:
             names = [name for name in names if name.rsplit("/", 1)[-1] not in JUDGED_BY_CONTENT]

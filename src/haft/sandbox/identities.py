@@ -1,7 +1,7 @@
 """The identities (device and inode) of the files and directories that a call was resolved to.
 
 Another process can put a different file at a path at any moment. A call is resolved once; before the helper mounts a
-path, it compares the identity, and if that differs it starts nothing.
+path, it compares the identity, and if the identity differs, the helper starts nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Identity = tuple[str, int, int]
 
 
 def identity(path: str) -> tuple[int, int]:
-    """The device and inode at a path; zeros, which no file has, if there is none."""
+    """The device and inode of the file at a path; zeros, which no file has, if there is no file."""
     try:
         found = os.stat(path, follow_symlinks=False)
     except OSError:

@@ -36,7 +36,7 @@ class LayerWitness:
         return self._descriptor if self._descriptor >= 0 else None
 
     def is_held(self) -> bool:
-        """Whether some process may still have something open. True also if that is unknown."""
+        """Whether some process may still have something open in the layers. True also if that is unknown."""
         if self._descriptor < 0:
             return True
         until = time.monotonic() + PATIENCE_SECONDS

@@ -103,7 +103,7 @@ class Sandbox:
         self._state_home = state_home
         self._env = dict(env)
         self._host = env
-        """The host's environment as it is now: granted variables have their current values."""
+        """The host's live environment, unlike the copy in `_env`: granted variables get their current values."""
         self._environments: dict[Confinement, dict[str, str]] = {}
         self._open_directory = open_directory
         self._limits = limits
@@ -115,9 +115,9 @@ class Sandbox:
         self._helper: Helper | None = None
         self._plain: Starter | None = None
         self._seen: tuple[int, int] = (0, 0)
-        """The identity of the workspace when the zygote started."""
+        """The identity (device and inode) of the workspace when the helper started."""
         self._held: int | None = None
-        """The workspace, held open: until it is closed, no other directory can get its inode number."""
+        """A descriptor of the workspace: while it is open, no other directory can get the workspace's inode number."""
         self._retired: list[Helper] = []
         self._busy: dict[Helper, int] = {}
         self._abilities: Abilities | None = None
@@ -125,9 +125,9 @@ class Sandbox:
         self._warm_pool: WarmPool | None = None
         self.on_unfit = on_unfit
         self._witnesses: dict[str, LayerWitness] = {}
-        """By the name of the layer of a running call."""
+        """The witnesses of the layers of running calls, by the name of the layer."""
         self._not_above: set[str] = set()
-        """The names of layers of calls in which a command did not run above its layer."""
+        """The names of layers that were not mounted when a command of their call ran."""
 
     @property
     def site(self) -> Site:
@@ -189,7 +189,8 @@ class Sandbox:
     def _zygote(self) -> Helper:
         if self._helper is None:
             known = self._abilities
-            # A later zygote must have everything that the first one had: a call may have used up a resource.
+            # A later helper must have all protections of the first one. If it has less, a call may have used up a
+            # resource.
             whole = known is not None and known.network and known.proc
             required = self._mode == "required" or whole
             site = self.site.to_json(
@@ -241,10 +242,10 @@ class Sandbox:
         thread: str | None = None,
         found: tuple[Identity, ...] = (),
     ) -> Confinement:
-        """The confinement of a call. `found`: the identities of the tool's files. `closed`: without the grants that
-        every call gets. `activated`: the state of the activated environment, whose programs the call gets; the
-        environment must still be in that state. `thread`: the thread whose `/tmp` the call may see. Raises `Unconfined`
-        if the sandbox is required and cannot be built."""
+        """The confinement of a call. `unasked`: the call runs without approval. `found`: the identities of the tool's
+        files. `closed`: the call does not get the grants that every other call gets. `activated`: the state of the
+        activated environment, whose programs the call gets; the environment must still be in that state. `thread`: the
+        thread whose `/tmp` the call may see. Raises `Unconfined` if the sandbox is required and cannot be built."""
         abilities = await self.ready()
         programs = None if activated is None or unasked or neutral else self._approved_environment(activated)
         if programs is not None:
@@ -302,21 +303,23 @@ class Sandbox:
         )
 
     def _scratch_of(self, thread: str | None, grants: Grants, shown: Sequence[str]) -> str | None:
-        """The name of the thread's `/tmp` that the call gets, if any. A call with network needs a grant for it: it
-        could send away data that another tool left there."""
+        """The name of the thread's `/tmp` that the call gets, if any. A call with network gets it only by a grant,
+        since the call could send away data that another tool left there."""
         abilities = self._abilities
         if self.scratch is None or thread is None or (grants.network and not grants.scratch):
             return None
         if abilities is None or not abilities.namespaces or not abilities.proc:
-            return None  # haft could not mount it, or could not measure its size.
+            return None  # haft could not mount this `/tmp`, or could not measure its size.
         if TMP not in self.site.hidden or is_below(TMP, shown):
             return None
-        # Programs obey what lies above the directory they work in: `/tmp/.git`, `/tmp/node_modules`.
+        # Programs obey files in the directories above the one they work in, such as `/tmp/.git` and
+        # `/tmp/node_modules`.
         return None if is_below(self._workspace, (TMP,)) else self.scratch.name_of(thread)
 
     @contextlib.contextmanager
     def scratch_for(self, confinement: Confinement) -> Iterator[Confinement]:
-        """The confinement of a call that begins, without the `/tmp` of its thread if another call uses that now."""
+        """The confinement of a call that begins, without the `/tmp` of its thread if another call uses that `/tmp`
+        now."""
         if self.scratch is None or confinement.scratch is None:
             yield confinement
             return
@@ -330,8 +333,8 @@ class Sandbox:
         return (self.site.workspace, *self._grant_resolver.paths((self._granted | grants).write, "write"))
 
     def check(self, confinement: Confinement) -> None:
-        """Raise `Conflict` if a file or directory that the call was resolved to was replaced. With namespaces, the
-        helper checks the same when it mounts, and this check only reports it sooner."""
+        """Raise `Conflict` if a file or directory that the call was resolved to was replaced. With namespaces, this
+        checks only the workspace: the helper checks everything when it mounts the sandbox."""
         gone = [] if identity(self._workspace) == confinement.root else [self._workspace]
         if "namespaces" not in confinement.layers:
             known = (*confinement.identities, *confinement.found)
@@ -370,7 +373,7 @@ class Sandbox:
 
     @property
     def activated(self) -> str | None:
-        """The virtual environment in the workspace that a person has activated."""
+        """The virtual environment in the workspace that a person has activated; None if there is none."""
         return activated_in(self._workspace, self._env)
 
     def launcher(
@@ -404,7 +407,7 @@ class Sandbox:
         return _SandboxLauncher(self, confine, grants, closed=True)
 
     async def no_layer(self, layer: Layer) -> str | None:
-        """Why calls cannot work above a layer, found out by running one; None if they can."""
+        """Why calls cannot run in a layer, found out by running a command in this one; None if they can."""
         abilities = await self.ready()
         if not abilities.namespaces:
             return "; ".join(abilities.missing()) or "there is no sandbox"
@@ -422,14 +425,15 @@ class Sandbox:
         return {"mode": self._mode, **asdict(await self.ready())}
 
     def ran_outside(self, layer: Layer) -> bool:
-        """Whether a command that should have run above this layer did not. Call this once for each call."""
+        """Whether a command that should have run in this layer ran outside it. Ask only once for each call: the answer
+        is forgotten."""
         was_outside = layer.name in self._not_above
         self._not_above.discard(layer.name)
         return was_outside
 
     def witness_of(self, layer: Layer) -> LayerWitness | None:
-        """The witness that tells whether something in a layer is still open; None if the layer was never mounted. Call
-        this once for each call, and close the witness."""
+        """The witness that tells whether something in a layer is still open; None if the layer was never mounted. Ask
+        only once for each call, and close the witness."""
         return self._witnesses.pop(layer.name, None)
 
     def _lend_witness(self, confinement: Confinement) -> int | None:
@@ -442,7 +446,8 @@ class Sandbox:
         return self._witnesses[confinement.layer.name].lend()
 
     def _confirm(self, confinement: Confinement, requests: HelperRequests) -> None:
-        """Check that the layer was mounted, by the directory that the kernel makes when it mounts one."""
+        """Note for `ran_outside` if the layer was not mounted: then the directory is missing that the kernel makes when
+        it mounts a layer."""
         if confinement.layer is not None and confinement.profile == "workspace":
             place = os.path.join(self._layers() or "", confinement.layer.name, requests.work or "")
             if not os.path.isdir(os.path.join(place, "work")):
@@ -461,7 +466,8 @@ class Sandbox:
         raise AssertionError
 
     async def answer(self, confinement: Confinement, command: Command, sink: OutputSink) -> Exit:
-        """Run one command above a layer; if its program is kept loaded, in a fork of the loaded program."""
+        """Run one command. If it has a layer, and its program is kept loaded, it runs in a fork of the loaded
+        program."""
         from haft.sandbox.warm_pool import Key, WarmPool
 
         warm = command.warm
@@ -527,8 +533,8 @@ class Sandbox:
     async def start_session(
         self, command: Command, sink: OutputSink, grants: Grants = NO_GRANTS, layer: Layer | None = None
     ) -> Session:
-        """Start a program that outlives its calls. With a `layer`, the result is a `LayeredSession` above that
-        layer."""
+        """Start a program that outlives its calls. With a `layer`, the program runs in that layer, and the result is a
+        `LayeredSession`."""
         from haft.sandbox.sessions import LayeredProgram
 
         confinement = replace(await self.confine_session(grants), layer=layer)
@@ -602,9 +608,9 @@ class Sandbox:
                 helper.close()
 
     def _replace_zygote(self) -> None:
-        """Use a new zygote if the workspace was replaced by another directory: the old zygote still has the old one
-        mounted. Running calls go on there. If only a directory inside the workspace was replaced, the next attempt will
-        find the new directory."""
+        """Use a new helper if another directory has replaced the workspace: the old helper still has the old directory
+        mounted. Running calls go on in the old directory. If only a directory inside the workspace was replaced, the
+        next attempt will find the new directory."""
         if self._helper is not None and identity(self._workspace) != self._seen:
             self._retired.append(self._helper)
             self._helper = None
@@ -673,17 +679,19 @@ class Sandbox:
                 yield f"{name} is not masked in the output: it has fewer than {MIN_SECRET_LENGTH} characters"
 
     def withheld(self, call: Call, confinement: Confinement) -> tuple[str, ...]:
-        """The variables that the call names and that are set here, but that it does not get."""
+        """The environment variables that the call reads, and that are set on the host, but that the call does not
+        get."""
         from haft.files import withheld_from
 
         return withheld_from(call, confinement, self._host)
 
     def unset(self, names: Iterable[str]) -> list[str]:
-        """The names of variables that are not set here."""
+        """Those of the variables `names` that are not set in the host's environment."""
         return [name for name in names if name not in self._host]
 
     def without_network(self, output: str, confinement: Confinement) -> str | None:
-        """An addition to the hint of a call that timed out, if it may have waited for the network."""
+        """An addition to the hint of a call that timed out, if the call may have waited for the network; None if
+        not."""
         from haft.sandbox.evidence import NEVER, waited_for_network
 
         if "namespaces" not in confinement.layers or confinement.network or not waited_for_network(output):
@@ -708,7 +716,7 @@ class Sandbox:
         )
 
     def close(self) -> None:
-        """End the helpers. Everything in the sandbox ends with the zygote."""
+        """End the helpers, and with them all processes in the sandbox."""
         if self._warm_pool is not None:
             self._warm_pool.close()
             self._warm_pool = None
@@ -745,7 +753,7 @@ class _MaskingSink:
 
 
 class _SandboxLauncher:
-    """Starts commands with the confinement that `confine` returns. Commands above one layer run one after another."""
+    """Starts commands with the confinement that `confine` returns. Commands in the same layer run one after another."""
 
     def __init__(
         self,

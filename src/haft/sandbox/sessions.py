@@ -1,4 +1,5 @@
-"""The host's side of a program that outlives its calls and works above a layer, which the helper exchanges under it."""
+"""The part of the host in running a program that outlives its calls, in a layer: it tells the helper when to stop the
+program, and when to replace the layer by a fresh one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The facts about this machine, this user and this workspace that the sandbox needs.
 
-haft gathers them once for each host process, before it starts the zygote, and sends them to it. Facts that differ from
-call to call are in `helper_requests`.
+haft gathers them once for each host process, before it starts the helper, and sends them to the helper. Facts that
+differ from call to call are in `helper_requests`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Site:
     """The facts that are the same for all calls of a host process."""
 
     workspace: str
-    """Its real path, without links."""
+    """The real path of the workspace, without links."""
     home: str
     hide: tuple[tuple[str, int], ...]
     """Directories that are private and empty for a call, each with its mode."""
@@ -46,10 +46,11 @@ class Site:
     """Paths inside hidden directories that calls see nevertheless: the real path, and the path at which calls see
     it."""
     view: tuple[tuple[str, str], ...]
-    """The same for a call without approval, which sees nothing else of the host except the directories in `SEEN`."""
+    """The paths, in the same form, that a call without approval sees. Of the rest of the host it sees only the
+    directories in `SEEN`."""
     mounted: tuple[str, ...]
-    """Mount points inside the directories in `SEEN`: they do not belong to the system, so such a call does not see
-    them."""
+    """Mount points inside the directories in `SEEN`: they do not belong to the system, so a call without approval does
+    not see them."""
     mask: tuple[str, ...]
     """Secrets of the machine that root could read; no call sees them."""
     state_home: str
@@ -71,7 +72,7 @@ class Site:
     def to_json(
         self, *, scratch_bytes: int, required: bool, layers: str | None, threads: str | None = None
     ) -> dict[str, Any]:
-        """The facts as the zygote reads them. `threads` is the directory with the `/tmp` of each thread, if threads
+        """The facts as the helper reads them. `threads` is the directory with the `/tmp` of each thread, if threads
         keep one."""
         return {
             "workspace": self.workspace,
@@ -171,8 +172,8 @@ def _mounted_in(places: Iterable[str]) -> list[str]:
 
 
 def repository_of(workspace: str) -> str | None:
-    """The repository that the workspace is a worktree of. The repository must name the workspace too: the workspace
-    alone could name any directory."""
+    """The repository of which the workspace is a worktree; None if it is not a worktree. The repository must name the
+    workspace too: the workspace alone could name any directory."""
     try:
         named = first_line(os.path.join(workspace, ".git"))
         own = os.path.realpath(os.path.join(workspace, named.removeprefix("gitdir: ")))

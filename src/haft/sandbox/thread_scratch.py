@@ -1,11 +1,12 @@
-"""The `/tmp` that each thread keeps between its calls: a directory in the state home, mounted as `/tmp` in its sandbox.
+"""The `/tmp` that each thread keeps between its calls: a directory in the state home, mounted as `/tmp` in their
+sandbox.
 
     STATE/scratch/NAME/tmp    the `/tmp` of the thread's calls; tools decide what it contains
     STATE/scratch/NAME/lock   locked by the call that uses the directory; its time tells when that last happened
 
 NAME is a digest of the workspace and the thread. The helper watches the size while calls run. This module makes the
 directory, locks it for one call at a time, and removes it: when it is too full, when no call has used it for a day, or,
-for a thread that the caller did not name, when the host process ends.
+if the host made up the name of the thread, when the host process ends.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class ThreadScratch:
         self._workspace = workspace
 
     def prepared(self) -> str:
-        """The root directory, made if it is missing."""
+        """The directory with all `/tmp` directories, made if it is missing."""
         os.makedirs(self.root, mode=0o700, exist_ok=True)
         return self.root
 
@@ -155,13 +156,15 @@ def sweep(root: str) -> None:
 
 
 def scratch_in(root: str, before: float | None = None) -> Removed:
-    """The number and size of the directories; with `before`, only of those that no call has used since that time."""
+    """The number and size of the directories; with `before`, only of those that no call has used since the time
+    `before`."""
     found = [place for place in _places(root) if before is None or _last_used(place) < before]
     return Removed(len(found), sum(measured(place)[1] for place in found))
 
 
 def remove_scratch(root: str, before: float) -> Removed:
-    """Remove directories that no call has used since that time, and emptied ones; not those that a call uses now."""
+    """Remove directories that no call has used since the time `before`, and what `empty` could not remove. Directories
+    that a call uses now stay."""
     threads = size = 0
     for place in _places(root):
         if os.path.basename(place).startswith(_GONE) or _last_used(place) < before:

@@ -1,8 +1,8 @@
-"""Finds the toolchains on PATH: directories outside the system's own whose programs a person uses.
+"""Finds the toolchains on PATH: directories with programs that a person uses and that do not belong to the system.
 
-A home is hidden because of its other content, so haft must decide how much beside a `bin` directory belongs to the
-toolchain. It shows known toolchains as a whole, or their parts without secrets. For others it shows the parent of `bin`
-if that looks like an installation prefix.
+Calls do not see a home directory because of its other content, so haft must decide how much beside a `bin` directory
+belongs to the toolchain. It shows known toolchains as a whole, or their parts without secrets. For others it shows the
+parent of `bin` if that looks like an installation prefix.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COMPANIONS: Final = {".cargo/bin": (".rustup",), ".local/bin": (".local/lib",)}
 """Other directories that a toolchain needs."""
 
 HOMES: Final = "/home"
-"""Every directory in it is a home."""
+"""Every directory in this one is the home of a user."""
 
 PREFIX_SIGNS: Final = ("lib", "lib64", "libexec", "pyvenv.cfg")
 PREFIX_PARTS: Final = (*PREFIX_SIGNS, "include", "share")
@@ -42,7 +42,8 @@ def toolchains(
     path: str, hidden: Sequence[str], homes: Sequence[str], is_seen: Callable[[str], bool] | None = None
 ) -> list[str]:
     """The directories and files that programs on PATH need and that calls would not see. `homes` says which of the
-    `hidden` directories are homes. With `is_seen`, paths that are not hidden are returned too, after the others."""
+    `hidden` directories are homes. `is_seen` says which paths calls see; without it, calls see all that is not hidden.
+    Hidden paths come first in the result."""
     is_seen = is_seen or (lambda place: not is_below(place, hidden))
     found: dict[str, None] = {}
     files: dict[str, None] = {}
@@ -69,8 +70,8 @@ def toolchains(
 
 
 def _beside(target: str, hidden: Sequence[str], homes: Sequence[str]) -> list[str]:
-    """The directories that a program needs if PATH has a link to it; empty if it needs only itself. In a home, the link
-    means that one program, and not the files beside it; elsewhere the program is part of an installation."""
+    """The directories that a program needs if PATH has a link to it; empty if it needs only its own file. In a home,
+    the link means that one program, and not the files beside it; elsewhere the program is part of an installation."""
     place = os.path.dirname(target)
     taken = _around(place, homes)
     if is_below(target, hidden):
@@ -80,7 +81,8 @@ def _beside(target: str, hidden: Sequence[str], homes: Sequence[str]) -> list[st
 
 
 def _around(directory: str, homes: Sequence[str]) -> list[str]:
-    """The paths of the toolchain that a directory of programs belongs to; the directory itself if it has none."""
+    """The paths of the toolchain that a directory of programs belongs to; only the directory itself if it belongs to
+    none."""
     owners = [home for home in (*homes, *_home_of_someone(directory)) if is_below(directory, (home,))]
     for home in owners:
         relative = os.path.relpath(directory, home)

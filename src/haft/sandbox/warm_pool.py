@@ -1,9 +1,9 @@
 """The programs that haft keeps loaded between calls.
 
-After the first call of a program haft loads it, so that the next call may find it loaded. Of each program it keeps as
-many copies as there were calls at the same time, up to a few. A copy that no call uses for a while ends. If there are
-too many copies, the one that has been unused for longest ends. A program that cannot be kept loaded is started anew for
-each call.
+After the first call of a program, haft loads the program, so that the next call may find it loaded. Of each program,
+haft keeps as many copies as there were calls at the same time, up to a few. A copy that no call uses for a while ends.
+If there are too many copies, the one that has been unused for longest ends. A program that cannot be kept loaded is
+started anew for each call.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Key:
     name: str
     version: str
     setup: str
-    """Its sandbox, working directory and environment, as JSON."""
+    """The sandbox, working directory and environment of the program, as JSON."""
 
 
 @dataclass(eq=False, slots=True)
@@ -76,7 +76,7 @@ class WarmPool:
         return len(self._loaded)
 
     def take(self, key: Key, helper: Helper) -> WarmStarter | None:
-        """A loaded program that is free, if there is one. The caller must give it back."""
+        """A loaded program that is free; None if there is none. The caller must return the program with `give_back`."""
         self._end_outdated(key, helper)
         for each in reversed(self._loaded):
             if each.key == key and not each.is_busy:
