@@ -1,8 +1,9 @@
 """CDD's agent skills, and the folders in which agents look for skills.
 
 The skills are in the package, one `SKILL.md` each. Most agents use these files unchanged. Antigravity uses workflows,
-one file for each skill. Cursor uses rules: the same text with another front matter. If a person changed a file, a copy
-is kept beside the new one, and no such copy is ever overwritten. Links are followed only inside the workspace.
+one file for each skill. Cursor uses rules: the same text with another front matter. If a person changed an installed
+file, a copy of that file is kept beside the new one. Such a copy is never overwritten. Links are followed only inside
+the workspace.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ class Skill:
     content: str
 
     def file_for(self, target: str) -> str:
-        """The path of its file, relative to the target's folder."""
+        """The path of this skill's file, relative to the target's folder."""
         return _SINGLE.get(target, os.path.join("{}", "SKILL.md")).format(self.name)
 
     def content_for(self, target: str) -> str:
-        """The content of its file."""
+        """The content of this skill's file. For Cursor, the front matter differs."""
         if target != "cursor":
             return self.content
         _opening, _front, body = self.content.split("---\n", 2)
@@ -58,13 +59,13 @@ class SkillFile:
     skill: Skill
     target: str
     path: str
-    """Relative to the workspace."""
+    """The path of the file, relative to the workspace."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstallResult:
-    """What installing did with one file: nothing if it was current. `kept` is the path of the copy of a changed
-    file."""
+    """What `install` did with one file. `state` is the file's state before; a current file was not written. `kept` is
+    the path of the copy if a person had changed the file, and otherwise empty."""
 
     place: SkillFile
     state: State
@@ -72,7 +73,7 @@ class InstallResult:
 
 
 def skills() -> list[Skill]:
-    """The skills of this version, by name."""
+    """The skills in this version of the package, sorted by name."""
     return sorted(_shipped(), key=lambda skill: skill.name)
 
 
@@ -87,7 +88,7 @@ def skill_files(targets: Sequence[str]) -> list[SkillFile]:
 
 
 def state(root: str, place: SkillFile) -> State:
-    """Whether the file exists, and has the content of this version."""
+    """Whether the file is absent, has the content of this version, or has another content."""
     path = _checked(root, place)
     if not os.path.lexists(path):
         return "absent"
@@ -95,7 +96,7 @@ def state(root: str, place: SkillFile) -> State:
 
 
 def install(root: str, wanted: Sequence[SkillFile]) -> list[InstallResult]:
-    """Write the skills. All files are checked before the first is written."""
+    """Write the files that are absent or differ. All paths are checked before the first file is written."""
     states = [state(root, place) for place in wanted]
     done = []
     for place, found in zip(wanted, states, strict=True):

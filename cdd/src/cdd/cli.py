@@ -240,8 +240,8 @@ YES = "cdd.yes"
 
 
 def _remember_yes(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
-    """Keep `--yes` out of the command's parameters: only a person at a terminal is asked, so a tool needs no such
-    parameter."""
+    """Keep `--yes` out of the command's parameters. The command asks only a person at a terminal, so the tool that
+    wraps the command needs no such parameter."""
     context.meta[YES] = value
 
 

@@ -17,7 +17,7 @@ from cdd.refusals import Refused
 from cdd.tracks import Track
 
 LONGEST: Final = 1024 * 1024
-"""Bytes of the longest message."""
+"""The most bytes of an entry."""
 
 _INDENT: Final = "    "
 _ENTRY: Final = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\] (.*)")
@@ -38,7 +38,7 @@ def log(track: Track, message: str) -> None:
 
 
 def entry_of(moment: datetime, message: str) -> bytes:
-    """The lines of an entry. Every character that some program treats as a line end counts as one, so that a message
+    """The lines of an entry. Every character that some program treats as a line end ends a line here, so that a message
     cannot forge an entry."""
     lines = message.strip().splitlines()
     if not lines:
@@ -54,7 +54,7 @@ def entry_of(moment: datetime, message: str) -> bytes:
 
 
 def entries(text: str) -> list[Entry]:
-    """The entries of a log. Other text before and between them is skipped."""
+    """The entries of a log. Text before and between the entries is skipped."""
     found: list[tuple[str, list[str]]] = []
     within = False
     for line in text.split("\n"):

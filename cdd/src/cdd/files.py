@@ -1,7 +1,7 @@
 """Reads and writes files safely: a write replaces the whole file or changes nothing.
 
 A link in place of a file is refused, and so is anything that is neither a file nor a folder. `workspace` checks the
-folders above. There is no protection against a person who replaces folders while a command runs.
+folders that contain the file. There is no protection against a person who replaces folders while a command runs.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Final
 from cdd.refusals import Refused
 
 LARGEST: Final = 16 * 1024 * 1024
-"""Bytes of the largest text that is read. A larger file is not a text that a person or an agent wrote."""
+"""The most bytes of a file that is read. A larger file is not a text that a person or an agent wrote."""
 
-_SAFELY: Final = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe in a file's place would block the opening
+_SAFELY: Final = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # O_NONBLOCK: opening a named pipe must not block
 
 
 def is_folder(path: str) -> bool:
-    """Whether a folder exists. Refuses a link, and anything else with that name."""
+    """Whether a folder exists at the path. Raises `Refused` if a link, a file or anything else is there."""
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
@@ -36,7 +36,7 @@ def is_folder(path: str) -> bool:
 
 
 def make_folder(path: str) -> bool:
-    """Make a folder if it does not exist. Returns whether it was made."""
+    """Make a folder if it does not exist. Returns whether the folder was made."""
     if is_folder(path):
         return False
     os.mkdir(path)
@@ -44,7 +44,7 @@ def make_folder(path: str) -> bool:
 
 
 def read(path: str) -> bytes | None:
-    """The content of a file; None if there is none."""
+    """The content of a file; None if the file does not exist."""
     try:
         descriptor = _open(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -57,7 +57,7 @@ def read(path: str) -> bytes | None:
 
 
 def text_of(content: bytes) -> str:
-    """Bytes as text with plain line ends. Bytes that are not UTF-8 become U+FFFD."""
+    """Bytes as text, with line feeds as the only line ends. Bytes that are not UTF-8 become U+FFFD."""
     return content.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -80,7 +80,8 @@ def write(path: str, content: bytes, *, mode: int = 0o666) -> None:
 
 
 def append(path: str, content: bytes) -> None:
-    """Add whole lines to the end of a file, after adding a missing line end there. On a failure, nothing is added."""
+    """Add whole lines to the end of a file. If its last line has no line end, one is added first. On a failure, nothing
+    is added."""
     descriptor = _open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
     with open(descriptor, "r+b", buffering=0) as file, _alone(descriptor):
         size = file.seek(0, os.SEEK_END)
@@ -98,7 +99,7 @@ def append(path: str, content: bytes) -> None:
 
 @contextmanager
 def locked(folder: str) -> Iterator[None]:
-    """Lock a folder: only one cdd process at a time adds or removes entries."""
+    """Lock a folder: only one cdd process at a time adds or removes entries of the folder."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         with _alone(descriptor):
@@ -119,7 +120,7 @@ def sync_folder(folder: str) -> None:
 
 @contextmanager
 def _alone(descriptor: int) -> Iterator[None]:
-    with suppress(OSError):  # some network file systems have no locks; each step is safe without one
+    with suppress(OSError):  # some network file systems have no locks; each step is safe without a lock
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     yield  # closing the descriptor gives the lock back
 
@@ -141,6 +142,6 @@ def _open(path: str, flags: int) -> int:
 
 
 def _near(path: str) -> str:
-    """The path relative to the workspace, if it lies in it."""
+    """The path relative to the current directory if it lies there; otherwise the path unchanged."""
     near = os.path.relpath(path)
     return path if near.startswith("..") else near

@@ -12,14 +12,14 @@ from typing import Final
 from cdd.refusals import Refused
 
 LONGEST: Final = 100
-LONGEST_IN_BYTES: Final = 200  # a folder's name holds 255, and archiving adds fifteen
+LONGEST_IN_BYTES: Final = 200  # a folder's name has at most 255 bytes, and archiving adds fifteen
 
 _RULE: Final = "use letters, digits, '-', '_', inner spaces and inner dots, as in 'add-login' or 'v2.1_cleanup'"
 
 
 def checked(name: str) -> str:
-    """The name in the composed form (NFC), so that it gives the same folder however it was typed. Refuses an invalid
-    name with the reason."""
+    """The name in Unicode's composed form (NFC), so that a name gives the same folder however it was typed. Raises
+    `Refused`, with the reason, if the name is not valid."""
     reason = _objection(name)
     if reason:
         raise Refused(f"{_quoted(name)} cannot be a track's name: {reason}; {_RULE}.")

@@ -2,8 +2,8 @@
 
 Blank lines separate paragraphs; a code block stays whole, and a heading belongs to the paragraph after it. The score of
 a paragraph is the sum over the terms it shares with the text (the BM25 weighting): a rare term counts more, a repeated
-term counts little more than once, and length is no advantage. The titles above a paragraph count half. Only words are
-compared: a paragraph that uses other words is not found.
+term counts little more than once, and length is no advantage. The terms of the titles above a paragraph count half.
+Only words are compared: a paragraph that uses other words is not found.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Paragraph:
     """A paragraph of a specification, and its location."""
 
     file: str
-    """Relative to `.context/specs`."""
+    """The path of the file, relative to `.context/specs`."""
     lines: tuple[int, int]
     titles: tuple[str, ...]
     text: str
@@ -41,7 +41,7 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """All paragraphs, and the files that could not be read, with the reason."""
+    """All paragraphs of the specifications. `skipped` has the files that could not be read, each with the reason."""
 
     paragraphs: tuple[Paragraph, ...]
     skipped: tuple[tuple[str, str], ...]
@@ -104,7 +104,7 @@ def split(file: str, text: str) -> list[Paragraph]:
 
 
 def ranked(paragraphs: tuple[Paragraph, ...], focus: str) -> list[Paragraph]:
-    """The paragraphs that fit, best first; paragraphs with equal scores in the order of the files."""
+    """The paragraphs that fit the focus, best first; paragraphs with equal scores in the order of the files."""
     focus_terms = set(terms(focus))
     weights = [_weights(paragraph) for paragraph in paragraphs]
     if not focus_terms or not weights:
@@ -125,7 +125,8 @@ def ranked(paragraphs: tuple[Paragraph, ...], focus: str) -> list[Paragraph]:
 
 
 def grouped(paragraphs: list[Paragraph]) -> dict[str, list[Paragraph]]:
-    """Ranked paragraphs by file: the file with the best paragraph first, and the best first in each."""
+    """Ranked paragraphs by file: the file with the best paragraph comes first, and each file's best paragraph first in
+    its list."""
     groups: dict[str, list[Paragraph]] = {}
     for paragraph in paragraphs:
         groups.setdefault(paragraph.file, []).append(paragraph)
@@ -138,7 +139,7 @@ def _files(folder: str) -> Iterator[str]:
         for name in list(folders):
             if os.path.islink(os.path.join(where, name)):
                 folders.remove(name)
-                yield os.path.join(where, name)  # reading it fails, and the reason is reported
+                yield os.path.join(where, name)  # reading the link fails, and the reason is reported
         yield from (os.path.join(where, name) for name in sorted(found) if not name.startswith("."))
 
 

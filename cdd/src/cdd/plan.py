@@ -1,8 +1,9 @@
 """Parses `plan.md`: its sections, and their tasks.
 
-A task is a line with a checkbox, after a bullet (`-`, `*`, `+`), a number (`1.`, `1)`), heading signs, or nothing. `[
-]` is open, and so are `[]` and the marks for started work, `[~]` and `[/]`. `[x]` and `[X]` are done. Any other text in
-brackets is not a task. Code fences have no tasks and no headings. Every text is a valid plan: parsing never fails.
+A task is a line with a checkbox, after a bullet (`-`, `*`, `+`), a number (`1.`, `1)`), heading signs, or nothing. The
+checkboxes `[ ]` and `[]` mean open, and so do the marks for started work, `[~]` and `[/]`. `[x]` and `[X]` mean done.
+Any other text in brackets is not a task. Code fences have no tasks and no headings. Every text is a valid plan: parsing
+never fails.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Task:
     text: str
     done: bool
     line: int
-    """Counted from 1."""
+    """The number of the line, counted from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Section:
     """A heading and the lines after it up to the next heading of any level."""
 
     above: tuple[str, ...]
-    """The lines of the headings above it, the outermost first."""
+    """The lines of the higher headings that this section belongs to, the outermost first."""
     text: str
     tasks: tuple[Task, ...]
 
@@ -43,7 +44,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The sections in order. The first is the text before every heading, if there is any."""
+    """The sections of a plan in order. Text before the first heading is a section, too."""
 
     sections: tuple[Section, ...]
 
@@ -63,7 +64,7 @@ class Plan:
 
     @property
     def next_section(self) -> Section | None:
-        """The first section with an open task."""
+        """The first section with an open task; None if no task is open."""
         return next((section for section in self.sections if section.open_tasks), None)
 
 
@@ -87,13 +88,13 @@ class Fence:
 
 
 def heading_of(line: str) -> tuple[int, str] | None:
-    """The level and title of a heading; None for another line."""
+    """The level and title of a heading; None if the line is not a heading."""
     found = _HEADING.fullmatch(line)
     return (len(found[1]), (found[2] or "").strip()) if found else None
 
 
 def read_plan(text: str) -> Plan:
-    """Parse a plan."""
+    """Parse the text of a `plan.md`."""
     sections: list[Section] = []
     above: list[tuple[int, str]] = []
     lines: list[str] = []

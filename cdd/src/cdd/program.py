@@ -1,4 +1,4 @@
-"""Additions to click for both programs: messages, arguments and output."""
+"""Additions to click for both programs, `cdd` and `cdd-toolbox`: messages, arguments and output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ReportingCommand(click.Command):
 
 
 class ReportingGroup(click.Group):
-    """The same for a group of commands."""
+    """A group of commands that reports file system errors as sentences, not as tracebacks."""
 
     def invoke(self, ctx: click.Context) -> Any:
         return _report_os_errors(super().invoke, ctx)
@@ -37,7 +37,7 @@ class DocumentedArgument(click.Argument):
 
 
 class Count(click.IntRange):
-    """A number from 1 up."""
+    """The type of an option: a whole number from 1 up. `things` says what is counted, in the error message."""
 
     def __init__(self, things: str) -> None:
         super().__init__(min=1)
@@ -52,7 +52,7 @@ class Count(click.IntRange):
 
 
 def is_at_terminal() -> bool:
-    """Whether a person can answer. Standard input may also be closed."""
+    """Whether standard input is a terminal, where a person can answer. It is not one if it is closed."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 

@@ -1,6 +1,6 @@
 """The output of `cdd recite`: the next part of the plan, and what to do with it.
 
-An agent that may have forgotten everything else reads it, so it ends with the next commands.
+The reader may be an agent that has forgotten everything else, so the output ends with the next commands.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from cdd.tracks import Track
 
 
 def recital(track: Track) -> str:
-    """The first section with an open task, with the headings above it; or what to do if there is none."""
+    """The first section with an open task, with the headings above it; or what to do if no task is open."""
     plan = track.plan()
     section = plan.next_section
     if section:

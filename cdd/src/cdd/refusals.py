@@ -36,7 +36,7 @@ def _is_control(character: str) -> bool:
 
 
 def _half(code: int) -> bool:
-    """Whether it is half of a surrogate pair, which no encoding can print."""
+    """Whether a code point is half of a surrogate pair, which no encoding can print."""
     return 0xD800 <= code <= 0xDFFF
 
 

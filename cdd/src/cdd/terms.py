@@ -32,7 +32,8 @@ def terms(text: str) -> list[str]:
 
 
 def _words(run: str) -> list[str]:
-    """The words in one run of letters and digits: the run itself, and its parts if it has some."""
+    """The words in one run of letters and digits: `parseUrl` gives `parseurl`, `parse` and `url`. In scripts without
+    spaces, each pair of characters is a word."""
     found = []
     rest = _SPACELESS.sub(" ", run)
     for block in _SPACELESS.findall(run):

@@ -11,12 +11,12 @@ def now() -> datetime:
 
 
 def rfc3339(moment: datetime) -> str:
-    """The form in `metadata.json`: 2026-03-01T09:30:00Z."""
+    """The time as `metadata.json` has it: 2026-03-01T09:30:00Z."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def from_rfc3339(text: object) -> datetime | None:
-    """Parse that form; None if it is not valid."""
+    """The time that a text of `metadata.json` names; None if the text is not a valid time."""
     if not isinstance(text, str):
         return None
     try:
@@ -27,17 +27,18 @@ def from_rfc3339(text: object) -> datetime | None:
 
 
 def stamp(moment: datetime) -> str:
-    """The form at the beginning of a log entry: 2026-03-01 09:30:00."""
+    """The time as a log entry begins with it: 2026-03-01 09:30:00."""
     return moment.strftime("%Y-%m-%d %H:%M:%S")
 
 
 def compact(moment: datetime) -> str:
-    """The form at the beginning of an archived track's folder: 20260301093000."""
+    """The time as the name of an archived track's folder begins with it: 20260301093000."""
     return moment.strftime("%Y%m%d%H%M%S")
 
 
 def between(start: datetime | None, end: datetime | None) -> str:
-    """The duration in its two largest units; "an unknown time" if a time is missing or the order is wrong."""
+    """The duration from start to end, in its two largest units; "an unknown time" if a time is missing or the order is
+    wrong."""
     if start is None or end is None or end < start:
         return "an unknown time"
     left = int((end - start).total_seconds())

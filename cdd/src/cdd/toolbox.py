@@ -1,6 +1,6 @@
 """`cdd-toolbox`: writes CDD's toolbox executables, `cdd-init`, `cdd-start` and so on, into a directory.
 
-The executables are files in the package, in `wrappers`. This module writes every file that is there, whatever it does.
+The executables are files in the package, in `wrappers`. This module writes every file of that folder.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Wrapper:
 
 
 def wrappers() -> list[Wrapper]:
-    """The executables of this version, by name, without hidden files and folders."""
+    """The executables in this version of the package, sorted by name. Hidden files and folders are left out."""
     folder = resources.files("cdd").joinpath("wrappers")
     if not folder.is_dir():
         return []
@@ -36,16 +36,16 @@ def wrappers() -> list[Wrapper]:
 
 
 UNPINNED = b"'program': ['cdd'],"
-"""How an executable names the program, which it then finds in PATH."""
+"""How an executable of the package names its program: without a path, so that it is found in PATH."""
 
 
 def pinned(one: Wrapper, program: str) -> Wrapper:
-    """The executable with the path of the program."""
+    """The executable, changed so that it starts the program at this path and does not search PATH."""
     return Wrapper(one.name, one.content.replace(UNPINNED, f"'program': [{program!r}],".encode(), 1))
 
 
 def own_program() -> str:
-    """The path of the `cdd` that was installed with this program."""
+    """The path of the `cdd` that was installed with this program; if there is none, of the `cdd` in PATH."""
     beside = os.path.join(os.path.dirname(os.path.abspath(sys.argv[0])), "cdd")
     found = beside if os.access(beside, os.X_OK) else shutil.which("cdd")
     if found is None:
@@ -54,7 +54,8 @@ def own_program() -> str:
 
 
 def place(directory: str, wanted: list[Wrapper], *, force: bool) -> list[str]:
-    """Write all executables, or none if one would overwrite a different file. Returns their paths."""
+    """Write all executables, or none if one would overwrite a different file and `force` is not set. Returns the paths
+    of the executables."""
     os.makedirs(directory, exist_ok=True)
     paths = [os.path.join(directory, one.name) for one in wanted]
     folders = [path for path in paths if os.path.isdir(path)]
@@ -104,7 +105,7 @@ def main(directory: str, pin: bool, force: bool) -> None:
 
 
 def _differs(path: str, content: bytes) -> bool:
-    """Whether a different file, or a link to one, has this name."""
+    """Whether something other than this content is at the path. Links are followed."""
     if not os.path.lexists(path):
         return False
     if not os.path.isfile(path):

@@ -1,8 +1,8 @@
 """Tracks: starts, finds, archives and deletes them.
 
-Every change is one rename: a track is built in a hidden folder and then gets its name; it is archived by moving its
-folder, and deleted by hiding the folder before its files are removed. If a command is killed, a track is either
-unchanged or completely changed. `plan`, `decisions` and `view` handle the content of the files.
+Every change is one rename: a track is built in a hidden folder, which then gets the track's name; it is archived by
+moving its folder, and deleted by hiding the folder before its files are removed. If a command is killed, a track is
+either unchanged or completely changed. `plan`, `decisions` and `view` handle the content of the files.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class Track:
     path: str
 
     def read(self, file: str) -> bytes | None:
-        """One of its files; None if it is missing."""
+        """The content of one of the track's files; None if the file is missing."""
         return files.read(os.path.join(self.path, file))
 
     def plan(self) -> Plan:
-        """The parsed `plan.md`; without tasks if it is missing."""
+        """The parsed `plan.md`; a plan without tasks if the file is missing."""
         return read_plan(files.text_of(self.read("plan.md") or b""))
 
     def metadata(self) -> dict[str, Any]:
-        """The content of `metadata.json`; empty if it is missing."""
+        """The content of `metadata.json`; empty if the file is missing."""
         content = self.read("metadata.json")
         if content is None:
             return {}
@@ -59,12 +59,13 @@ class Track:
         return held
 
     def moment(self, key: str) -> datetime | None:
-        """`started_at` or `archived_at`; None if it cannot be read."""
+        """The time that the metadata has under a key, `started_at` or `archived_at`; None if it is missing or not
+        valid."""
         return timestamps.from_rfc3339(self.metadata().get(key))
 
 
 def active(workspace: Workspace) -> list[Track]:
-    """The active tracks, by name."""
+    """The active tracks, sorted by name."""
     return [Track(name, os.path.join(workspace.tracks, name)) for name in _folders(workspace.tracks)]
 
 
@@ -104,7 +105,7 @@ def archived_as(workspace: Workspace, name: str) -> list[Track]:
 
 
 def only_active(workspace: Workspace) -> Track:
-    """The active track, if there is exactly one."""
+    """The only active track. Raises `Refused` if there is none, or more than one."""
     tracks = active(workspace.required())
     if not tracks:
         raise Refused("There is no active track.", "start one with `cdd start NAME`.")
@@ -140,14 +141,14 @@ def start(workspace: Workspace, name: str) -> Track:
 
 
 def start_setup(workspace: Workspace) -> Track | None:
-    """Make the first track, unless it exists or was archived."""
+    """Make the first track, `setup`. Returns None, and makes nothing, if that track exists or was archived."""
     if os.path.lexists(os.path.join(workspace.tracks, SETUP)) or archived_as(workspace, SETUP):
         return None
     return start(workspace, SETUP)
 
 
 def archive(workspace: Workspace, name: str) -> tuple[Track, str]:
-    """Archive a finished track. Returns the archived track, and how long it took."""
+    """Archive a finished track. Returns the archived track, and as text how long the track was active."""
     find(workspace, name)
     workspace.make_folders()
     with workspace.exclusive():
@@ -199,7 +200,8 @@ def _write_metadata(folder: str, metadata: dict[str, Any]) -> None:
 
 
 def _free_place(workspace: Workspace, name: str) -> tuple[datetime, str]:
-    """The next second in which no track of this name was archived, and the folder for that time."""
+    """The first second from now on for which the archive has no folder of this track name, and the path of that
+    folder."""
     moment = timestamps.now()
     while True:
         path = os.path.join(workspace.archive, f"{timestamps.compact(moment)}_{name}")

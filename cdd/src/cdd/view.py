@@ -17,7 +17,7 @@ from cdd.workspace import Workspace
 
 
 def show_tracks(found: Sequence[Track], *, are_archived: bool, raw: bool) -> None:
-    """Print the tracks: only their names, or a table."""
+    """Print the tracks: only their names with `raw`, otherwise a table."""
     if raw:
         for track in found:
             click.echo(visible(track.name))
@@ -56,7 +56,7 @@ def show_inbox(workspace: Workspace, *, raw: bool) -> None:
 
 def show_packed(groups: Mapping[str, Sequence[Paragraph]], *, raw: bool) -> None:
     """Print paragraphs of the specifications, each with its location. On a terminal the locations are highlighted,
-    unless `raw` is set; elsewhere click leaves out styles."""
+    unless `raw` is set. If the output is not a terminal, click leaves out the highlighting."""
     for name, paragraphs in groups.items():
         place = visible(f"=== .context/specs/{name}")
         click.echo(f"{place if raw else click.style(place, bold=True)}\n")
@@ -105,7 +105,7 @@ def _next_tasks(track: Track) -> str:
 
 
 def _row(track: Track, *, are_archived: bool) -> tuple[str, ...]:
-    """One line of the list. For a file that cannot be read it shows a question mark."""
+    """One row of the table. A value that cannot be read is shown as a question mark."""
     metadata = _metadata(track)
     try:
         plan = track.plan()

@@ -1,7 +1,7 @@
 """The workspace: the current directory of a command, and its `.context/`.
 
-Every folder above a file is checked before it is used: a link or a file in its place is refused, so that nothing
-outside is read or written.
+The folders in `.context/` are checked before their files are used: a link or a file in place of a folder is refused, so
+that nothing outside the workspace is read or written.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _UNFINISHED: Final = re.compile(r"\.(?:starting|deleting)-[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The paths of the files. Their content is not handled here."""
+    """The paths of the folders and files in `.context/`. Other modules handle the content of the files."""
 
     root: str
 
@@ -51,7 +51,7 @@ class Workspace:
         return os.path.join(self.context, "inbox.md")
 
     def required(self) -> Workspace:
-        """The workspace itself. Refuses if there is no valid `.context/` folder."""
+        """Return this workspace, or raise `Refused` if it has no valid `.context/` folder."""
         if not files.is_folder(self.context):
             raise Refused("There is no .context folder in this directory.", "make it with `cdd init`.")
         for folder in (self.tracks, self.archive, self.specs):
@@ -59,14 +59,14 @@ class Workspace:
         return self
 
     def make_folders(self) -> list[str]:
-        """Make the missing folders. Returns their names."""
+        """Make the missing folders. Returns the relative paths of the folders that were made."""
         folders = (self.context, self.tracks, self.archive, self.specs)
         for folder in folders:
             files.is_folder(folder)
         return [os.path.relpath(folder, self.root) + "/" for folder in folders if files.make_folder(folder)]
 
     def write_documents(self) -> list[str]:
-        """Write the missing documents. Returns their names."""
+        """Write the missing documents. Returns the relative paths of the documents that were written."""
         made = []
         for name in DOCUMENTS:
             path = os.path.join(self.context, name)
@@ -77,7 +77,7 @@ class Workspace:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Lock the tracks, and remove what a killed command left unfinished."""
+        """Lock the tracks, and remove the hidden folders that a killed command left behind."""
         with files.locked(self.tracks):
             for name in os.listdir(self.tracks):
                 if _UNFINISHED.fullmatch(name):

@@ -15,9 +15,9 @@ from haft.contracts import Command, EndedChild, HaftError, Launcher, MachineErro
 
 DESCRIBE_SECONDS: Final = 5.0
 MAX_STDOUT: Final = 1_000_000
-"""Bytes. No description needs more."""
+"""The most bytes of stdout. No description needs more."""
 MAX_STDERR: Final = 8_000
-"""Bytes that are kept, the last ones."""
+"""How many bytes at the end of stderr are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +27,18 @@ class ProgramOutput:
     stdout: bytes = b""
     stderr: bytes = b""
     exit_code: int | None = None
-    """None if haft stopped it, or it did not start."""
+    """None if haft stopped the program, or if it did not start."""
     seconds: float = 0.0
     timed_out: bool = False
-    """Whether it was stopped at its deadline."""
+    """Whether haft stopped the program at its deadline."""
     is_too_long: bool = False
-    """Whether it was stopped because it printed more than `MAX_STDOUT` bytes."""
+    """Whether haft stopped the program because it printed more than `MAX_STDOUT` bytes."""
     left_processes: tuple[str, ...] = ()
-    """The commands of processes that it left running. They have been ended."""
+    """The commands of the processes that the program left running. haft has ended these processes."""
     start_failure: str | None = None
-    """Why it could not be started."""
+    """Why the program could not be started; None if it was started."""
     is_machine_fault: bool = False
-    """Whether the machine caused that, and not the program."""
+    """Whether the machine, and not the program, is the reason why it could not be started."""
 
 
 class _OutputCollector:
@@ -72,7 +72,7 @@ async def run_briefly(command: Command, launcher: Launcher, *, seconds: float = 
     finally:
         flooded.cancel()
         timed_out = not running.done() and not collector.too_much.is_set()
-        running.cancel()  # Ends the processes that it started, too, before this function returns.
+        running.cancel()  # This also ends the processes that the program started, before this function returns.
         results = await asyncio.gather(running, return_exceptions=True)
     failure, is_machine_fault, exit_code = None, False, None
     match results[0]:
@@ -99,5 +99,5 @@ async def run_briefly(command: Command, launcher: Launcher, *, seconds: float = 
 
 
 def stderr_summary(stderr: bytes) -> str:
-    """The line of stderr that names the cause of a failure."""
+    """The line of stderr that names the cause of a failure; the last line if none does."""
     return error_or_last_line(stderr.decode("utf-8", "replace"))

@@ -1,4 +1,5 @@
-"""The state of the files that a program depends on besides its own. When the state changes, a failure may be fixed."""
+"""The state of the files that a program depends on, such as lock files. If describing a program failed, haft tries
+again when this state changes."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ DEPENDENCY_FILES: Final = (
 
 
 def dependency_state(path: str, folder: str | None = None) -> str:
-    """A text that changes when a dependency file changes: in the package of a file, in its directory, or in
-    `folder`."""
+    """A text that changes when a dependency file changes: one in the package of the program at `path`, in its
+    directory, or in `folder`."""
     around = (package_of(path), os.path.dirname(os.path.realpath(path)), folder)
     found = []
     for place in dict.fromkeys(each for each in around if each is not None):

@@ -1,5 +1,5 @@
-"""The base of all formats whose files haft describes by running them: find the files, describe them, list their
-tools."""
+"""The base class of all sources whose files haft describes by running them. It finds the files, describes them and
+lists their tools."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class DescribingSource(ToolSource, Generic[P]):
         self._seen: list[P] = []
         self._skipped: frozenset[str] = frozenset()
         self._has_failures = False
-        """Whether a file could not be understood, when tools were last listed."""
+        """Whether a file had a failed description when tools were last listed."""
 
     def _granted_to(self, file: P, known: Mapping[str, Any]) -> Grants:
         """What a file may access while it is described."""
@@ -71,20 +71,20 @@ class DescribingSource(ToolSource, Generic[P]):
         return self._granted(DescribedFile(name, spec.name, spec.kind, file.path, file.provenance, is_taken))
 
     def _current_name(self, file: P) -> str:
-        """The name that a file last gave its tool; the name it is listed by if it never gave one."""
+        """The name that a file last gave its tool. If it never gave one, the name that the file is listed by."""
         return self.last_name(self._cache.get(file)) or self.undescribed_spec(file, {}).name
 
     def dependency_state(self, file: P) -> str:
-        """The state of what a file may depend on: a text that changes with it."""
+        """A text that changes when something changes that a file may depend on."""
         return dependency_state(file.path)
 
     def last_name(self, known: Mapping[str, Any]) -> str | None:
-        """The name that a file last gave its tool."""
+        """The name that a file last gave its tool, by its cache entry; None if it never gave one."""
         name = known.get("name", known.get("was"))
         return name if isinstance(name, str) else None
 
     def holds_name(self, file: P) -> bool:
-        """Whether the name of this file is taken for all later files."""
+        """Whether the tool name of this file counts as taken for all later files."""
         return True
 
     @abstractmethod
@@ -117,7 +117,7 @@ class DescribingSource(ToolSource, Generic[P]):
             self.retry(retry_name)
         if self.undescribed():
             has_changed = True
-            # Without a sandbox, files that a clone brought are not run because someone lists tools.
+            # Without a sandbox, listing tools must not run files of the workspace: a clone may have brought them.
             skip = frozenset() if await launcher.is_confined() else frozenset({"workspace"})
             await self.describe_files(launcher, progress, skip=skip)
         return list(self.found()) if has_changed else None
@@ -129,7 +129,7 @@ class DescribingSource(ToolSource, Generic[P]):
                 yield os.path.realpath(each.path)
 
     def due(self) -> bool:
-        # A missing dependency may appear anywhere on this machine, so no watch would report it.
+        # A missing dependency may be installed anywhere on this machine, so watching `places` would not report it.
         return self._has_failures
 
     def is_current(self, spec: ToolSpec) -> bool:
@@ -141,7 +141,7 @@ class DescribingSource(ToolSource, Generic[P]):
         self._cache.forget_failure(file)
 
     def scan(self) -> bool:
-        """Look for files again. Returns whether anything changed."""
+        """Look for files again. Returns whether a file was added, removed or changed."""
         before, self._seen = self._seen, list(self._files())
         return self._seen != before
 
@@ -150,7 +150,7 @@ class DescribingSource(ToolSource, Generic[P]):
         return [each for each in self._seen if self.why_not(each) is None and self._cache.is_outdated(each)]
 
     def retry(self, name: str) -> None:
-        """Describe a file again if its description failed and it is listed by this name."""
+        """Let the next refresh describe the file that is listed by this name, if its description failed."""
         for each in self._seen:
             if self.undescribed_spec(each, self._cache.get(each)).name == name:
                 self._cache.retry(each)
@@ -178,7 +178,7 @@ class DescribingSource(ToolSource, Generic[P]):
                 yield from self.found_in(each, self._cache.get(each))
 
     def found_in(self, each: P, known: Mapping[str, Any]) -> Iterator[DiscoveredTool]:
-        """The tools of one file, by its cache entry."""
+        """The tools of one file, by its cache entry; if it has none, the reason."""
         if known.get("identity") != each.identity:
             why = NO_SANDBOX if each.provenance in self._skipped else NOT_DESCRIBED
             yield DiscoveredTool(self.undescribed_spec(each, known), None, "broken", why)

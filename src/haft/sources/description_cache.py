@@ -1,4 +1,4 @@
-"""The descriptions that tool files gave of themselves, cached by the identity of each file.
+"""Caches the descriptions that tool files gave of themselves. An entry is valid for one identity of its file.
 
 haft describes a file once: it runs the file and keeps the description, or the failure. haft describes the file again
 when the file changes, or, after a failure, when something changes that the file may depend on. A failure is not cached
@@ -19,7 +19,8 @@ from haft.values import dataclass
 
 MAX_AT_ONCE: Final = 48
 FAIR_SECONDS: Final = 2.0
-"""A file that had less time than this, because many files were described at once, is described again next time."""
+"""If a file had less time than this, because many files were described at once, and failed, it is described again next
+time."""
 LEAST_SECONDS: Final = 0.5
 NOT_DESCRIBED: Final = "it is not described yet: list the tools again"
 NO_SANDBOX: Final = (
@@ -29,9 +30,9 @@ NO_SANDBOX: Final = (
 CacheEntry = dict[str, Any]
 """What is kept about one file: its identity, and its description or its problem.
 
-`passing` marks an entry that is not saved. `needs` names a program that was missing when the file was described. A
-failure also has `around`, the state of its dependencies at that time, and `was`, the last name the file gave its
-tool."""
+`passing` marks an entry that is not saved, so that the file is soon described again. `needs` names a program that was
+missing when the file was described. A failure also has `around`, the state of the file's dependencies at that time, and
+`was`, the last name that the file gave its tool."""
 
 
 class Describable(Protocol):
@@ -65,7 +66,7 @@ class DescribedFile:
     last_name: str | None
     """The name that the file last gave its tool; None if it never gave one."""
     listed_name: str
-    """The name that the file is listed by until it gives one."""
+    """The name that the file is listed by until it gives its tool a name."""
     kind: str
     path: str
     provenance: Provenance
@@ -74,11 +75,11 @@ class DescribedFile:
 
 
 GrantsFor = Callable[[DescribedFile], Grants]
-"""Returns what the rules grant a file while it is described."""
+"""A function that returns what the rules grant a file while it is described."""
 
 
 def no_grants(_file: DescribedFile) -> Grants:
-    """Grant nothing: the default without rules."""
+    """Grant nothing: the default if there are no rules."""
     return NO_GRANTS
 
 
@@ -91,13 +92,13 @@ class DescriptionCache:
         around: Callable[[Any], str] = lambda _file: "",
         granted: Callable[[Any, Mapping[str, Any]], Grants] = lambda _file, _known: NO_GRANTS,
     ) -> None:
-        """`around` returns the state of what a file may depend on, as a text that changes with it. `granted` returns
-        what a file may access while it is described, given its cache entry."""
+        """`around` returns a text that changes when something changes that a file may depend on. `granted` returns what
+        a file may access while it is described, given its cache entry."""
         self._around = around
         self._definitions = definitions
         self._granted = granted
         self._known: dict[str, dict[str, CacheEntry]] = {}
-        """By group, then by key."""
+        """The entries by group, then by the key of the file."""
 
     def get(self, file: Describable) -> Mapping[str, Any]:
         """The last entry of a file, even if the file has changed since; empty if the file was never described."""
@@ -123,7 +124,7 @@ class DescriptionCache:
         return f"{self._definitions.context}\n{self._around(file)}"
 
     def retry(self, file: Describable) -> None:
-        """Describe a file again if its last description failed."""
+        """Let the next listing describe a file again if its last description failed."""
         known = self.get(file)
         if "problem" in known:
             self._known[file.group][file.key] = {**known, "passing": True}
@@ -161,8 +162,8 @@ class DescriptionCache:
         launcher: DescribeLauncher,
         progress: ProgressCallback,
     ) -> None:
-        """Describe the files in `wanted` and keep their entries. `every` are all files that exist: entries of others
-        are dropped."""
+        """Describe the files in `wanted` and keep their entries. `every` has all files that exist: entries of other
+        files are dropped."""
         around = {file.key: self._dependencies(file) for file in wanted}
 
         async def granted(file: A, launcher: DescribeLauncher, seconds: float) -> CacheEntry:
@@ -184,7 +185,8 @@ class DescriptionCache:
 
 
 def _grant_names(grants: Grants) -> dict[str, Any] | None:
-    """Grants as they are stored, to see later whether a file would get the same again. Names only, no values."""
+    """Grants as they are stored in an entry, to see later whether a file would get the same grants again. Variables are
+    stored by name, without values."""
     if grants == NO_GRANTS:
         return None
     return {"network": grants.network, "env": list(grants.env), "read": list(grants.read)}

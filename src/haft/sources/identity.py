@@ -11,7 +11,7 @@ def identity_of(found: os.stat_result) -> str:
 
 
 def identity_at(path: str) -> str | None:
-    """The identity of the file at a path, following links; None if there is none."""
+    """The identity of the file at a path, following links; None if there is no file."""
     try:
         return identity_of(os.stat(path))
     except (OSError, ValueError):

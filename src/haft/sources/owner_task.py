@@ -1,8 +1,8 @@
 """Keeps a context manager open in a task of its own.
 
 Libraries built on anyio must be closed by the task that opened them: their task groups and cancel scopes belong to that
-task. The first call opens a session, and another task closes it. So a third task owns the session: it opens and closes
-it.
+task. In haft, the task of the first call wants to open a session, and another task wants to close it. So a third task,
+the owner, both opens and closes the session.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ class OwnerTask(Generic[Value]):
         manager: contextlib.AbstractAsyncContextManager[Value],
         until: Callable[[Value], Awaitable[object]] | None = None,
     ) -> OwnerTask[Value]:
-        """Open the manager. `close` closes it; so does the end of the awaitable that `until` returns."""
+        """Open the manager in a new task. The manager is closed by `close`, or when the awaitable that `until` returns
+        is done."""
         opened: asyncio.Future[Value] = asyncio.get_running_loop().create_future()
         close_requested = asyncio.Event()
-        # An empty context: the context variables of the first caller must not apply to all later calls.
+        # With an empty context, because context variables of the first caller must not apply to all later calls.
         task = asyncio.create_task(_own(manager, opened, close_requested, until), context=contextvars.Context())
         try:
             return cls(await asyncio.shield(opened), task, close_requested)
@@ -49,7 +50,7 @@ class OwnerTask(Generic[Value]):
         return self._task.done()
 
     async def close(self) -> None:
-        """Let the task close the manager, and wait for that. Raises what closing raised."""
+        """Let the owner task close the manager, and wait until it has. Raises the exception that closing raised."""
         self._close_requested.set()
         await asyncio.shield(self._task)
 

@@ -24,7 +24,7 @@ ProgressCallback = Callable[[int, int], None]
 
 
 class SourceHost(Protocol):
-    """What a source gets when it is opened."""
+    """What a source gets from its host when it is opened."""
 
     @property
     def workspace(self) -> str:
@@ -49,29 +49,30 @@ class SourceHost(Protocol):
 
     @property
     def renew(self) -> Callable[[], Awaitable[None]]:
-        """Awaited by the source when its tools changed for a reason that no watched place shows, such as a message from
-        a server."""
+        """A function that the source calls and awaits when its tools changed for a reason that no path in `places`
+        shows, such as a message from a server."""
         ...
 
     @property
     def listed(self) -> Callable[[str | None], Sequence[Listing]]:
-        """Returns all tools as a thread sees them, from all sources."""
+        """A function that returns all tools of all sources, as a given thread sees them."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One thing to check."""
+    """One file or folder to check."""
 
     path: str
     format: str
-    """The name of the source that checks it."""
+    """The name of the source that checks this target."""
     folder: str | None = None
-    """The folder of the skill that it is part of."""
+    """The folder of the skill that the target is part of; None if it is part of no skill."""
     within: str | None = None
-    """The workspace that it lies in, absolute. Its links may not lead out of there."""
+    """The absolute path of the workspace that the target lies in. Links of the target may not lead out of this
+    workspace. None if the target lies in no workspace."""
     holds: tuple[str, ...] = ()
-    """Folders inside it whose files are checked too, each as the format that it has."""
+    """Folders inside the target whose files are checked too, each file by the format that it has."""
 
 
 class ToolSource(Protocol):
@@ -79,12 +80,14 @@ class ToolSource(Protocol):
     must have `name` and `find`, and overrides other methods as needed."""
 
     name: str
-    """The name in the table, the catalogue and in targets: mostly the kind of its tools."""
+    """The name of the source in the table, in the catalogue and in targets. Mostly it is also the `kind` of the
+    tools."""
     codes: Sequence[Code] = ()
-    """The codes that only the check of this format finds."""
+    """The codes of findings that only the check of this format reports."""
 
     def find(self) -> Iterable[DiscoveredTool]:
-        """Look for tools. Returns every tool that is known by now, or why there is none. Starts nothing."""
+        """Look for tools. Returns every tool that is known by now, and, for each file that gives no tool, the reason.
+        Starts nothing."""
         ...
 
     @property
@@ -96,22 +99,22 @@ class ToolSource(Protocol):
         self, launcher: DescribeLauncher, progress: ProgressCallback, *, retry_name: str | None = None
     ) -> Iterable[DiscoveredTool] | None:
         """Look again, and describe tools that are not described yet. Returns the tools; None if nothing changed. A tool
-        that is listed as `retry_name` and whose description failed is described again. A source that waits for others
-        must limit its waiting, and await the host's `renew` when they answer later."""
+        that is listed as `retry_name` and whose description failed is described again. A source that waits for other
+        programs, such as servers, must limit its waiting, and await the host's `renew` when they answer later."""
         return list(self.find())
 
     def places(self) -> Iterable[str]:
-        """The files and directories, absolute, that its tools come from, whether they exist or not. A change of one of
-        them, or of a file directly in one, leads to a refresh."""
+        """The absolute paths of the files and directories that the tools come from, whether they exist or not. If one
+        of them changes, or a file directly in one, haft refreshes this source."""
         return ()
 
     def due(self) -> bool:
-        """Whether to refresh it now and then although no place changes: the cause of a failure may be fixed
-        elsewhere."""
+        """Whether to refresh this source now and then although no path in `places` changes: for example, a tool failed
+        because a program is missing, and that program may be installed anywhere."""
         return False
 
     def is_current(self, spec: ToolSpec) -> bool:
-        """Whether a tool that it found is unchanged. Called before each call of the tool."""
+        """Whether a tool that this source found is unchanged. Asked before each call of the tool."""
         return True
 
     def recognizes(self, path: str) -> bool:
@@ -119,24 +122,25 @@ class ToolSource(Protocol):
         return False
 
     async def load(self, path: str, launcher: DescribeLauncher, grants: Grants) -> DiscoveredTool | None:
-        """The tool at a path that it recognizes, described anew with `grants`, which the caller gives. None if tools of
-        this format cannot be called by path. Raises `BadUsage` if the tool is broken."""
+        """The tool at a path that this source recognizes, described anew with `grants`. None if tools of this format
+        cannot be called by path. Raises `BadUsage` if the tool is broken."""
         return None
 
     def targets(self, path: str) -> Iterable[Target]:
-        """What to check at a path that it recognizes."""
+        """The targets to check at a path that this source recognizes."""
         yield Target(path, self.name)
 
     def is_checked_at_origin(self, spec: ToolSpec) -> bool:
-        """Whether the file of a found tool is checked; otherwise only its definition is."""
+        """Whether a check of a found tool checks the file that it comes from. If not, only the tool's definition is
+        checked."""
         return False
 
     async def check(self, target: Target, launcher: DescribeLauncher, reserved: Collection[str]) -> Sequence[Report]:
-        """Check a target. `reserved` are the parameter names that options of the command line hide."""
+        """Check a target. `reserved` has the parameter names that haft's own options hide on a command line."""
         return ()
 
     def cure(self, spec: ToolSpec) -> str:
-        """What to do about one of its tools that cannot be called."""
+        """The hint for a tool of this source that cannot be called: what to do about it."""
         return f"haft tools check {spec.origin}"
 
     @property
@@ -145,10 +149,10 @@ class ToolSource(Protocol):
         return NO_SECRETS
 
     def closed_to_calls(self) -> Iterable[str]:
-        """Paths in the workspace that calls may not write, because haft would run such a file without anyone approving
-        it."""
+        """Paths in the workspace that calls may not write, because haft would later run a file there without
+        approval."""
         return ()
 
     async def close(self) -> None:
-        """End programs that outlived their calls."""
+        """End the programs of this source that still run after their calls."""
         return

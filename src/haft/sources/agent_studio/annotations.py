@@ -1,7 +1,7 @@
 """Converts the annotation of a field to JSON Schema.
 
-An annotation that is not understood becomes `{}`, which accepts every value, and is marked as unknown. `models` handles
-a class of the same file and calls this module again.
+An annotation that is not understood becomes `{}`, which accepts every value, and is marked as unknown. If the
+annotation names a class of the same file, `models` converts that class, and calls this module again for its fields.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from haft.sources.agent_studio.template import Unknown
 
 MOST_DEPTH: Final = 40
 MOST_OPTIONS: Final = 200
-"""Types in one union, each of which is compared with the others."""
+"""The most types in one union. Each of them is compared with all others."""
 _TYPE_NAMES: Final = {str: "string", bool: "boolean", int: "integer", type(None): "null"}
 
 
@@ -40,10 +40,10 @@ class TypeMeaning:
 
     schema: Mapping[str, Any]
     is_optional: bool = False
-    """Whether it is `Optional[T]` or `T | None`."""
+    """Whether the annotation is `Optional[T]` or `T | None`."""
     is_known: bool = True
     info: FieldInfo = field(default_factory=FieldInfo)
-    """From the metadata of an `Annotated` around it."""
+    """What the metadata of a surrounding `Annotated` says about the field."""
     is_class_variable: bool = False
     is_final: bool = False
 
@@ -62,7 +62,8 @@ class Annotations:
         self._define = define
 
     def meaning(self, node: ast.expr | None, own: Mapping[str, ast.ClassDef], depth: int = 0) -> TypeMeaning:
-        """The meaning of an annotation; `own` are the classes inside the class that has it."""
+        """The meaning of an annotation. `own` has the classes that are defined inside the class of the annotated
+        field."""
         self._budget.spend()
         if depth > MOST_DEPTH:
             return _UNREAD
@@ -210,7 +211,8 @@ def _is_dots(node: ast.expr) -> bool:
 
 
 def _options(node: ast.expr) -> list[ast.expr]:
-    """The types between the `|`, as a flat list: a long row of them is a deep tree."""
+    """The types of a union that is written with `|`, as a flat list. `ast` makes a deep tree of a long union, so a loop
+    walks the tree instead of a recursion."""
     found: list[ast.expr] = []
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         found.append(node.right)
@@ -238,6 +240,6 @@ def _tuple(items: list[Mapping[str, Any]], *, is_open: bool) -> dict[str, Any]:
 
 def _object(inner: list[Mapping[str, Any]]) -> dict[str, Any]:
     keys, values = (inner[0], inner[1]) if len(inner) > 1 else ({}, {})
-    # The keys of JSON are texts. pydantic converts them, for example to numbers.
+    # JSON keys are texts, which pydantic converts, for example to numbers. So only limits for text keys apply.
     names = {"propertyNames": keys} if keys.get("type") == "string" and len(keys) > 1 else {}
     return {"type": "object", **names, **({"additionalProperties": values} if values else {})}

@@ -1,7 +1,7 @@
 """Checks an Agent Studio tool template by its files alone. Nothing of it is imported or run.
 
-`template_reader` reads `tool.py`, for the source and for this check. This module turns its problems into findings, and
-adds findings about the folder.
+`template_reader` reads `tool.py`, for the source and for this check. This module turns the problems that
+`template_reader` found into findings, and adds findings about the folder.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ ENTRY: Final = "tool.py"
 REQUIREMENTS: Final = "requirements.txt"
 _PYDANTIC: Final = re.compile(r"\s*pydantic\s*(?:\[[^\]]*\]\s*)?(?:[<>=!~;@,#\s]|$)", re.IGNORECASE)
 _FOLDERS: Final = ("studio-structure", "studio-pydantic", "studio-name", "studio-pack-name")
-"""Codes that are not about `tool.py`."""
+"""Codes of findings that are not about `tool.py`."""
 _WHEN_PACKING: Final = {"studio-name": "studio-pack-name", "studio-docstring": "studio-pack-docstring"}
 """Warnings that become errors when a template is packed."""
 
 
 def check_template(folder: str, reserved: Collection[str] = (), *, packing: bool = False) -> Report:
-    """Check one template."""
+    """Check the template in a folder. `reserved` has the names of haft's own options, which hide parameters on a
+    command line. With `packing`, some warnings are errors."""
     name = name_of_folder(folder)
     entry = os.path.join(folder, ENTRY)
     found = [*_check_folder(folder, name), *_check_entry(entry, reserved)]
@@ -42,7 +43,7 @@ def check_template(folder: str, reserved: Collection[str] = (), *, packing: bool
 
 
 def _placed(finding: Finding, entry: str, packing: bool) -> Finding:
-    """The finding with the code that it has when packing, and with its file."""
+    """The finding with the path of its file, and with another code if that is its code when a template is packed."""
     code = _WHEN_PACKING.get(finding.code, finding.code) if packing else finding.code
     path = finding.path if finding.path is not None or finding.code in _FOLDERS else entry
     return Finding(code, finding.message, finding.hint, finding.line, path, finding.fixable)

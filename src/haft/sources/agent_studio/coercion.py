@@ -20,17 +20,17 @@ _TRUTH: Final = {
     **dict.fromkeys(("0", "f", "false", "n", "no", "off"), False),
 }
 LONGEST: Final = 4_000
-"""Characters of a number."""
+"""The most characters of a text that is converted to a number."""
 MOST_DIGITS: Final = 300
-"""Digits of a whole decimal number."""
+"""The most digits of a whole decimal number."""
 _TAKE_ANY_TEXT: Final = frozenset({"binary", "password", "path", "regex"})
 """Formats of types that accept every text, or nearly every text."""
 MOST_STEPS: Final = 8
-"""References that are followed, one after the other."""
+"""The most references (`$ref`) that are followed one after the other."""
 
 
 def coerce_arguments(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call, with such texts converted."""
+    """The arguments of a call, in which the texts are converted that pydantic would convert."""
     try:
         return {**arguments, **_value(dict(arguments), schema, schema)}
     except RecursionError:
@@ -54,8 +54,9 @@ def _value(value: Any, schema: Any, root: Mapping[str, Any]) -> Any:
 
 
 def _one_of(value: Any, options: list[Any], root: Mapping[str, Any]) -> Any:
-    """Convert by the first type of a union that accepts the value. A text stays a text if one of the types is a plain
-    text; a type that is only written as text, such as a date, does not count: pydantic would try the next type."""
+    """Convert by the first type of a union that accepts the value. A text stays a text if one of the types is plain
+    text. A type whose values are only written as texts, such as a date, is not plain text: if the text is not a date,
+    pydantic tries the next type."""
     schemas = [_resolved(option, root) for option in options]
     if isinstance(value, str):
         if any(_keeps_text(schema, value) for schema in schemas):
@@ -95,8 +96,8 @@ def _from_text(text: str, kind: Any, *, is_exact: bool) -> Any:
 
 
 def _exactly(text: str) -> Any:
-    """A decimal number, if a JSON number has exactly the same digits: pydantic reads its digits. Otherwise the text,
-    which the schema rejects."""
+    """The decimal number in a text as a JSON number, if that has exactly the same digits, because pydantic reads the
+    digits. Otherwise the text itself, which the schema rejects."""
     try:
         wanted = Decimal(text.strip())
     except InvalidOperation:
@@ -110,7 +111,7 @@ def _exactly(text: str) -> Any:
 
 
 def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A schema, with its reference followed."""
+    """The schema that a `$ref` leads to; the schema itself if it has none; an empty one if the `$ref` is not valid."""
     for _ in range(MOST_STEPS):
         if not isinstance(schema, Mapping):
             return {}

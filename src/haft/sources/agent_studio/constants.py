@@ -1,6 +1,6 @@
 """Evaluates an expression without running it: literals, and a few ways to combine them.
 
-The result is always JSON, and exact; for any other expression it is `UNKNOWN`.
+The result is the exact value as JSON. For any other expression, the result is `UNKNOWN`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Constants:
         self._budget = budget
 
     def value(self, node: ast.expr | None, depth: int = 0) -> Any:
-        """The value as JSON, or `UNKNOWN`."""
+        """The value of an expression as JSON, or `UNKNOWN`."""
         self._budget.spend()
         if depth > MOST_DEPTH:
             return UNKNOWN
@@ -62,12 +62,12 @@ class Constants:
                 return UNKNOWN
 
     def text(self, node: ast.expr | None) -> str | None:
-        """The value if it is a text; otherwise None."""
+        """The value of an expression if it is a text; otherwise None."""
         value = self.value(node)
         return value if isinstance(value, str) else None
 
     def made_by(self, node: ast.expr) -> Any:
-        """The value that a `default_factory` returns."""
+        """The value that a `default_factory` returns, or `UNKNOWN`."""
         if isinstance(node, ast.Lambda):
             return self.value(node.body)
         return next((_EMPTY[name]() for name in self._scope.names(node) if name in _EMPTY), UNKNOWN)
@@ -78,7 +78,8 @@ class Constants:
         return any(self._scope.is_named(base, *_ENUMS) for base in node.bases)
 
     def members(self, node: ast.ClassDef) -> dict[str, Any] | None:
-        """The values of an enumeration; None if they cannot be known, or if it also accepts other values."""
+        """The values of an enumeration by member name; None if they cannot be known, or if the enumeration also accepts
+        other values."""
         known = (*_ENUMS, *_MIXED_IN)
         kinds = [name for base in node.bases for name in self._scope.names(base) if name in known]
         if len(kinds) != len(node.bases):
@@ -100,7 +101,7 @@ class Constants:
         return found
 
     def _numbered(self, given: ast.expr, name: str, before: dict[str, Any], as_text: bool) -> Any:
-        """The value of a member. Python chooses it for `auto()`."""
+        """The value of an enumeration's member. For `auto()`, the value that Python would choose."""
         if not (isinstance(given, ast.Call) and self._scope.is_named(given.func, "enum.auto")):
             return self.value(given)
         if as_text:

@@ -26,26 +26,26 @@ MOST_FILES: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class TemplateDirectory:
-    """A directory of templates, or a template itself."""
+    """A directory with template folders, or the folder of one template."""
 
     directory: str
     provenance: Provenance
     within: str | None = None
-    """Links may not lead out of here."""
+    """The directory that no link of a template may lead out of; None if links may lead anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredInstance:
-    """A tool that the configuration makes of a template, under a name."""
+    """A tool that the configuration makes of a template, with a name and user parameters."""
 
     name: str
     place: TemplateDirectory
     user: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """Its user parameters: secret."""
+    """The values of the user parameters, which are secret."""
     source: str = ""
-    """The file that configures it."""
+    """The file that configures this tool."""
     unset: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """The parameters without a value, and why."""
+    """The user parameters without a value, and why each has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,10 @@ class Instance:
     """A text that changes when the template changes."""
     user: Mapping[str, Any] = field(default_factory=dict, hash=False)
     unset: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """The user parameters without a value, and why."""
+    """The user parameters without a value, and why each has none."""
     workflow: str | None = None
     source: str | None = None
-    """The file that configures it; None for a folder without configuration."""
+    """The file that configures this tool; None if the folder alone makes the tool."""
     files: tuple[str, ...] = ()
     problem: str | None = None
 
@@ -72,7 +72,7 @@ class Instance:
 
 
 def instances(places: Sequence[TemplateDirectory], wanted: Sequence[ConfiguredInstance]) -> list[Instance]:
-    """Every tool: the configured ones, and each other template folder."""
+    """Every tool: the configured ones, and one for each template folder that no configured tool uses."""
     named = [_instance(each.place.directory, each.place, each) for each in wanted]
     taken = {os.path.realpath(each.folder) for each in named}
     folders = {folder: place for place in places for folder in template_folders(place.directory)}
@@ -97,13 +97,13 @@ def template_folders(directory: str) -> Iterator[str]:
 
 
 def identity_of_template(folder: str, files: Sequence[str] | None = None) -> str:
-    """A text that changes when one of its files, or its name, changes."""
+    """A text that changes when a file of the template or its manifest changes, or is renamed."""
     every = [*(own_files(folder) if files is None else files), os.path.join(folder, MANIFEST_FILE)]
     return hashlib.sha256("\0".join(f"{path} {identity_at(path)}" for path in every).encode(*_ANY_NAME)).hexdigest()
 
 
 def own_files(folder: str) -> list[str]:
-    """The files of a template; one more than `MOST_FILES` if there are too many."""
+    """The paths of a template's files. If there are too many, the list ends after `MOST_FILES` + 1."""
     found: list[str] = []
     for top, directories, names in os.walk(folder):
         directories[:] = sorted(name for name in directories if name not in NOT_ITS_OWN)
@@ -115,7 +115,7 @@ def own_files(folder: str) -> list[str]:
 
 
 def own_folders(folder: str) -> Iterator[str]:
-    """The folders of a template's files; one more than `MOST_FILES` if there are too many."""
+    """The folder of a template and the folders in it. If there are too many, it ends after `MOST_FILES` + 1."""
     for number, (top, directories, _names) in enumerate(os.walk(folder)):
         yield top
         directories[:] = [name for name in directories if name not in NOT_ITS_OWN]

@@ -1,7 +1,7 @@
 """Reads `Field(…)` of a field, and applies its limits to a JSON Schema.
 
-Only certain limits are applied. A limit that is not known, or that JSON Schema interprets differently, is left out:
-pydantic checks it anyway, and a schema must not reject a value that the template accepts.
+A limit is left out if its value is not known, or if JSON Schema interprets it differently: pydantic checks each limit
+anyway, and the schema must not reject a value that the template accepts.
 """
 
 from __future__ import annotations
@@ -43,13 +43,14 @@ class FieldInfo:
     description: str | None = None
     title: str | None = None
     alias: str | Unknown | None = None
-    """`UNKNOWN` if it has an alias that cannot be read."""
+    """`UNKNOWN` if the field has an alias that cannot be read."""
     limits: Mapping[str, Any] = field(default_factory=dict)
-    """By pydantic's names."""
+    """The limits by pydantic's names, such as `ge`."""
     examples: list[Any] | None = None
 
     def then(self, later: FieldInfo) -> FieldInfo:
-        """Both, where `later` overrides. Limits are not merged: each is applied where it is written."""
+        """This information and `later` combined; `later` overrides. Only the limits of `later` are kept, because the
+        schema already has the earlier ones."""
         return FieldInfo(
             self.has_default or later.has_default,
             later.default if later.has_default else self.default,
@@ -62,14 +63,14 @@ class FieldInfo:
 
 
 class FieldInfoReader:
-    """Reads what is written about fields."""
+    """Reads the `FieldInfo` of fields from the expressions of one module."""
 
     def __init__(self, scope: Scope, constants: Constants) -> None:
         self._scope = scope
         self._constants = constants
 
     def assigned(self, node: ast.expr | None) -> FieldInfo:
-        """From the expression after the `=` of a field."""
+        """What the expression after the `=` of a field says."""
         if node is None or _is_dots(node):
             return FieldInfo()
         if isinstance(node, ast.Call) and self._scope.is_named(node.func, "pydantic.Field"):
@@ -77,7 +78,7 @@ class FieldInfoReader:
         return FieldInfo(True, self._constants.value(node))
 
     def note(self, node: ast.expr) -> FieldInfo:
-        """From a metadata expression of an `Annotated`."""
+        """What one metadata expression of an `Annotated` says."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             return FieldInfo(description=self._constants.text(node))
         if not isinstance(node, ast.Call):
@@ -128,8 +129,8 @@ def _is_dots(node: ast.expr) -> bool:
 
 
 def with_limits(schema: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema with the limits that apply to its type. They replace its own limits, as pydantic does with the metadata
-    of an `Annotated`."""
+    """A schema with the limits that apply to its type. These replace limits that the schema already has, as the
+    metadata of an `Annotated` does in pydantic."""
     if not limits:
         return dict(schema)
     if isinstance(options := schema.get("anyOf"), list):

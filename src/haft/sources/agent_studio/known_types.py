@@ -106,6 +106,7 @@ CONSTRAINED: Final[dict[str, dict[str, Any]]] = {
     "pydantic.conbytes": {"type": "string", "format": "binary"},
     "pydantic.condate": {"type": "string", "format": "date"},
 }
-"""Types that are made by a call with limits."""
+"""Types that are written as a call with limits, such as `constr(max_length=5)`, and their schemas without the
+limits."""
 CONSTRAINED_LISTS: Final = {"pydantic.conlist": False, "pydantic.conset": True, "pydantic.confrozenset": True}
-"""List types that are made by a call with limits, and whether their items are unique."""
+"""List types that are written as a call with limits, and whether their items are unique."""

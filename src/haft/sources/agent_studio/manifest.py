@@ -1,7 +1,7 @@
-"""The small file in an installed template's folder: its id, its exact name, and its workflow.
+"""The manifest: a small file in the folder of an installed template, with the template's id, exact name and workflow.
 
-It is written when a template is installed and is not part of the template: packing leaves it out. Its content is used
-only if it has the right form. A folder without a valid manifest is an ordinary folder.
+It is written when the template is installed and is not part of the template: packing leaves it out. A manifest is used
+only if its content has the right form. A folder without a valid manifest is an ordinary folder.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Manifest:
     id: str
     name: str
     workflow: str | None = None
-    """The workflow that it belongs to; None: all workflows."""
+    """The workflow that the template belongs to; None if it belongs to all workflows."""
 
     def to_json(self) -> dict[str, Any]:
         return {"id": self.id, "name": self.name, "workflow": self.workflow}

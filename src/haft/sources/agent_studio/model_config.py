@@ -35,7 +35,7 @@ class Config:
 
     @property
     def renames(self) -> bool:
-        """Whether fields must be sent under computed names."""
+        """Whether fields must be sent under names that an alias generator computes."""
         return self.has_generator is True and self.by_name is not True and self.by_alias
 
     def then(self, later: Config) -> Config:
@@ -50,7 +50,7 @@ class Config:
 
 
 def read_config(node: ast.ClassDef, scope: Scope, constants: Constants) -> Config:
-    """The configuration in a class itself."""
+    """The configuration that a class itself has, without that of its bases."""
     words: dict[str, Any] = {}
     for name, value in _settings(node):
         known = next((_EXTRAS[each] for each in scope.names(value) if each in _EXTRAS), None)

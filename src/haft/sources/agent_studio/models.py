@@ -1,7 +1,7 @@
 """Converts the parameter classes of a template: the fields of a pydantic model, of its bases, and of the models inside.
 
-It follows pydantic's rules by reading: a later field replaces an earlier one, names with `_` and class variables are
-not fields, and `model_config` may forbid extra names.
+It imports nothing: it reads the classes, and follows pydantic's rules: a later field replaces an earlier one, names
+with `_` and class variables are not fields, and `model_config` may forbid extra names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from haft.sources.agent_studio.template import UNKNOWN, Parameter, Parameters, U
 MODELS: Final = ("pydantic.BaseModel", "pydantic.BaseSettings", "pydantic_settings.BaseSettings")
 _SILENT_BASES: Final = (*MODELS, "typing.Generic", "typing.Protocol", "abc.ABC", "builtins.object")
 MOST_BASES: Final = 40
-"""Classes that inherit from one another, in one chain."""
+"""The most classes in one chain of inheritance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class _Shape:
     fields: Mapping[str, _Field] = field(default_factory=dict)
     config: Config = field(default_factory=Config)
     is_whole: bool = True
-    """Whether all of it was read. A base from another file, for example, is not."""
+    """Whether the whole class was read. It was not if, for example, a base is in another file."""
 
 
 class Models:
@@ -94,7 +94,7 @@ class Models:
         return any(self.is_model(each, depth + 1) for each in above if each is not None and each is not node)
 
     def _define(self, node: ast.ClassDef) -> TypeMeaning | None:
-        """The meaning of a class as the type of a field."""
+        """The meaning of a class as the type of a field; None if the class is not a pydantic model."""
         for base in node.bases:
             if isinstance(base, ast.Subscript) and self._scope.is_named(base.value, "pydantic.RootModel"):
                 return self._root(node, base.slice)
@@ -108,7 +108,7 @@ class Models:
         return TypeMeaning({"$ref": f"#/$defs/{self._named[node]}"})
 
     def _root(self, node: ast.ClassDef, inner: ast.expr) -> TypeMeaning | None:
-        """A root model, which is one value; unknown if it contains itself."""
+        """The meaning of a root model, which is that of its one value; None if the model contains itself."""
         if node in self._roots:
             return None
         self._roots.add(node)
@@ -117,7 +117,8 @@ class Models:
         return meaning
 
     def _inner_schema(self, node: ast.ClassDef) -> dict[str, Any]:
-        """The schema of a model inside another. haft sends no nulls there, so a field without a default is required."""
+        """The schema of a model inside another. For a missing optional parameter of the tool itself, haft sends null.
+        It does not do so inside a model, so there each field without a default is required."""
         shape = self._shape(node)
         fields = [_parameter(one, shape.config) for one in shape.fields.values()]
         needed = [one.key for one in fields if one.required or one.null_when_absent]

@@ -16,7 +16,7 @@ from haft.sources.agent_studio.manifest import read_manifest
 
 NAME: Final = re.compile(r"[a-zA-Z0-9 ]+")
 LONGEST_NAME: Final = 200
-"""Characters. With its suffix, it must be a valid folder name."""
+"""The most characters of a name. With the suffix, the name must still be a valid folder name."""
 SUFFIX_LENGTH: Final = 6
 _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 

@@ -17,9 +17,9 @@ from haft.sources.agent_studio.template import Problem
 
 MOST_PARSED: Final = 200_000
 LONGEST_LINE: Final = 20_000
-"""Bytes. Python needs quadratic time for a line with many `{…}`."""
+"""The most bytes of a line. Python needs quadratic time for a line with many `{…}`."""
 LONGEST_ANNOTATION: Final = 2_000
-"""Characters of a type that is written as text."""
+"""The most characters of a type that is written as text."""
 _BOM: Final = b"\xef\xbb\xbf"
 _LINE_END: Final = re.compile(rb"\r\n|\r|\n")
 _COOKIE: Final = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.DOTALL)
@@ -37,7 +37,7 @@ def parse_source(source: bytes) -> ast.Module | Problem:
 
 
 def parse_expression(text: str) -> ast.expr | None:
-    """A type that is written as text; None if it is not an expression."""
+    """The expression of a type that is written as text; None if the text is not an expression, or is too long."""
     if len(text) > LONGEST_ANNOTATION:
         return None
     try:
@@ -68,7 +68,7 @@ def _refused(source: bytes) -> Problem | None:
 
 @functools.lru_cache(maxsize=4)
 def _parsed(source: bytes) -> ast.Module | Problem:
-    """Cached, because a template is often read twice: to list it and to check it."""
+    """Parse a source. The result is cached, because a template is often read twice: to list it and to check it."""
     try:
         text = source.decode("utf-8-sig")
         with warnings.catch_warnings():

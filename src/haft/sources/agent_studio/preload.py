@@ -1,7 +1,8 @@
-"""Decides how many statements of a template can run before its call is known: those that only define things.
+"""Decides how many statements of a template can run before its call is known, while the warm pool loads the template:
+those that only define things.
 
-It works by a list of constructs that read nothing a call could pass or change, print nothing and keep nothing open. All
-other code waits for the call.
+A list has the constructs that may run early: they read nothing that a call could pass or change, print nothing and keep
+nothing open. All other code waits for the call.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _METHODS: Final = _words(
     """absolute as_posix capitalize format get joinpath keys lower replace resolve split strip title upper with_name
     with_suffix"""
 )
-"""Methods of texts, paths and dictionaries that the file made itself."""
+"""Methods that may be called on texts, paths and dictionaries that the file made itself."""
 _LOOKING: Final = _words("os.path.realpath realpath resolve os.chdir")
 """Calls whose result depends on existing files. They are allowed for the template's own files, which are the same in
 every call."""
@@ -50,8 +51,9 @@ _PLAIN_NAMES: Final = _words("__all__ __author__ __doc__ __license__ __slots__ _
 
 
 def preloadable_statements(module: ast.Module, own_modules: Collection[str]) -> int | None:
-    """How many statements can run before the call: all before the main block, or None if one of these cannot or if code
-    follows the main block. `own_modules` lie beside the file: what they do is not known."""
+    """How many statements can run before the call: all before the main block (`if __name__ == "__main__"`). None if one
+    of them must wait for the call, or if code follows the main block. `own_modules` are the modules beside the file:
+    the file may not import one of them before the call, because what they do is not known."""
     mains = [number for number, node in enumerate(module.body) if is_main(node)]
     if len(mains) != 1 or mains[0] != len(module.body) - 1:
         return None
@@ -70,7 +72,7 @@ class _PreloadChecker:
         self._plain: set[str] = {"__file__"}
         """The names of texts, numbers, paths and collections that the file made itself."""
         self._placed: set[str] = {"__file__"}
-        """Those of them that are paths in the template's own folder."""
+        """The names of paths in the template's own folder."""
         self._sees_other_modules = False
 
     def statement(self, node: ast.stmt) -> bool:
@@ -99,8 +101,8 @@ class _PreloadChecker:
                 return False
 
     def _imports(self, names: Collection[str] | Iterator[str]) -> bool:
-        """Whether imports are allowed: not after the file changed the search path, because then their origin is not
-        known."""
+        """Whether modules may be imported: not if they lie beside the file, and not after the file changed the search
+        path, because then it is not known which modules Python finds."""
         return not self._sees_other_modules and not any(name.partition(".")[0] in self._own_modules for name in names)
 
     @staticmethod
@@ -124,11 +126,12 @@ class _PreloadChecker:
         return all(map(self.value, args)) and (name != "os.chdir" or all(map(self._is_placed, args)))
 
     def _class(self, node: ast.ClassDef) -> bool:
-        """Whether a class can be defined: defining it runs code of its bases, and the bases in this file have none."""
+        """Whether a class can be defined before the call. Defining a class runs methods of its bases such as
+        `__init_subclass__`, so a class of this file that has such a method is refused."""
         if any(word.arg in (None, "metaclass") for word in node.keywords):
             return False
         methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
-        # A base may create the members of a class, as an enumeration does.
+        # A base may create members while the class is defined, as an enumeration does, and call these methods.
         if methods & _RUN_WHEN_DEFINED or (node.bases and any(map(_is_special, methods))):
             return False
         inherited = [*node.bases, *(word.value for word in node.keywords)]
@@ -182,7 +185,7 @@ class _PreloadChecker:
         return known and all(map(self.value, given))
 
     def _is_known(self, called: ast.expr) -> bool:
-        """Whether an expression is one of the allowed functions, and not another of that name."""
+        """Whether an expression is one of the allowed functions, and not another function of the same name."""
         name = dotted(called)
         if name is None:
             return False

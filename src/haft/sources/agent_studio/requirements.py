@@ -1,8 +1,8 @@
 """Parses the `requirements.txt` of a template: a plain list of packages, and nothing else.
 
-The author of a template also wrote this file. A line that could name another index, read files of this machine, or run
-code is refused. The other lines go to the installer, without options. Versions and markers are not checked: the
-installer does that.
+The file comes with the template, so it is not trusted: a line that could name another index, read files of this
+machine, or run code is refused. The other lines go to the installer, without options. Versions and markers are not
+checked: the installer does that.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ MOST_BYTES: Final = 100_000
 MOST_SHOWN: Final = 80
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PASSED_OVER: Final = ("--only-binary", "--prefer-binary", "--require-hashes")
-"""Options that are in effect anyway."""
+"""Options that are accepted and skipped, because they are in effect anyway."""
 _PACKAGE: Final = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[A-Za-z0-9._,\s-]*\])?\s*(?P<rest>.*)")
 _HASHES: Final = re.compile(r"(\s+--hash[= ]\s*[a-z0-9]+:[0-9a-fA-F]+)+\s*$")
 _OPTION_WITHIN: Final = re.compile(r"\s-")
-"""Also searched behind a marker: an installer may read on there."""
+"""An option after a package. It is also searched after a marker (`; …`), because an installer may read options
+there."""
 _ADDRESS: Final = re.compile(r"(git\+)?https://[^\s\\]+(\s*;.*)?")
 _ARCHIVES: Final = (".whl", ".zip", ".gz", ".tgz", ".bz2", ".xz", ".tar")
 _BUILDS: Final = "`templates.allow_builds = true` in your own configuration allows it, and runs code of its authors"
@@ -34,18 +35,19 @@ _BUILDS: Final = "`templates.allow_builds = true` in your own configuration allo
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """The parsed content of a file."""
+    """The parsed content of a `requirements.txt`."""
 
     content: bytes
     """The bytes on disk."""
     lines: tuple[str, ...]
-    """One package each."""
+    """The lines that name packages, one package each."""
     has_hashes: bool
     """Whether every package must have a known digest."""
 
 
 def read_requirements(folder: str) -> bytes:
-    """The file's content. Raises `ToolFailed` if the file is missing, is not a regular file, or is too long."""
+    """The content of the `requirements.txt` in a folder. Raises `ToolFailed` if the file is missing, is not a regular
+    file, or is too long."""
     path = os.path.join(folder, NAME)
     try:
         descriptor = os.open(path, _READ)

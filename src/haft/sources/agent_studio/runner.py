@@ -8,8 +8,8 @@ run before a call is known. In both modes the template sees the same as in `pyth
 …`: its arguments, its folder first on the path, an empty stdin, its own `__main__`, output and exit code, and nothing
 of another call.
 
-`haft.helper.warm` describes how a template is kept loaded. The file itself runs only in the fork: every call gets new
-modules of the template.
+`haft.helper.warm` describes how a template is kept loaded. `tool.py` itself runs only in the fork, so every call gets
+new modules of the template.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ ONE_THREAD = {
     "NUMEXPR_NUM_THREADS": "1",
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
 }
-"""Set only while libraries are loaded: otherwise numpy, pandas and pyarrow would start threads, which a fork does not
-have."""
+"""Variables that are set only while libraries are loaded. They keep numpy, pandas and pyarrow from starting threads: a
+fork does not copy threads."""
 
 
 class CannotPreload(Exception):
-    """Why the libraries cannot be kept loaded."""
+    """The libraries cannot be kept loaded; the message says why."""
 
 
 def main() -> None:
-    """Run as the arguments say."""
+    """Carry out one call, or serve as a loaded program, as the command line says."""
     plan = json.loads(sys.argv[1])
     programs = os.path.join(os.environ.get("VIRTUAL_ENV", ""), "bin")
     os.environ["PATH"] = f"{programs}:{os.environ.get('PATH', os.defpath)}"
@@ -69,7 +69,7 @@ def main() -> None:
 def take_arguments(path: str) -> None:
     """Set the command line from the request on stdin."""
     request = json.loads(_all_of_stdin())
-    # The same list object: libraries that are already loaded may refer to it.
+    # Change the list in place: libraries that are already loaded may refer to it.
     sys.argv[:] = [path, "--user-params", request["user"], "--tool-params", request["tool"]]
 
 
@@ -126,18 +126,18 @@ class Script:
         self._raised: BaseException | None = None
 
     def begin(self, code: types.CodeType) -> None:
-        """Run the first piece. An exception is raised later, by the second piece."""
+        """Run the first piece. If it raises an exception, `run` raises that exception later."""
         try:
-            exec(code, self._module.__dict__)  # noqa: S102  this is what it is for
+            exec(code, self._module.__dict__)  # noqa: S102  to run a template is the purpose of this file
         except BaseException as error:
             self._raised = error
 
     def run(self, compiled: Callable[[], types.CodeType]) -> int:
-        """Run the second piece, or the whole file. Returns its exit code."""
+        """Run the second piece, or the whole file. Returns the exit code of the template."""
         try:
             if self._raised is not None:
                 raise self._raised
-            exec(compiled(), self._module.__dict__)  # noqa: S102  the same
+            exec(compiled(), self._module.__dict__)  # noqa: S102  to run a template is the purpose of this file
         except SystemExit as error:
             return _exit_code(error)
         except BaseException as error:
@@ -173,8 +173,8 @@ def _show(error: BaseException) -> None:
 
 
 def leave(status: int) -> NoReturn:
-    """End a fork as Python ends: wait for threads, run exit functions, write files. Objects from before the fork are
-    not destroyed."""
+    """End a fork as a Python process ends: wait for threads, run exit functions, write files. Objects from before the
+    fork are not destroyed."""
     import atexit
     import threading
 
@@ -226,7 +226,8 @@ _folder = ""
 
 
 def serve(plan: dict[str, Any]) -> NoReturn:
-    """Load the libraries, and fork on request. Never returns: a fork carries out its call and ends."""
+    """Load the libraries, and fork for each request of the helper. Never returns: each fork carries out one call and
+    ends."""
     import ctypes
     import socket
 
@@ -267,7 +268,8 @@ def serve(plan: dict[str, Any]) -> NoReturn:
 
 
 def pieces(plan: dict[str, Any]) -> tuple[types.CodeType | None, types.CodeType]:
-    """The compiled file in two pieces: the statements that can run before a call is known, or None, and the rest."""
+    """The compiled file in two pieces: the statements that can run before a call is known (None if there are none), and
+    the rest."""
     path, count = plan["file"], plan["ahead"]
     with open(path, "rb") as file:
         source = file.read()
@@ -284,8 +286,8 @@ def pieces(plan: dict[str, Any]) -> tuple[types.CodeType | None, types.CodeType]
 
 
 def _ahead(path: str, first: types.CodeType | None) -> Script:
-    """Do as much as possible before the call: a fork copies memory at the first write, and this work does not delay the
-    call."""
+    """Do as much as possible in the fork before its call arrives, so that the work does not delay the call. Part of it
+    is the copying of memory, which a fork does at the first write."""
     where = os.getcwd()
     rehearse(ARGUMENTS if first is not None else ALL)
     script = Script(path)
@@ -318,7 +320,7 @@ def _wait_for_call(end: Any, libc: Any) -> None:
     for descriptor in descriptors:
         os.close(descriptor)
     os.setsid()
-    os.chdir(os.getcwd() if _moved else directory)  # Enter it again: the call's layer was mounted over it meanwhile.
+    os.chdir(os.getcwd() if _moved else directory)  # Enter it again: the call's layer is now mounted over it.
     numbers = sys.modules.get("numpy.random")
     if numbers is not None:
         numbers.seed()  # Otherwise every call would get the same random numbers.
@@ -327,7 +329,7 @@ def _wait_for_call(end: Any, libc: Any) -> None:
 
 
 def load(names: list[str], folder: str) -> None:
-    """Import the libraries that a template names, except its own modules: they hold its state."""
+    """Import the libraries that a template imports, except the template's own modules: these hold its state."""
     for name in names:
         first = name.partition(".")[0]
         own = os.path.join(folder, first)
@@ -358,11 +360,12 @@ def _has_threads() -> bool:
 
 MOST_SECONDS_ENDING = 1.0
 _duckdb_threads = 0
-"""The number of threads to restore in duckdb's own connection in each call."""
+"""The number of threads that duckdb's own connection had before it was reduced to one: each call restores it."""
 
 
 def _end_threads() -> None:
-    """Some versions of duckdb open a connection with threads when they are imported: reduce it to one thread."""
+    """Reduce duckdb's own connection to one thread: some versions open a connection with several when they are
+    imported."""
     global _duckdb_threads
     duckdb = sys.modules.get("duckdb")
     if duckdb is not None and not _duckdb_threads and _has_threads():
@@ -373,7 +376,7 @@ def _end_threads() -> None:
 
 
 def _wait_for_one_thread() -> None:
-    """Wait until the kernel no longer shows threads that were joined."""
+    """Wait until the kernel no longer lists the threads that have ended."""
     end = time.monotonic() + MOST_SECONDS_ENDING
     while _has_threads() and time.monotonic() < end:
         time.sleep(0.001)
@@ -402,22 +405,22 @@ ALL = MODELS + ARGUMENTS
 
 
 def rehearse(what: str) -> None:
-    """Do what most templates do, so that the libraries load what they need for it."""
+    """Do what most templates do first, so that the libraries have already loaded the modules that this needs."""
     if "pydantic" in sys.modules:
         with contextlib.suppress(Exception):
-            exec(REHEARSALS[what], {"__name__": "rehearsal"})  # noqa: S102  it stands above
+            exec(REHEARSALS[what], {"__name__": "rehearsal"})  # noqa: S102  the code is a constant of this file
 
 
 REHEARSALS = {what: compile(what, "rehearsal", "exec") for what in (ARGUMENTS, ALL)}
-"""Compiled before any fork."""
+"""The code of `rehearse`, compiled before any fork."""
 
 
 @contextlib.contextmanager
 def _watched() -> Any:
-    """Refuse libraries that leave something which a fork would not share with a new process: threads, children, open
-    files, or output that is printed only once."""
+    """Refuse libraries whose import does something that makes a fork differ from a new process: libraries that start
+    threads or processes, keep files open, print, or handle signals."""
     before = _descriptors()
-    said = os.open("/dev/shm", os.O_TMPFILE | os.O_RDWR, 0o600)  # noqa: S108  without a name, in memory of this sandbox
+    said = os.open("/dev/shm", os.O_TMPFILE | os.O_RDWR, 0o600)  # noqa: S108  a file without a name, in memory of this sandbox
     kept = [os.dup(1), os.dup(2)]
     for target in (1, 2):
         os.dup2(said, target)

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from typing import Final, Literal
 
 Where = Literal["always", "sometimes", "fallback", "typing", "main"]
-"""When a statement of a module runs: a `fallback` is the other branch, `typing` never runs."""
+"""When a statement of a module runs. `fallback`: in an `else` or `except` branch. `typing`: never, it is only for type
+checkers. `main`: in the main block."""
 Bound = str | ast.ClassDef | ast.expr | None
-"""The full name of an import, a class, or the assigned expression; None for anything else."""
+"""What a name stands for: the full name of an import, a class, or the assigned expression; None for anything else."""
 
 _BUILTINS: Final = frozenset(dir(builtins))
 
@@ -23,7 +24,8 @@ class TooComplex(Exception):
 
 
 class Budget:
-    """The remaining steps. A few lines of foreign code may expand without end."""
+    """Counts the steps of reading a source, and raises `TooComplex` after too many: a few lines of foreign code may
+    expand without end."""
 
     __slots__ = ("_left",)
 
@@ -52,18 +54,18 @@ class Scope:
                 self._times[name] = self._times.get(name, 0) + 1
 
     def class_of(self, node: ast.expr) -> ast.ClassDef | None:
-        """The class of this file that an expression names."""
+        """The class of this file that an expression names; None if it names no such class."""
         bound = self._bound.get(node.id) if isinstance(node, ast.Name) else None
         return bound if isinstance(bound, ast.ClassDef) else None
 
     def assigned(self, name: str) -> ast.expr | None:
-        """The expression that is assigned to a name, if it is assigned only once."""
+        """The expression that is assigned to a name; None if the name is not assigned exactly once."""
         bound = self._bound.get(name)
         return bound if isinstance(bound, ast.expr) and self._times[name] == 1 else None
 
     def names(self, node: ast.expr) -> tuple[str, ...]:
-        """The full names that an expression may have, such as `typing.List`: several if it may come from a star
-        import."""
+        """The full names that an expression may have, such as `typing.List`. There are several if its name may come
+        from a star import."""
         written = dotted(node)
         if written is None:
             return ()
@@ -115,7 +117,7 @@ def _targets(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, Bound]]:
 
 
 def _canonical(name: str) -> str:
-    """One name for an object that several modules of a library offer."""
+    """The one full name that haft uses for an object that several modules of a library offer."""
     if name.startswith("typing_extensions."):
         return name.replace("typing_extensions", "typing", 1)
     package, *parts = name.split(".")
@@ -126,7 +128,7 @@ def _canonical(name: str) -> str:
 
 
 def dotted(node: ast.expr) -> str | None:
-    """`a.b.c`, if a node is such an expression."""
+    """The text of an expression such as `a.b.c`; None for any other expression."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -135,7 +137,7 @@ def dotted(node: ast.expr) -> str | None:
 
 
 def is_main(node: ast.stmt) -> bool:
-    """Whether a statement is `if __name__ == "__main__"`, in either order."""
+    """Whether a statement is `if __name__ == "__main__"`, with the two sides in either order."""
     if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
         return False
     sides = [node.test.left, *node.test.comparators]

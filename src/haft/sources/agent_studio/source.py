@@ -1,7 +1,7 @@
-"""The source of Agent Studio templates in one workspace: their source is read, never run.
+"""The source of Agent Studio templates in one workspace.
 
-The result is kept until a file changes, so listing reads nothing twice. Templates are not described by running them:
-their source says what they are.
+Templates are not run to describe them: haft reads what their `tool.py` says. The result is kept until a file changes,
+so listing reads nothing twice.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Templates(ToolSource):
         environments: Environments,
         cold: Collection[str] = (),
     ) -> None:
-        """`cold` are the names of templates and tools that are never kept loaded."""
+        """`cold` has the names of templates and tools that the warm pool never keeps loaded."""
         self._directories = directories
         self._instances = instances
         self._definitions = definitions
@@ -106,7 +106,7 @@ class Templates(ToolSource):
         return f"haft templates check {spec.origin}"
 
     def found(self) -> Iterator[DiscoveredTool]:
-        """Every tool, or why there is none."""
+        """Every tool. For a template that gives no tool, the reason."""
         holders: dict[tuple[str | None, str], str] = {}
         for each in self._seen:
             one = self._found(each)
@@ -154,7 +154,7 @@ class Templates(ToolSource):
 
 
 def read(instance: Instance) -> CacheEntry:
-    """The cache entry of a template's source; or its `problem`."""
+    """The cache entry of a template, read from its `tool.py`. If it cannot be used, the entry has only a `problem`."""
     try:
         with open(instance.entry, "rb") as file:
             source = file.read(LARGEST)

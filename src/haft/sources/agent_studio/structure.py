@@ -18,7 +18,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def class_named(module: ast.Module, name: str) -> ast.ClassDef | None:
-    """The last class with that name. Classes inside blocks are ignored."""
+    """The last class with that name, or None. Classes inside blocks are ignored."""
     found = [node for node in module.body if isinstance(node, ast.ClassDef) and node.name == name]
     return found[-1] if found else None
 
@@ -33,7 +33,7 @@ def breaches_of(module: ast.Module, scope: Scope) -> tuple[Problem, ...]:
 
 
 def remarks_of(module: ast.Module, template: Template) -> tuple[Problem, ...]:
-    """The problems of a template that can be used."""
+    """The problems that do not prevent the use of a template."""
     found: list[Problem] = []
     if not template.description:
         hint = "begin with a docstring: it is the description that agents choose by"
@@ -90,7 +90,8 @@ def _is_static(decorator: ast.expr) -> bool:
 
 
 def _is_printed(module: ast.Module, key: str) -> bool:
-    """Whether the key is used somewhere, or its text occurs in another text. It is not followed to a print."""
+    """Whether the key is used somewhere, or its text occurs in another text. Whether it is really printed is not
+    checked."""
     texts = 0
     for node in ast.walk(module):
         match node:

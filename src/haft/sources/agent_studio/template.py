@@ -1,5 +1,5 @@
-"""The facts about a template that its source states. `template_reader` makes them; listing, running and checking use
-them."""
+"""The facts about a template that its source states. `template_reader` makes these objects; listing, running and
+checking use them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Unknown:
 
 
 UNKNOWN: Final = Unknown()
-"""None cannot be used for this: it is a value."""
+"""The only `Unknown`. None cannot take its place, because None is a value that an expression may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +26,11 @@ class Problem:
     """One problem of a source."""
 
     code: str
-    """A code of the checks."""
+    """The code of the finding that reports this problem, such as `studio-main`."""
     message: str
     cure: str | None = None
     line: int | None = None
-    """Counted from 1."""
+    """The number of the line, counted from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,25 +42,28 @@ class Parameter:
     key: str
     """The name to send: the alias, if there is one."""
     schema: Mapping[str, Any]
-    """With its description and default."""
+    """The JSON Schema of the field, with its description and default."""
     required: bool
-    """Unless it has a default or may be None."""
+    """Whether a caller must give a value: not if the field has a default or may be None."""
     null_when_absent: bool = False
-    """It may be None and has no default: pydantic requires a value, so haft sends null."""
+    """Whether the field may be None and has no default. pydantic then requires a value, so haft sends null if a caller
+    gives none."""
     default: Any = UNKNOWN
-    """As JSON; `UNKNOWN` if there is none, or if it is computed."""
+    """The default as JSON; `UNKNOWN` if there is none, or if it is computed."""
     description: str = ""
     line: int = 1
     is_known: bool = True
-    """Whether its whole type was understood. A part that was not is `{}` in the schema, which accepts every value."""
+    """Whether the whole type was understood. A part that was not understood is `{}` in the schema, which accepts every
+    value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """The fields of one of the two classes."""
+    """The fields of one of the two classes, `UserParameters` and `ToolParameters`."""
 
     schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
-    """Accepts what the class accepts, and also a missing value that haft sends as null."""
+    """The JSON Schema of all fields. It accepts what the class accepts, and also that a value is missing which haft
+    then sends as null."""
     fields: tuple[Parameter, ...] = ()
     line: int = 1
 
@@ -71,12 +74,12 @@ class Parameters:
 
     @property
     def null_when_absent(self) -> tuple[str, ...]:
-        """The keys that haft sends as null if a caller gives none."""
+        """The keys that haft sends as null if a caller gives no value."""
         return tuple(one.key for one in self.fields if one.null_when_absent)
 
     @property
     def renamed(self) -> dict[str, str]:
-        """The fields that are sent under another name: from the name in the class to the alias."""
+        """The fields that are sent under another name: a mapping from the name in the class to the alias."""
         return {one.name: one.key for one in self.fields if one.name != one.key}
 
     def sent(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,7 +88,8 @@ class Parameters:
 
 
 def sent_as(given: Mapping[str, Any], keys: Mapping[str, str], nulls: Iterable[str]) -> dict[str, Any]:
-    """The arguments for a class: `keys` are the aliases of its fields, `nulls` the keys that must not be missing."""
+    """The arguments as a class expects them. `keys` maps the names of the fields to their aliases. `nulls` has the keys
+    that get null if they are missing."""
     taken = set(keys.values())
     renamed = {name: key for name, key in keys.items() if name not in taken and key not in given}
     called = {renamed.get(name, name): value for name, value in given.items()}
@@ -94,7 +98,7 @@ def sent_as(given: Mapping[str, Any], keys: Mapping[str, str], nulls: Iterable[s
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """What a `tool.py` says of itself."""
+    """What a `tool.py` states about its tool."""
 
     description: str
     """The docstring of the module, cleaned; empty if there is none."""
@@ -104,8 +108,8 @@ class Template:
     imports: tuple[str, ...]
     """The modules that the file imports, in order."""
     breaches: tuple[Problem, ...] = ()
-    """Why it cannot be used as a template."""
+    """Why the file cannot be used as a template; empty if it can."""
     remarks: tuple[Problem, ...] = ()
-    """Problems that do not prevent its use."""
+    """Problems that do not prevent the use of the template."""
     is_strict: bool = False
-    """Whether it tells pydantic anywhere to convert nothing."""
+    """Whether the file tells pydantic anywhere to convert no values."""

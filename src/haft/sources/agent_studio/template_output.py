@@ -1,7 +1,8 @@
-"""Separates the answer in a template's output: the text after its key, or all output if there is no key.
+"""Separates the answer from the rest of a template's output: it is the text after the template's key, or all output if
+there is no key.
 
-The key is searched for while the output arrives, also if it is split between two reads. Output before the key is kept
-with stderr.
+The key is searched for while the output arrives, and is found even if it is split between two reads. Output before the
+key is kept with stderr.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from typing import Any, Final
 from haft.contracts import EndedChild, Secrets, Stream, ToolContext, texts_in
 
 MOST_HELD: Final = 4_000_000
-"""Bytes that wait for a key. Earlier bytes are passed on."""
+"""How many bytes are held until the key appears. Earlier bytes are passed on to stderr."""
 LARGEST_RESULT: Final = 4_000_000
 MOST_TOLD: Final = 4_000
 LONGEST_LINE: Final = 100_000
-"""Bytes of stderr that wait for the end of their line."""
+"""The most bytes of stderr that are held until their line ends."""
 SHORTEST_SECRET: Final = 6
 _GIVEN: Final = re.compile(rb"input_value=.*?(?=, input_type=|\]|$)", re.MULTILINE)
 _BLANKS: Final = b" \t\r\n\f\v"
@@ -28,11 +29,11 @@ class TemplateOutput:
     """Receives the output of one call."""
 
     def __init__(self, context: ToolContext, key: str | None, user: Mapping[str, Any] | None = None) -> None:
-        """`user` are the user parameters. stderr shows none of their values, secret or not."""
+        """`user` has the user parameters. Their values are masked in stderr, whether they are secret or not."""
         self._masked = (context.secrets | Secrets(texts_in(user or {}), SHORTEST_SECRET)).stream()
         self._is_quiet = bool(user)
         self._unclean = b""
-        """An incomplete line of stderr."""
+        """The last line of stderr, which is not complete yet."""
         self._context = context
         self._key = key.encode("utf-8", "surrogatepass") if key else None
         self._is_open = self._key is None
@@ -55,8 +56,8 @@ class TemplateOutput:
             self._look(data)
 
     def _hear(self, data: bytes, *, is_all: bool = False) -> None:
-        """Mask stderr, and pass it on in whole lines: pydantic prints the values that it was given, or a part of
-        them."""
+        """Mask stderr, and pass it on in whole lines. In its error messages, pydantic prints the values that it got, or
+        a part of them."""
         data = self._unclean + self._masked.feed(data) + (self._masked.end() if is_all else b"")
         end = len(data) if is_all or len(data) > LONGEST_LINE else data.rfind(b"\n") + 1
         self._unclean, whole = data[end:], data[:end]
@@ -69,7 +70,7 @@ class TemplateOutput:
         self._context.processes_ended(children)
 
     def close(self) -> Any:
-        """Handle the end of the output. Returns the answer as JSON, if it is JSON."""
+        """Handle the end of the output. Returns the value of the answer if the answer is JSON; otherwise None."""
         self._hear(b"", is_all=True)
         if not self._is_open:
             if self._passed:
@@ -84,7 +85,7 @@ class TemplateOutput:
             return None
 
     def failure_text(self) -> str:
-        """The last output on stderr, with the line that names the error first."""
+        """The last output on stderr. If it has a traceback, the text of the exception comes first."""
         lines = self._last.decode("utf-8", "replace").strip().splitlines()
         if not lines:
             return ""

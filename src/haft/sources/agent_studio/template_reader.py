@@ -1,7 +1,7 @@
 """Reads a template's `tool.py` without running it: its description, parameters and problems.
 
-The source makes tools of the result, and the checks report its problems to the author. This module does not look at
-other files of the folder, nor at what the functions do.
+`source` makes tools of the result, and `check` reports the problems to the author. This module does not look at other
+files of the folder, nor at what the functions do.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def _description(module: ast.Module) -> str:
 
 
 def _output_key(module: ast.Module, constants: Constants) -> str | None:
-    """The text of `OUTPUT_KEY`. The last assignment counts; an assignment that only some runs make is not known."""
+    """The text of `OUTPUT_KEY`; None if it cannot be known. The last assignment counts, and it is not known if it runs
+    only sometimes, for example in an `if`."""
     found: str | None = None
     for node, where in statements(module):
         match node:

@@ -36,7 +36,8 @@ RUNNER: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "runner
 
 @dataclass(frozen=True, slots=True)
 class TemplateTool:
-    """Runs in a process of the template's own Python, or in a fork of a process that has loaded its libraries."""
+    """A template as a tool. A call runs in a new process of the template's own Python, or in a fork of a process that
+    has already loaded the libraries."""
 
     spec: ToolSpec
     instance: Instance
@@ -49,7 +50,7 @@ class TemplateTool:
         return secrets_of(self.instance.user, self.known)
 
     def configured(self, config: Mapping[str, Any]) -> TemplateTool:
-        """The tool with other user parameters, for one call. Raises `BadConfig` if some are still missing."""
+        """The tool with other user parameters, for one call. Raises `BadConfig` if required ones are still missing."""
         fields = self.known["userParameters"]
         names = {name: one["name"] for one in fields for name in (one["name"], one["key"])}
         if strange := [name for name in config if name not in names]:
@@ -75,7 +76,7 @@ class TemplateTool:
         return coerce_arguments(arguments, self.spec.input_schema)
 
     async def prepare(self, progress: Callable[[str], None]) -> None:
-        """Make its environment, if there is no current one."""
+        """Make the template's virtual environment, if there is none that fits its requirements."""
         if self.environments.current(self.instance.folder) is None:
             is_own = self.instance.provenance != "workspace"
             await self.environments.prepare(self.instance.folder, progress, may_build=is_own)
@@ -116,8 +117,8 @@ class TemplateTool:
         return Answer(result=result if failure is None else None, exit_code=end.code, failure=failure)
 
     def _request(self, arguments: Mapping[str, Any]) -> bytes:
-        """Both parameter sets as on the template's command line. They are passed on stdin, because the user parameters
-        are secret, and because the kernel limits the length of a command line."""
+        """The content of stdin for the runner, which puts both parameter sets on the template's command line. They come
+        on stdin, because the user parameters are secret, and because the kernel limits the length of a command line."""
         keys = {one["name"]: one["key"] for one in self.known["userParameters"]}
         user = json.dumps(sent_as(self.instance.user, keys, self.known["userNulls"]))
         tool = json.dumps(sent_as(arguments, {}, self.known["toolNulls"]))
@@ -131,8 +132,8 @@ class TemplateTool:
 
 
 def why_unset(each: Instance, known: Mapping[str, Any]) -> str | None:
-    """The missing user parameters and what to do; None if none is missing. Their values are not checked: a number may
-    come as text from the environment, and the template decides."""
+    """Which user parameters are missing, and what to do; None if none is missing. The values are not checked: a number
+    may come as text from the environment, and the template decides whether to accept it."""
     if each.unset:
         unset = "; ".join(f"`{name}` {why}" for name, why in each.unset.items())
         return f"in `user_params` of `{each.name}` in {each.source}, {unset}"
@@ -161,7 +162,8 @@ def _how_to_set(each: Instance, fields: list[Mapping[str, Any]]) -> str:
 
 
 def secrets_of(user: Mapping[str, Any], known: Mapping[str, Any]) -> Secrets:
-    """The secret user parameters: secret by their names, or declared secret by the template (`SecretStr`)."""
+    """The values of the secret user parameters: those with a name that sounds secret, and those that the template
+    declares secret (`SecretStr`)."""
     schemas = known["userSchema"].get("properties", {})
     names = {name: one["name"] for one in known["userParameters"] for name in (one["name"], one["key"])}
     fields = {one["name"]: one["key"] for one in known["userParameters"]}
@@ -211,12 +213,13 @@ def spec_of(known: Mapping[str, Any], instance: Instance) -> ToolSpec:
 
 @functools.lru_cache(maxsize=200)
 def _slow_hash(text: str, salt: str) -> str:
-    """A slow digest, so that nobody can find short secrets by trying."""
+    """A digest that is slow to compute, so that nobody can find short secrets by trying all of them."""
     return hashlib.pbkdf2_hmac("sha256", text.encode("utf-8", "surrogatepass"), salt.encode(), 20_000).hex()
 
 
 def _digest(source: str, user: Mapping[str, Any]) -> str:
-    """The digest of the definition. It includes the user parameters, because an approval covers them too."""
+    """The digest of a tool's definition. It includes the user parameters, because an approval of the tool covers them
+    too."""
     return _slow_hash(json.dumps(user, sort_keys=True), source) if user else source
 
 

@@ -1,8 +1,8 @@
 """Amp toolbox executables: programs that answer TOOLBOX_ACTION=describe and run on TOOLBOX_ACTION=execute.
 
-`discover` lists the files in directories. `describe_action` and `description` describe one file, and `describe` turns
-the result into a cache entry. `source` keeps the entries, `tool` and `wire` run the tool. Importing this package is
-cheap: the modules that run programs are imported on use.
+`discover` lists the files in directories. `describe_action` runs one file to describe it, `description` parses the
+output, and `describe` turns the result into a cache entry. `source` keeps the entries, `tool` and `wire` run the tool.
+Importing this package is cheap: the modules that run programs are imported on use.
 """
 
 from typing import TYPE_CHECKING

@@ -23,7 +23,7 @@ from haft.sources.checks.findings import Finding, Report
 KIND: Final = "amp-toolbox"
 PREFIX: Final = "tb__"
 LONGEST_NAME: Final = 60
-"""With the prefix, as long as any tool name may be."""
+"""The most characters of a described name. With the prefix, it is as long as a tool name may be."""
 _UNSTARTABLE: Final = frozenset(("not-executable", "interpreter-missing", "crlf-shebang", "bom-shebang", "leads-out"))
 
 
@@ -35,8 +35,8 @@ async def check_executable(
     folder: str | None = None,
     within: str | None = None,
 ) -> Report:
-    """Inspect the file, describe it anew, and check the description. `folder` is the folder of its skill; its links may
-    not lead out of `within`."""
+    """Inspect the file, describe it anew, and check the description. `folder` is the folder of the skill that the file
+    belongs to. If the file is a link, it may not lead out of `within`."""
     inspected = inspect_file(path)
     if isinstance(inspected, Finding):
         return Report(path, KIND, None, [inspected])
@@ -122,7 +122,7 @@ def _parameter_lines(text: str) -> list[tuple[str, str]]:
 
 
 def _is_untyped(words: str) -> bool:
-    """Whether the words begin with no type, so that the parameter became a string."""
+    """Whether the words about a parameter do not begin with a type. The parameter is then a string."""
     return bool(words) and from_words({"it": words})["properties"]["it"].get("description") == words
 
 
@@ -166,7 +166,7 @@ def _code_of(given: Any, text: str, error: Unreadable) -> str:
 
 
 def _line_in_source(said: list[str], inspected: InspectedFile) -> int | None:
-    """The number of a printed line in the script, if it occurs there exactly once."""
+    """The number of the line of the script that equals a printed line; None if there is not exactly one."""
     wanted = said[0].strip() if said else ""
     lines = [number for number, line in enumerate(inspected.text.splitlines(), 1) if line.strip() == wanted]
     return lines[0] if wanted and len(lines) == 1 else None

@@ -25,7 +25,7 @@ _FETCHES: Final = re.compile(r"#!.*?\b(uv run|uvx|pipx run|npx|pnpx|bunx|bun|den
 
 
 async def describe(candidate: Candidate, launcher: DescribeLauncher, seconds: float) -> CacheEntry:
-    """Describe one file."""
+    """Describe one file. If that fails, the cache entry has a `problem`."""
     place = candidate.place
     output = await run_describe(
         candidate.path,
@@ -55,7 +55,7 @@ async def describe(candidate: Candidate, launcher: DescribeLauncher, seconds: fl
 
 
 def _withheld(candidate: Candidate, given: Grants) -> str:
-    """The command that passes on withheld variables, if the tool may have failed without them."""
+    """A hint with the command that passes on withheld variables, if the tool's script reads some; otherwise empty."""
     names = withheld(names_read(script(candidate.path)), os.environ, given.env)
     if not names:
         return ""

@@ -13,7 +13,7 @@ from haft.sources.identity import identity_of
 from haft.values import dataclass, replace
 
 MOST_FILES: Final = 2_000
-"""Files in one directory. A directory of many programs is not a toolbox."""
+"""The most files in one directory. A directory of more programs is not a toolbox."""
 LARGEST: Final = 256_000_000
 MOST_OWN: Final = 500
 PROJECT: Final = ".agents/tools"
@@ -41,15 +41,16 @@ class ToolboxDirectory:
     directory: str
     provenance: Provenance
     within: str | None = None
-    """Links may not lead out of here; None: they may lead anywhere."""
+    """The directory that no link may lead out of; None if links may lead anywhere."""
     skill: str | None = None
-    """The skill that the directory belongs to."""
+    """The name of the skill that the directory belongs to; None if it belongs to no skill."""
     folder: str | None = None
     """The folder of that skill."""
     is_active: bool = True
     """Whether that skill is active: only then are its files described."""
     workspace: str | None = None
-    """A link that leads there makes a file a tool of the workspace, wherever the link is."""
+    """The root of the workspace. If a file is a link that leads into the workspace, it is a tool of the workspace,
+    wherever the link is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class Candidate:
 
     @property
     def group(self) -> str:
-        """The cache group: the tools of its directory."""
+        """The name of the cache group, which has all tools of the file's directory."""
         return f"amp-toolbox:{self.place.directory}"
 
 
@@ -128,8 +129,8 @@ def is_data(name: str) -> bool:
 
 
 def candidate(path: str, place: ToolboxDirectory) -> Candidate:
-    """One file as a candidate. A link into the workspace makes it a tool of the workspace: whoever can write there can
-    change it."""
+    """One file as a candidate. A link that leads into the workspace is a tool of the workspace: whoever can write there
+    can change the tool."""
     root = place.workspace
     if place.provenance != "workspace" and root is not None and os.path.islink(path) and leads_inside(path, root):
         place = replace(place, provenance="workspace", within=root)
@@ -165,7 +166,7 @@ def _problem(path: str, place: ToolboxDirectory, found: os.stat_result) -> str |
 
 
 def _leaves(path: str, place: ToolboxDirectory) -> str | None:
-    """Why a file of the workspace cannot be a tool: it is a link to a file elsewhere."""
+    """Why a file of the workspace cannot be a tool, if it leads out of the workspace; otherwise None."""
     if place.within is None:
         return None
     real = os.path.realpath(path)
@@ -178,8 +179,8 @@ def _leaves(path: str, place: ToolboxDirectory) -> str | None:
 
 
 def own_files(path: str, folder: str | None) -> Iterator[str]:
-    """The files of a tool: itself, and all files of its skill. Links are not followed: a link leads to another of these
-    files, or to a file that does not belong to the skill."""
+    """The files of a tool: its executable, and all files of its skill. Links are left out: a link leads to another of
+    these files, or to a file that does not belong to the skill."""
     yield path
     count = 0
     for top, directories, names in os.walk(folder) if folder is not None else ():

@@ -1,7 +1,7 @@
-"""Executables that were exported from a haft tool. haft knows them by a mark and calls the tool itself instead.
+"""Executables that `haft toolbox export` made from tools of haft. haft recognizes them by a mark.
 
-A host that does not know haft starts the executable, which calls haft. haft calls the tool directly: one approval, one
-run, one transaction.
+Another agent starts the executable, which calls haft. haft itself calls the tool directly instead of starting the
+executable, so there is one approval, one run and one transaction.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Export:
 
 
 Origins = Callable[[Export], DiscoveredTool]
-"""Returns the tool of an export, or why the tool is not available."""
+"""A function that returns the tool of an export, or why the tool is not available."""
 
 
 def export_at(path: str) -> Export | None:
@@ -74,7 +74,7 @@ def exported_tool(each: Candidate, export: Export, origins: Origins) -> Discover
         name=registered_name(export.described),
         kind="amp-toolbox",
         origin=each.path,
-        # An approval covers both: the files of the tool, and the executable that names it.
+        # An approval covers the files of the tool, and also the executable that names the tool.
         files=tuple(dict.fromkeys((each.path, *found.spec.files))),
         meta={**meta, "toolbox": {"form": "export", "describes": export.described}, "export": export.to_json()},
     )

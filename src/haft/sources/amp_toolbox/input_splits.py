@@ -1,7 +1,7 @@
-"""Finds where a script splits text at `:` or `=`, and how likely that text is its input.
+"""Finds where a script splits text at `:` or `=`, and how likely that text is the script's input.
 
-A rough parser for many languages: it follows variable names line by line from the place where stdin is read, and knows
-no scopes. `separator` evaluates the result.
+A rough parser for many languages: it follows variable names line by line from the line that reads stdin, and knows no
+scopes. `separator` evaluates the result.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NAMED_LIKE_INPUT: Final = 2
 """The origin of the text is unknown, but its name suggests a line of input."""
 UNKNOWN: Final = 1
 NOT_INPUT: Final = 0
-"""The output of another program, a value, a file: not the input."""
+"""The text is not the input, but the output of another program, a value or a file."""
 
 _LONGEST_LINE: Final = 500
 _MOST_LINES: Final = 5_000
@@ -58,7 +58,7 @@ _ARRAY: Final = re.compile(r"\b(?:mapfile|readarray)\b(?:\s+-\w+)*\s+(\w+)\s*(?:
 _RUN: Final = re.compile(
     r"\b(?:eval|export|declare|local)\s+[\"']?\$\{?(\w+)\}?[\"']?\s*(?:;|$)|(?:\bsource|^\.)\s+(/dev/stdin|<\(cat)"
 )
-"""Text that a shell evaluates as assignments."""
+"""Commands with which a shell evaluates text as assignments."""
 _SHELL_READ: Final = re.compile(
     r"(?:^|[;|&(]|\b(?:while|until|if|do|then)\b)\s*(?:IFS=(?P<ifs>\$?'[^']*'|\$?\"[^\"]*\"|[^\s;]*)\s+)?"
     r"(?P<read>read)\b(?=\s|$)(?P<rest>[^;|&]*)"
@@ -106,9 +106,9 @@ class Split:
     """One place where a script splits text."""
 
     marks: frozenset[str]
-    """Both characters if the script accepts either."""
+    """The character at which the script splits, `:` or `=`; both if the script accepts either."""
     likelihood: int
-    """How likely the text is the input."""
+    """How likely the text is the input: `INPUT`, `NAMED_LIKE_INPUT`, `UNKNOWN` or `NOT_INPUT`."""
 
 
 def splits(text: str) -> Iterator[Split]:
@@ -147,7 +147,7 @@ class _Reader:
         found += self._methods(code)
         yield from (one for one in found if one.marks)
         if any(one.marks for one in found) and (assigned := _ASSIGNED.match(code)) is not None:
-            self._levels[assigned[1]] = NOT_INPUT  # A part of a line is a value, no longer input.
+            self._levels[assigned[1]] = NOT_INPUT  # A part of a split line is a value, and no longer a line of input.
 
     # Names.
 
@@ -209,7 +209,7 @@ class _Reader:
                 yield Split(marks, level)
 
     def _fed(self, number: int) -> int:
-        """Where a reading loop gets its lines from, by the redirection at its end."""
+        """How likely the lines that a loop reads are the input, by the redirection at the end of the loop."""
         if not re.search(r"\b(?:while|until)\b", self._lines[number]):
             return INPUT
         depth = 0
@@ -302,7 +302,7 @@ def _unquoted(word: str) -> str:
 
 
 def _without_words(expression: str) -> str:
-    """The expression without quoted text, but with the shell variables in it."""
+    """The expression without its quoted texts, of which only the shell variables are kept."""
 
     def kept(found: re.Match[str]) -> str:
         return " ".join(re.findall(r"\$\{?\w+", found[0])) if found[0].startswith('"') else " "

@@ -1,4 +1,4 @@
-"""The interpreter of a script, and whether it exists on this machine."""
+"""Finds out whether the interpreter of a script exists on this machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _INTERPRETER: Final = re.compile(rb"#!\s*(\S+)(?:\s+(?:-S\s+)?(\S+))?")
 
 
 def missing_interpreter(path: str) -> str | None:
-    """The interpreter of a script, if it does not exist on this machine; otherwise None."""
+    """The interpreter of a script, if the interpreter does not exist on this machine; otherwise None."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             found = _INTERPRETER.match(file.readline(1024).rstrip(b"\n"))

@@ -1,9 +1,9 @@
 """Detects the character at which a script splits its input lines.
 
-Tools in the text form get lines of `key: value`. A public page once said `key=value`, and a dozen published scripts
-read only that form. Only splits of the input count: a colon that splits an address or the output of a program says
-nothing. If both characters are equally likely, the script gets `key: value` as the protocol says, and `haft tools
-check` reports it.
+Tools that describe themselves as text get lines of `key: value`. A public page once said `key=value`, and a dozen
+published scripts read only that form. Only splits of the input count: a colon that splits an address or the output of a
+program says nothing. If both characters are equally likely, the script gets `key: value` as the protocol says, and
+`haft tools check` reports that the separator is unclear.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ASSIGNS: Final = re.compile(
 
 
 def detect_separator(text: str) -> DetectedSeparator:
-    """The separator of the split that most likely applies to the input."""
+    """The separator of the split that most likely splits the script's input."""
     most = {":": NOT_INPUT, "=": NOT_INPUT}
     either, assigns = NOT_INPUT, _ASSIGNS.search(text) is not None
     for split in splits(text):
@@ -62,5 +62,5 @@ def detect_separator(text: str) -> DetectedSeparator:
 
 
 def separator_of(text: str) -> str | None:
-    """`=` or `: ` if a script shows that it reads that; None if it shows neither."""
+    """The separator that a script reads, `=` or `: `; None if the script shows neither."""
     return detect_separator(text).separator

@@ -21,15 +21,16 @@ COLON: Final = ": "
 
 @dataclass(frozen=True, slots=True)
 class Separators:
-    """The separator between name and value for tools that take text. The setting for a tool or directory comes first,
-    then what the script shows, then the setting for all tools."""
+    """The settings for the separator between name and value, for tools that take text. The setting for a tool or
+    directory comes first, then what the script shows, then the setting for all tools."""
 
     default: str = COLON
-    """For all other tools. The separator that a script shows overrides `: `, but not another default."""
+    """The separator for all other tools. If it is `: `, the separator that a script shows overrides it; another default
+    is not overridden."""
     special: Mapping[str, str] = field(default_factory=dict)
-    """By tool name or by directory."""
+    """The separators of single tools and directories, by tool name, path or directory."""
     workspaces: Separators | None = None
-    """For tools of the workspace, if they have other settings."""
+    """The settings for tools of the workspace; None if they have the same settings."""
 
     def of(self, name: str, candidate: Candidate, shown: str | None) -> str:
         place = candidate.place
@@ -58,7 +59,7 @@ class Toolboxes(DescribingSource[Candidate]):
         origins: Origins | None = None,
         granted: GrantsFor = no_grants,
     ) -> None:
-        """`origins` returns the tool of an exported executable; without it, exported executables are ordinary tools.
+        """`origins` returns the tool of an exported executable; if it is None, exported executables are ordinary tools.
         `granted` returns what a file may access while it is described."""
         super().__init__(self._candidates, definitions, granted=granted)
         self._directories = directories
@@ -70,7 +71,7 @@ class Toolboxes(DescribingSource[Candidate]):
         return [each for place in self._directories() for each in candidates(place)]
 
     def granted_to(self, each: Candidate) -> Grants:
-        """What a file may access while it is described, by its last cache entry."""
+        """What a file may access while it is described. This depends on its last cache entry."""
         return self._granted_to(each, self._cache.get(each))
 
     async def describe_now(self, each: Candidate, launcher: DescribeLauncher, extra: Grants = NO_GRANTS) -> CacheEntry:
@@ -147,8 +148,8 @@ class Toolboxes(DescribingSource[Candidate]):
         return dependency_state(file.path, file.place.folder)
 
     def _export(self, each: Candidate) -> Export | None:
-        """The export of a file. A file of the workspace never counts as one: otherwise a workspace could name any tool
-        of the user."""
+        """The export that a file is; None if it is not one. A file of the workspace never counts as an export:
+        otherwise a workspace could name any tool of the user."""
         if self._origins is None or each.place.provenance == "workspace":
             return None
         key = each.path, each.identity
@@ -160,7 +161,7 @@ class Toolboxes(DescribingSource[Candidate]):
 
 
 def found_tool(known: Mapping[str, Any], each: Candidate, separators: Separators) -> DiscoveredTool:
-    """The tool of a cache entry."""
+    """The tool that a cache entry describes."""
     separator = separators.of(known["name"], each, known.get("separator"))
     spec = spec_of(known, each, separator)
     tool = ToolboxTool(

@@ -1,4 +1,5 @@
-"""How an executable is started, for both actions: its argv, its variables and the files that it may read."""
+"""How an executable is started, for both actions (`describe` and `execute`): its argv, its variables and the files that
+it may read."""
 
 from __future__ import annotations
 
@@ -27,8 +28,9 @@ def start_argv(path: str) -> list[str]:
 
 def readable_paths(path: str, folder: str | None = None, *, from_workspace: bool = False) -> Iterator[str]:
     """The paths that an executable must be able to read: its own directory, the package or `folder` that it is part of,
-    and the Python of the package's environment. A file of the workspace gets no package: a clone must not choose what
-    else is readable. If its directory contains a home directory, only the file itself is readable."""
+    and the Python of the package's environment. The package of a file of the workspace is left out: a cloned repository
+    must not choose what else is readable. If the executable's directory contains a home directory, only the file itself
+    is readable."""
     packages = []
     for file in dict.fromkeys((path, os.path.realpath(path))):
         around = os.path.dirname(file)

@@ -27,7 +27,7 @@ PREFIX: Final = "tb__"
 
 @dataclass(frozen=True, slots=True)
 class ToolboxTool:
-    """One executable."""
+    """One toolbox executable that was described."""
 
     spec: ToolSpec
     path: str
@@ -37,11 +37,11 @@ class ToolboxTool:
     separator: str
     folder: str | None = None
     assigns: bool = False
-    """Whether its script may set a variable whose name comes from its input."""
+    """Whether the script may set a variable whose name comes from its input."""
 
     async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
-        """Refuse arguments that cannot be passed, before the call needs approval. The text form leaves out null
-        values."""
+        """Refuse arguments that cannot be passed, before a person is asked to approve the call. For a tool that takes
+        text, null values are left out."""
         if self.form == "text":
             from haft.sources.amp_toolbox.wire import check_text
 
@@ -76,7 +76,7 @@ def spec_of(known: Mapping[str, Any], candidate: Candidate, separator: str) -> T
     place = candidate.place
     meta: dict[str, Any] = {"toolbox": {"form": known["form"], "describes": known["name"]}}
     if known.get("meta"):
-        meta["said"] = known["meta"]  # Kept apart: a tool's own claims must not look like haft's.
+        meta["said"] = known["meta"]  # Under its own key: claims of a tool must not look like statements of haft.
     if known["form"] == "text":
         meta["toolbox"]["separator"] = separator
     if place.skill is not None:
@@ -97,7 +97,7 @@ def spec_of(known: Mapping[str, Any], candidate: Candidate, separator: str) -> T
 
 
 def registered_name(described: str) -> ToolName:
-    """The name under which a tool is called."""
+    """The name under which agents call a tool, from the name in its description."""
     return clean_tool_name(PREFIX + described.strip())
 
 

@@ -16,7 +16,7 @@ from haft.sources.amp_toolbox.start_command import ENVIRONMENT
 _ENDS_A_LINE: Final = re.compile("[\r\n\0\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 """Characters that some programs treat as the end of a line: the text after one could look like another parameter."""
 _LATER: Final = re.compile(_ENDS_A_LINE.pattern + r"|\\(?:[nrfv]|0{0,2}1[2-5]|x0?[a-dA-D]|u000[a-dA-D])")
-"""The same, and escapes that `echo` of many shells turns into a new line."""
+"""The characters of `_ENDS_A_LINE`, and escapes that `echo` of many shells turns into a new line."""
 _WORD: Final = re.compile(
     r"(?:[\W\d_]*(?:export|declare|local|readonly|typeset|set|setenv|env|let|const|var|my)\s(?:\s*-\w+\s)*)*[\W\d_]*(\w[\w.-]*)"
 )
@@ -24,7 +24,7 @@ _WORD: Final = re.compile(
 _MARKED: Final = re.compile(r"\W*?[:=]")
 _ADDRESS: Final = re.compile(r"\s*https?://[^\s=]+(?:\s|$)")
 _SHORTEST_BEGINNING: Final = 3
-"""Letters of a name that count as an abbreviation of a longer name: programs match `^target`, or accept `--tar`."""
+"""The fewest letters that count as an abbreviation of a longer name: programs match `^target`, or accept `--tar`."""
 _THREAD: Final = re.compile(r"T-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _ESCAPES: Final = {ord(letter): f"\\u{ord(letter):04x}" for letter in "\x85\u2028\u2029"}
 _THREADS: Final = uuid.UUID("6b1f1d0e-7f0a-5b64-9d7e-2f4c4b1f9a11")
@@ -45,9 +45,9 @@ def as_text(arguments: Mapping[str, Any], order: Iterable[str], separator: str) 
 def check_text(
     tool: str, arguments: Mapping[str, Any], separator: str, declared: Iterable[str] = (), *, assigns: bool = False
 ) -> None:
-    """Refuse arguments that a text tool could misread. haft does not know how a program parses its lines, so a value of
-    several lines is accepted only if no later line looks like a parameter. A tool that `assigns` variables named in its
-    input accepts no such value at all."""
+    """Refuse arguments that a tool which takes text could misread. haft does not know how a program parses its lines,
+    so a value of several lines is accepted only if no line after the first looks like a parameter. If the tool
+    `assigns` variables whose names come from its input, no value of several lines is accepted."""
     problems = list(_forgeries(arguments, separator.strip() or separator, {*declared, *arguments}, assigns))
     if problems:
         raise InvalidArguments(
@@ -56,7 +56,8 @@ def check_text(
 
 
 def forged_name(line: str, declared: Iterable[str]) -> str | None:
-    """The name that a program may see in a line: a declared name or a similar one, or any name before `:` or `=`."""
+    """The parameter name that a program may see in a line: a declared name or a similar one, or any name before `:` or
+    `=`. None if there is no such name."""
     found = _WORD.match(line)
     if found is None:
         return None
@@ -96,7 +97,7 @@ def _forgeries(arguments: Mapping[str, Any], mark: str, names: set[str], assigns
 def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
-    # `echo` cannot turn these escapes into lines, and a JSON parser reads the same value.
+    # `echo` does not turn escapes such as `\u000a` into new lines, and a JSON parser reads the same value.
     return re.sub(r"\\(.)", _as_code, json.dumps(value, ensure_ascii=False).translate(_ESCAPES))
 
 
@@ -106,7 +107,7 @@ def _as_code(escape: re.Match[str]) -> str:
 
 
 def execute_environment(thread: str) -> dict[str, str]:
-    """The variables of the protocol. Published tools read the thread from any of three."""
+    """The variables that the protocol gives to a call. Published tools read the thread from any of three variables."""
     shaped = shaped_thread(thread)
     return {
         "TOOLBOX_ACTION": "execute",
@@ -118,5 +119,5 @@ def execute_environment(thread: str) -> dict[str, str]:
 
 
 def shaped_thread(thread: str) -> str:
-    """A thread in the form that tools expect, `T-<uuid>`. The same name always gives the same id."""
+    """The id of a thread in the form that tools expect, `T-<uuid>`. The same thread always gives the same id."""
     return thread if _THREAD.fullmatch(thread) else f"T-{uuid.uuid5(_THREADS, thread)}"

@@ -1,8 +1,8 @@
 """Bash tool plugins: one script is one tool, called as `bash FILE schema|preview|run|error`.
 
-`references` parses the entries of a configuration, `discover` finds their files, `schema` parses what these print, and
-`arguments` passes arguments to them. `tool` runs them, and `source` keeps their cache entries. Importing this package
-is cheap.
+`references` parses the entries of a configuration, `discover` finds the scripts, `schema` parses what a script prints
+about itself, and `arguments` passes arguments to a script. `tool` runs a script, and `source` keeps the cache entries.
+Importing this package is cheap.
 """
 
 from typing import TYPE_CHECKING

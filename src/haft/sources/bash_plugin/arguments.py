@@ -10,9 +10,9 @@ from typing import Any, Final
 from haft.contracts import InvalidArguments
 
 LONGEST_WORD: Final = 128 * 1024 - 1
-"""Linux starts no program with a longer argument."""
+"""The most bytes of one argument: Linux starts no program with a longer one."""
 MOST_WORDS: Final = 1_000_000
-"""Bytes of all words together."""
+"""The most bytes of all arguments together."""
 
 
 def with_defaults(arguments: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
@@ -94,6 +94,6 @@ def settings_of(keys: Sequence[str], config: Mapping[str, Any]) -> dict[str, str
 
 
 def upper_snake(key: str) -> str:
-    """`SMTP_USER` for `smtpUser` and `smtp-user`."""
+    """The name in upper case with underscores: `SMTP_USER` for `smtpUser` and for `smtp-user`."""
     parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key)
     return re.sub(r"[^A-Za-z0-9]", "_", parted).upper()

@@ -24,7 +24,8 @@ MODES: Final = ("flags", "positional", "json")
 
 
 async def check_plugin(path: str, launcher: Launcher, reserved: Collection[str] = ()) -> Report:
-    """Inspect the file, run its `schema`, and check the output. It needs no run bit: haft starts bash with it."""
+    """Inspect the file, run its `schema`, and check the output. The file needs no run bit, because haft starts bash
+    with the file as its argument."""
     inspected = inspect_file(path)
     if isinstance(inspected, Finding):
         return Report(path, KIND, None, [inspected])
@@ -136,7 +137,8 @@ def _check_positional(places: Any, properties: Any) -> Iterator[Finding]:
 
 
 def files_to_check(folder: str) -> Iterator[str]:
-    """The bash tools that a plugin's descriptor names, if they lie in its folder."""
+    """The paths of the bash tools that a plugin's descriptor names. Raises `BadUsage` if one lies outside the folder,
+    or if the descriptor cannot be read."""
     descriptor = os.path.join(folder, DESCRIPTOR)
     inspected = inspect_file(descriptor)
     if isinstance(inspected, Finding):

@@ -27,7 +27,7 @@ _LABELS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class PluginFile:
-    """A file that is a tool, or a problem."""
+    """A file of a plugin that is a tool, or that cannot be a tool because of a `problem`."""
 
     path: str
     folder: str
@@ -39,7 +39,7 @@ class PluginFile:
     files: tuple[str, ...] = ()
     """All files of the plugin."""
     takes_config: bool = True
-    """Whether it gets settings. A plugin of an untrusted workspace does not."""
+    """Whether the tool gets settings of the configuration. A plugin of an untrusted workspace gets none."""
 
     @property
     def key(self) -> str:
@@ -47,12 +47,12 @@ class PluginFile:
 
     @property
     def group(self) -> str:
-        """The cache group: the tools of its folder."""
+        """The name of the cache group, which has all tools of the plugin's folder."""
         return f"bash-plugin:{self.folder}"
 
 
 def files_of(reference: PluginReference, place: str, provenance: Provenance, within: str | None) -> list[PluginFile]:
-    """The tools of a plugin at `place`. Links may not lead out of `within`, if it is given."""
+    """The tools of the plugin at the path `place`. If `within` is given, links may not lead out of it."""
     finder = _FileFinder(reference, provenance, within)
     if not os.path.lexists(place):
         return [finder.broken(place, f"there is no {place}; fix the path in {reference.source}")]
@@ -64,7 +64,8 @@ def files_of(reference: PluginReference, place: str, provenance: Provenance, wit
 
 
 def is_bash_plugin(script: bytes) -> bool:
-    """Whether a script is a bash plugin: it has the subcommands, and does not mention the toolbox protocol."""
+    """Whether a script is a bash plugin: it has the subcommands `schema` and `run`, and does not mention the toolbox
+    protocol."""
     return b"TOOLBOX_ACTION" not in script and all(label.search(script) for label in _LABELS)
 
 
@@ -137,8 +138,8 @@ def descriptor_at(
     content: str = '{"bash_tools": [{"file": "my_tool.bash"}]}',
     one_file: str = "{bash_tool = {file = …}}",
 ) -> dict[str, Any]:
-    """The descriptor of a folder. Raises `ValueError` with a message that shows a valid `content`, and how to name
-    `one_file` instead."""
+    """The content of the descriptor at a path. Raises `ValueError` if it cannot be used. The message shows a valid
+    `content`, and `one_file`: how to name a single file instead of a folder."""
     cure = f"write {content} into it"
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
@@ -154,17 +155,19 @@ def descriptor_at(
     except (ValueError, RecursionError) as error:
         raise ValueError(f"it is not JSON: {error}") from None
     if not isinstance(descriptor, dict):
-        raise ValueError(f"it is not a JSON object; {cure}")  # noqa: TRY004  all raise the same
+        raise ValueError(f"it is not a JSON object; {cure}")  # noqa: TRY004  all problems raise the same error
     return descriptor
 
 
 def is_inside(path: str) -> bool:
-    """Whether a relative path stays in its folder, by its text. Links are not resolved."""
+    """Whether a path is relative and stays in its folder. Only the text of the path is checked; links are not
+    resolved."""
     return not os.path.isabs(path) and ".." not in path.split("/") and "\0" not in path
 
 
 def _plugin_files(folder: str) -> Iterator[str]:
-    """All files of a plugin. An approval is valid as long as none of them changes."""
+    """The paths of all files of a plugin, without links. An approval is valid as long as none of these files
+    changes."""
     count = 0
     for top, directories, names in os.walk(folder):
         directories[:] = sorted(name for name in directories if name not in (".git", "__pycache__"))

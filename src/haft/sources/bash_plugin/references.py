@@ -16,7 +16,7 @@ from haft.contracts import NO_GRANTS, BadConfig, Grants, grants_from, near_miss
 Family = Literal["bash", "python"]
 
 _WITHIN_URL: Final = re.compile(r"//[^/@\s]*@")
-"""A user and a password in an address."""
+"""The user and password in an address, which are not shown."""
 _FORMS: Final = ("bash:", "bash+git:", "path:", "python:")
 _ENDINGS: Final = (".git", ".bash", ".sh", ".py")
 _KEYS: Final = ("file", "path", "git", "ref", "subdirectory")
@@ -27,34 +27,34 @@ class PluginReference:
     """One entry of `plugins`."""
 
     written: str
-    """As the configuration has it, without passwords."""
+    """The entry as the configuration has it, without passwords."""
     source: str
     """The file, or other origin, of the entry."""
     family: Family
     path: str | None = None
-    """A file or a folder, absolute."""
+    """The absolute path of the plugin's file or folder."""
     git: str | None = None
     """The address of the repository."""
     ref: str | None = None
     subdirectory: str | None = None
     is_file: bool = False
-    """Whether it must be a file, as with `bash_tool.file` and `python:`."""
+    """Whether the path must be a file and not a folder, as with `bash_tool.file` and `python:`."""
     dotted: str | None = None
-    """The dotted name of an importable object, if it is not a path."""
+    """The dotted name of an importable object, if the entry is such a name and not a path."""
     grant: Grants = NO_GRANTS
-    """What its process may access, if one process answers all calls."""
+    """What the plugin's process may access, if one process answers all calls."""
     keeps_state: bool = True
     """Whether all calls must go to the same process."""
 
     @property
     def keeps_process(self) -> bool:
-        """Whether one process answers all calls. Only Python plugins that are not files of functions have such a
-        process."""
+        """Whether one process answers all calls. Only Python plugins have such a process, and not if they are files of
+        functions (`python:`)."""
         return self.family == "python" and not self.is_file
 
     @property
     def name(self) -> str:
-        """The name by which it can be disabled: the last part of its path or address."""
+        """The name by which the plugin can be disabled: the last part of its path or address."""
         place = self.path or self.git or self.dotted or self.written
         name = os.path.basename(place.rstrip("/"))
         stem, ending = os.path.splitext(name)

@@ -23,7 +23,7 @@ class BadSchema(Exception):
 
 
 def read_schema(output: bytes) -> dict[str, Any]:
-    """The cache entry of a schema. Raises `BadSchema` if it breaks the contract."""
+    """The cache entry of a tool, from the output of `schema`. Raises `BadSchema` if the output breaks the contract."""
     schema = _object(output)
     identity, mode, tools = schema.get("id"), schema.get("args_mode"), schema.get("tools")
     if not isinstance(identity, str) or not identity:

@@ -68,7 +68,7 @@ class BashPlugins(DescribingSource[PluginFile]):
 
 
 def found_tool(known: Mapping[str, Any], each: PluginFile, policy: Policy) -> DiscoveredTool:
-    """The tool of a cache entry."""
+    """The tool that a cache entry describes, or why it cannot be called yet."""
     spec = spec_of(known, each, policy)
     unset = [policy.unset[key] for key in known["configKeys"] if key in policy.unset and each.takes_config]
     if unset:

@@ -40,14 +40,14 @@ class Policy:
     config: Mapping[str, Any] = field(default_factory=dict)
     """The values that tools may request by `config_keys`."""
     secrets: Secrets = NO_SECRETS
-    """The secrets among these values."""
+    """The secrets among the values of `config`."""
     unset: Mapping[str, str] = field(default_factory=dict)
-    """Names without a value because a variable is not set, each with the reason."""
+    """The names in `config` that have no value, because an environment variable is not set, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class BashPluginTool:
-    """One file."""
+    """One bash script that was described."""
 
     spec: ToolSpec
     file: PluginFile
@@ -65,7 +65,7 @@ class BashPluginTool:
         return filled
 
     async def preview(self, arguments: dict[str, Any], context: ToolContext) -> str:
-        """The output of its `preview`; empty if that fails."""
+        """The output of the script's subcommand `preview`; empty if that fails."""
         from haft.sources.brief_run import run_briefly
 
         words, stdin = words_of(arguments, self.known)
@@ -84,7 +84,7 @@ class BashPluginTool:
     async def explain(
         self, arguments: dict[str, Any], context: ToolContext, exit_code: int | None, timed_out: float | None
     ) -> str | None:
-        """The output of its `error`, if it exits 0 and prints anything."""
+        """The output of the script's subcommand `error`; None if that fails or prints nothing."""
         from haft.sources.brief_run import run_briefly
 
         code = TIMED_OUT if timed_out is not None else exit_code
@@ -125,7 +125,7 @@ class BashPluginTool:
 
 
 class _OutputSink:
-    """Passes stdout on at once. stderr is always kept, and passed on if the policy says so."""
+    """Passes stdout on at once. stderr is always kept, and also passed on if the policy has `stream_stderr`."""
 
     def __init__(self, context: ToolContext, *, stream_stderr: bool) -> None:
         self._context = context

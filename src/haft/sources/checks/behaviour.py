@@ -1,8 +1,8 @@
 """Checks how a program behaved while it was described, whatever it printed.
 
 The program ran without the network, in a sandbox where it could write nothing. The kernel reports a denied access only
-to the program, so haft sees an attempt only if the program mentions it on stderr. The home directory and /tmp of the
-program are temporary copies: haft does not see what it writes there.
+to the program, so haft sees an attempt only if the program mentions it on stderr. Writes to the home directory and to
+/tmp succeed, but are discarded after the run: haft does not see them.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ _REACHED: Final = re.compile(
 def check_behaviour(
     output: ProgramOutput, action: str = "describe", *, fetching: str | None = None
 ) -> Iterator[Finding]:
-    """Check the time, stderr and attempted accesses. `action` is the action it was run with. `fetching` is a hint that
-    is used if the program's runner may have failed to fetch packages."""
+    """Check the time, stderr and attempted accesses. `action` is the action that the program was run with. `fetching`
+    is the hint to give if the program's runner, such as `uv run`, may have failed to fetch packages; None if it fetches
+    none."""
     noise = output.stderr.decode("utf-8", "replace")
     if output.start_failure is not None:
         yield Finding("describe-not-started", f"it could not be started: {output.start_failure}", None)

@@ -1,4 +1,5 @@
-"""Checks what every tool has, whatever its format: name, description, parameters. Starts nothing and reads no file."""
+"""Checks the parts that every tool has, whatever its format: name, description, parameters. Starts nothing and reads no
+file."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ MAX_LISTED: Final = 8
 def check_definition(
     name: str, description: str, schema: Mapping[str, Any], reserved: Collection[str], *, longest: int = LONGEST_NAME
 ) -> Iterator[Finding]:
-    """Check a whole definition. `reserved` are the names of haft's own options."""
+    """Check a whole definition. `reserved` has the names of haft's own options, which hide parameters of the same name
+    on a command line."""
     yield from check_name(name, longest)
     yield from check_description(description)
     yield from check_parameters(schema, reserved)
@@ -79,14 +81,14 @@ def has_description(one: Mapping[str, Any]) -> bool:
 
 
 def quoted_list(names: Collection[str]) -> str:
-    """The first names of a list, in backquotes."""
+    """The first names of a list, in backquotes, and how many more there are."""
     shown = [f"`{shortened(str(name), 60)}`" for name in list(names)[:MAX_LISTED]]
     more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
     return ", ".join(shown) + more
 
 
 def check_schema(schema: Mapping[str, Any]) -> Iterator[Finding]:
-    """Check whether arguments can be validated by a schema."""
+    """Check whether haft can validate arguments by a schema."""
     if (why := why_too_large(schema)) is not None:
         yield Finding("schema-excess", f"the input schema is too complex: {why}", "describe the parameters more simply")
         return
@@ -103,7 +105,7 @@ def check_schema(schema: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def check_listing(listing: Listing, reserved: Collection[str]) -> Report:
-    """Check a listed tool of any format: its definition, or why it could not be loaded."""
+    """Check the definition of a listed tool of any format. If the tool could not be loaded, report that."""
     spec = listing.spec
     if listing.state == "broken":
         found = [Finding("not-loaded", f"it could not be loaded: {listing.reason}", None)]

@@ -16,12 +16,12 @@ from haft.sources.checks.findings import Finding
 FEWEST_WORDS: Final = 4
 """A description with fewer words is too vague."""
 FEW_WORDS: Final = 6
-"""With fewer words, a single sentence must name something particular, or say when to use the tool."""
+"""A description with fewer words must name something particular, or say when to use the tool."""
 
 MANY_WORDS: Final = 20
-"""A longer description is not vague because of one filler word."""
+"""A description with more words is not called vague because of one filler word."""
 MOST_READ: Final = 5_000
-"""Characters that are checked."""
+"""How many characters of a description are checked."""
 
 _WORD: Final = re.compile(r"[^\W_]+(?:['’./_-][^\W_]+)*")
 _FILLER: Final = re.compile(
@@ -94,7 +94,7 @@ def lacks_use(description: str) -> bool:
 
 
 def _says_more(text: str) -> bool:
-    """Whether there is a second sentence, or words about use and constraints."""
+    """Whether a text has a second sentence, or words about use and constraints."""
     sentences = [part for part in re.split(r"[.!?;:](?:\s|$)|\n", text.strip()) if len(_WORD.findall(part)) > 1]
     return len(sentences) > 1 or _USE.search(text) is not None
 
@@ -111,13 +111,13 @@ _FRESH_TOOL: Final = (
 """The description of every tool that `haft tools make` writes."""
 _FRESH_SKILL: Final = "Say what this skill teaches. Use when: say which work it is for."
 FRESH: Final = {_FRESH_TOOL: "haft tools make", _FRESH_SKILL: "haft skills make"}
-"""The descriptions in templates, and the command that writes each."""
+"""The descriptions of newly made tools and skills, and the command that writes each."""
 
 _GOOD: Final = "say what it does, when to use it rather than something else, and which constraints it has"
 
 
 def check_description(description: str) -> Iterator[Finding]:
-    """Check a description."""
+    """Check whether a description exists, was changed from the template's text, and says enough."""
     if not description.strip():
         yield Finding("no-description", "it has no description", _GOOD)
     elif (maker := FRESH.get(" ".join(description.split()))) is not None:

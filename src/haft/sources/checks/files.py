@@ -14,7 +14,7 @@ from haft.sources.checks.findings import Finding
 from haft.sources.checks.hidden import hidden_in_source
 
 MOST_READ: Final = 2_000_000
-"""Bytes of a source that are read."""
+"""How many bytes of a file are read at most."""
 BOM: Final = b"\xef\xbb\xbf"
 _COMPILED: Final = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -39,12 +39,12 @@ class InspectedFile:
 
     @property
     def is_program(self) -> bool:
-        """Whether it begins like a script or a compiled program."""
+        """Whether the file begins like a script or a compiled program."""
         return self.content.removeprefix(BOM).startswith(b"#!") or self.content.startswith(_COMPILED)
 
 
 def inspect_file(path: str) -> InspectedFile | Finding:
-    """Read a file; a finding if that is not possible. Only regular files are opened."""
+    """Read a file. Returns a finding if that is not possible. Only regular files are opened."""
     if any("\ud800" <= letter <= "\udfff" for letter in path):
         return Finding("file-name", "the name of the file is not UTF-8", "rename it")
     try:
@@ -65,7 +65,7 @@ def inspect_file(path: str) -> InspectedFile | Finding:
 
 
 def is_all_text(content: bytes) -> bool:
-    """Whether `content` is the whole file, and all text. A script may have an archive at its end."""
+    """Whether `content` is the whole file, and all of it is text: a script may have binary data at its end."""
     if len(content) >= MOST_READ or b"\0" in content:
         return False
     try:
@@ -76,7 +76,7 @@ def is_all_text(content: bytes) -> bool:
 
 
 def check_inside(path: str, within: str | None) -> Iterator[Finding]:
-    """Check whether a file of a workspace really lies in it."""
+    """Check whether a file really lies in the workspace `within`, after links are resolved."""
     real = os.path.realpath(path)
     if within is not None and not real.startswith(os.path.realpath(within).rstrip("/") + "/"):
         yield Finding(
@@ -141,7 +141,7 @@ def check_start(inspected: InspectedFile) -> Iterator[Finding]:
 
 
 def check_first_line(inspected: InspectedFile) -> Iterator[Finding]:
-    """Check for invisible bytes before and after the first line of a script."""
+    """Check for invisible bytes at the beginning and at the end of a script's first line."""
     content = inspected.content
     if content.startswith(BOM + b"#!"):
         yield Finding(

@@ -19,10 +19,10 @@ class Finding:
     line: int | None = None
     """The line in the file, counted from 1."""
     path: str | None = None
-    """The file or directory that it is about; None: the target itself."""
+    """The file or directory that the finding is about; None if it is about the checked target itself."""
     fixable: bool = False
     explained: Code | None = None
-    """The code, if only one format has it and the common table does not."""
+    """The definition of the code, if it is a code of one format that is not in the common table."""
 
     @property
     def level(self) -> Level:
@@ -55,7 +55,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether there is no error."""
+        """Whether no finding is an error."""
         return self.count("error") == 0
 
     def count(self, level: Level) -> int:

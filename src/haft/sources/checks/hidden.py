@@ -1,7 +1,7 @@
-"""Finds characters that people do not see, in texts for agents and in source that people approve.
+"""Finds characters that people do not see, in texts for agents and in source code that people approve.
 
-Characters that some scripts need are allowed: joiners between letters or pictures of scripts other than Latin, and the
-selector that makes a picture colourful. Look-alike letters are not searched for.
+Characters that some writing systems need are allowed: joiners between emoji or between letters of scripts other than
+Latin, and the selector that makes an emoji colourful. Look-alike letters are not searched for.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _HIDDEN: Final = re.compile("[" + "".join(characters for _kind, characters in _K
 _JOINERS: Final = "\u200c\u200d"
 _SELECTORS: Final = "\ufe0e\ufe0f"
 _FIRST_FOREIGN: Final = "\u0300"
-"""Letters from here on may be joined."""
+"""Characters after this one may be joined by an invisible joiner."""
 MOST_DEPTH: Final = 40
 MOST_LINES: Final = 10
 
 
 def hidden_in(text: str) -> Iterator[tuple[int, str]]:
-    """The positions of hidden characters in a text, and what each is."""
+    """The positions of hidden characters in a text, and what kind of character each is."""
     for match in _HIDDEN.finditer(text):
         at = match.start()
         if not _is_needed(text, at):

@@ -17,11 +17,11 @@ _A = {"integer": "a whole number", "number": "a number"}
 
 
 class Refused(Exception):
-    """Why the arguments cannot be passed, in one sentence."""
+    """The arguments cannot be passed; the message says why, in one sentence."""
 
 
 def words_of(command: dict[str, Any], given: Any) -> tuple[list[str], bytes]:
-    """The words after the program, and the content of its stdin."""
+    """The words that follow the program on its command line, and the content of its stdin."""
     if not isinstance(given, dict):
         raise Refused("the arguments must be one JSON object")
     parameters = {one["name"]: one for one in command["parameters"]}
@@ -69,8 +69,8 @@ def _check_names(given: dict[str, Any], parameters: dict[str, Any]) -> None:
 
 
 def _check_words(command: dict[str, Any], one: dict[str, Any], values: list[str]) -> None:
-    """Refuse values that some parsers treat specially in any position: a lone `--`, and the names of files to read
-    words from."""
+    """Refuse values that the program's parser treats specially in any position: a lone `--`, and `@FILE`, from which
+    some parsers read more words."""
     for refused in command.get("refused") or ():
         for value in values:
             if value == refused if refused == "--" else value.startswith(refused):
@@ -123,7 +123,7 @@ def _joined(name: str, option: str, value: str, known: list[str]) -> list[str]:
         raise Refused(f"`{name}` may not be `--`: it ends the options for some programs")
     if option.startswith("--"):
         return [f"{option}={value}"]
-    # Some programs read `-n=5` as 5, and an empty value as none; and `-name` may be another option.
+    # Not always in one word: some programs read `-n=5` as 5, and an empty value as none; `-name` may be another option.
     is_other = any(len(each) > 2 and not each.startswith("--") and each.startswith(option) for each in known)
     if len(option) == 2 and value and not value.startswith("=") and not is_other:
         return [option + value]
@@ -143,7 +143,7 @@ def _values(one: dict[str, Any], value: Any) -> list[str]:
 
 
 def _text(one: dict[str, Any], value: Any) -> str:
-    """One value as a word."""
+    """One value as a word. Raises `Refused` if it does not have the parameter's type or is none of its choices."""
     kind, name = one.get("type", "string"), one["name"]
     if isinstance(value, bool):
         value = "true" if value else "false"
@@ -165,7 +165,7 @@ def _text(one: dict[str, Any], value: Any) -> str:
 
 
 def _number(name: str, kind: str, value: Any) -> str:
-    """A number as a word. Refuses numbers that would change when written."""
+    """A number as a word. Raises `Refused` for other values, and for numbers that a word would not give exactly."""
     try:
         word = str(value).strip()
     except ValueError:

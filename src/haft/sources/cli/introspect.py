@@ -28,7 +28,8 @@ class Introspection:
 
     commands: list[Command]
     files: tuple[str, ...]
-    """The loaded files of the program, absolute: its commands change only if one of these changes."""
+    """The absolute paths of the files that the program loaded: its commands change only if one of these files
+    changes."""
 
 
 async def introspect_commands(
@@ -41,9 +42,9 @@ async def introspect_commands(
     prefix: str | None = None,
     here: bool = False,
 ) -> Introspection:
-    """The commands of `MODULE:OBJECT`. `python` is the interpreter that has the module. `program` is the command to
-    call: by default the installed script of the object, otherwise the module itself. With `here`, the module may lie in
-    the current directory."""
+    """The commands of `MODULE:OBJECT`. `python` is the interpreter that has the module. `program` is the command that a
+    tool will call: by default the installed script of the object, or `python -m MODULE` if there is no such script.
+    With `here`, the module may lie in the current directory."""
     module, _, name = reference.partition(":")
     if not module or not name:
         raise BadUsage(

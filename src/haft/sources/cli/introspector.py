@@ -2,8 +2,8 @@
 
     python introspector.py click|argparse MODULE:OBJECT [here]
 
-It imports the program's module, which is foreign code: so it runs in the sandbox, and haft only parses its output. The
-last line of stdout that begins with `MARK` is the answer, as JSON.
+The introspector imports the program's module, which is foreign code: so it runs in the sandbox, and haft only parses
+its output. The last line of stdout that begins with `MARK` is the answer, as JSON.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ MOST_FILES = 300
 
 
 class Unreadable(Exception):
-    """Why the commands cannot be read, in one sentence; the second argument is a hint."""
+    """The commands cannot be read. The first argument says why, in one sentence; the second one is a hint."""
 
 
 def main() -> None:
-    """Print the answer."""
-    del sys.path[0]  # The program must not import files from this directory.
+    """Print the commands of the program, or why they cannot be read, as JSON."""
+    del sys.path[0]  # The program must not import files from the directory of this script.
     form, reference, *where = sys.argv[1:]
     if where == ["here"]:
         sys.path.append(os.getcwd())  # Last, so that a file in the directory cannot replace an installed module.
@@ -58,7 +58,7 @@ def load(reference: str) -> Any:
 
 
 def files_of(reference: str) -> list[str]:
-    """The files of the program's loaded modules: its commands change only if one of these changes."""
+    """The files of the program's loaded modules: the commands change only if one of these files changes."""
     package = reference.partition(":")[0].partition(".")[0]
     modules = [one for name, one in list(sys.modules.items()) if name.partition(".")[0] == package]
     files = {file for one in modules if isinstance(file := getattr(one, "__file__", None), str)}
@@ -66,7 +66,8 @@ def files_of(reference: str) -> list[str]:
 
 
 def script_of(reference: str) -> str | None:
-    """The name of the installed script that runs the object, or another object of its module."""
+    """The name of the installed script that runs the object, or, if there is none, that runs another object of its
+    module; None if there is no such script."""
     from importlib.metadata import entry_points
 
     scripts = [(one.value.replace(" ", ""), str(one.name)) for one in entry_points(group="console_scripts")]
@@ -76,7 +77,7 @@ def script_of(reference: str) -> str | None:
 
 
 def commands(form: str, found: Any) -> Iterator[dict[str, Any]]:
-    """Every command of a program, whatever library it uses."""
+    """Every command of a program that uses click, typer or argparse."""
     if form == "argparse":
         yield from argparse_commands(found)
         return
@@ -110,8 +111,8 @@ def click_commands(command: Any, words: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def click_parameter(one: Any) -> Iterator[dict[str, Any]]:
-    """One parameter; nothing if it is not a value of a call."""
-    asks = bool(getattr(one, "prompt", None))  # A prompt becomes a required parameter, because nobody can answer it.
+    """One parameter of a click command; nothing if it is no argument of a call, such as `--help`."""
+    asks = bool(getattr(one, "prompt", None))  # Nobody can answer a prompt, so its value becomes a required parameter.
     if getattr(one, "hidden", False) or not (one.expose_value or asks) or (one.is_eager and is_flag(one)):
         return
     kind, choices = click_type(one)
@@ -155,7 +156,8 @@ PYTHON_TYPES = {int: "integer", float: "number", bool: "boolean"}
 
 
 def click_type(one: Any) -> tuple[str, list[Any]]:
-    """The type of a value, and its choices. Newer versions of typer keep Python's own types instead of click's."""
+    """The JSON type of a parameter, and its choices. Newer versions of typer keep Python's own types instead of
+    click's."""
     if not hasattr(one, "type"):
         return python_type(getattr(getattr(one, "type_descriptor", None), "annotation", str))
     kind = CLICK_TYPES.get(one.type.name, "boolean" if one.type.name == "boolean" else "string")
@@ -164,7 +166,7 @@ def click_type(one: Any) -> tuple[str, list[Any]]:
 
 
 def python_type(annotation: Any) -> tuple[str, list[Any]]:
-    """The same for a type hint."""
+    """The JSON type and the choices that a type hint stands for."""
     inner = [each for each in get_args(annotation) if each is not type(None)]
     origin = str(get_origin(annotation) or "")
     if "Literal" in origin:
@@ -186,7 +188,7 @@ def argparse_commands(found: Any) -> Iterator[dict[str, Any]]:
     if not isinstance(found, argparse.ArgumentParser) and callable(found):
         try:
             found = found()
-        except BaseException as error:  # It may parse this program's own arguments, and exit.
+        except BaseException as error:  # The function may parse the arguments of this process, and exit.
             raise Unreadable(
                 f"the function returned no parser: {type(error).__name__}: {error}",
                 "name a function that returns the parser, and does not parse",
@@ -200,8 +202,8 @@ def argparse_commands(found: Any) -> Iterator[dict[str, Any]]:
 
 
 def parser_commands(parser: Any, words: list[str], about: str) -> Iterator[dict[str, Any]]:
-    """A parser, or its subparsers. Options of a parent parser must come before the subcommand's name, so only the
-    options of the last parser are included."""
+    """The command of a parser, or the commands of its subparsers. Options of a parent parser must come before the
+    subcommand's name, so only the options of the last parser are included."""
     import argparse
 
     if len(words) > DEEPEST:
@@ -236,7 +238,7 @@ def parser_commands(parser: Any, words: list[str], about: str) -> Iterator[dict[
 
 
 def argparse_parameter(action: Any, others: list[str], prog: str) -> Iterator[dict[str, Any]]:
-    """One action; nothing if it is not a value of a call."""
+    """The parameter of an argparse action; nothing if it is no argument of a call, such as `--help`."""
     import argparse
 
     if isinstance(action, (argparse._HelpAction, argparse._VersionAction)):
@@ -289,12 +291,13 @@ def choice_of(each: Any, kind: str) -> Any:
 
 
 def json_name(name: str) -> str:
-    """A parameter's name in JSON."""
+    """A parameter's name with `_` for each character that is no letter, digit, `_` or `-`."""
     return "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in name)
 
 
 def name_from_option(one: dict[str, Any]) -> str:
-    """A name made from the option, if the program's own name for the value does not say what the option does."""
+    """A parameter name that is made from the option: it says what the option does if the program's own name does
+    not."""
     return json_name(one["option"].lstrip("-").replace("-", "_"))
 
 
@@ -308,17 +311,17 @@ def with_unique_names(parameters: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def longest_option(options: list[str]) -> str | None:
-    """The longest spelling of an option: it takes its value after `=`, if any spelling does."""
+    """The longest spelling of an option, or None. If any spelling takes its value after `=`, the longest one does."""
     return max(options, key=len) if options else None
 
 
 def plain(text: str) -> str:
-    """Help in one line."""
+    """A help text in one line."""
     return " ".join(text.replace("\b", "").split("\f")[0].split())
 
 
 def paragraphs(text: str) -> str:
-    """Help with one line for each paragraph. Lines are kept if click is told so by `\\b`."""
+    """A help text with one line for each paragraph. A paragraph that begins with `\\b` keeps its lines, as in click."""
     import inspect
 
     found = inspect.cleandoc(text.split("\f")[0]).split("\n\n")

@@ -1,4 +1,4 @@
-"""The description of a command for callers: a JSON Schema, or one type and one text for each parameter."""
+"""Describes the parameters of a command: as a JSON Schema, or as one type and one help text for each parameter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def schema_of(command: Command) -> dict[str, Any]:
 
 def _property(one: dict[str, Any]) -> dict[str, Any]:
     choices = {"enum": one["choices"]} if one.get("choices") else {}
-    # Not as the schema's `default`, which haft would pass: a program may treat a given value differently.
+    # Not as the schema's `default`: haft would pass it, and a program may treat a given value differently from none.
     default = f"{one['default']} by default" if "default" in one and not one["required"] else ""
     text = f"{one['help'].rstrip('.')}; {default}" if one["help"] and default else one["help"] or default
     described = {"description": text} if text else {}
@@ -28,7 +28,8 @@ def _property(one: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_help(command: Command) -> Command:
-    """The command with all facts about a parameter in its help text: the compact form has no other place for them."""
+    """The command with all facts about each parameter in its help text. A wrapper describes a parameter only by a type
+    and a help text, so the facts have no other place."""
     return {**command, "parameters": [{**one, "help": _help(one)} for one in command["parameters"]]}
 
 

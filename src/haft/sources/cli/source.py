@@ -1,6 +1,6 @@
-"""The source of command-line tools in one workspace. A file or the program itself describes them.
+"""The source of command-line tools in one workspace. A spec file or the program itself describes them.
 
-A spec file is read again when it changes. A program is run once, in the sandbox; its answer is kept until its
+A spec file is read again when it changes. A program is run once, in the sandbox; its answer is kept until the program's
 configuration or one of its files changes.
 """
 
@@ -36,23 +36,24 @@ class CommandLine:
 
     name: str
     source: str
-    """The file that configures it."""
+    """The file that configures this command line."""
     provenance: Provenance
     spec: str | None = None
-    """The spec file that describes it."""
+    """The path of the spec file; None if the program describes itself."""
     form: str | None = None
-    """`click` or `argparse`, if the program describes itself."""
+    """`click` or `argparse`; None if a spec file describes the program."""
     reference: str = ""
     python: str | None = None
     program: tuple[str, ...] = ()
     prefix: str | None = None
     here: bool = False
-    """Whether its module may lie in the workspace. False for a user's own file, which means the installed module."""
+    """Whether the program's module may lie in the workspace. False if the user's own configuration names the module,
+    which then means the installed module."""
     problem: str | None = None
 
     @property
     def identity(self) -> str:
-        """A text that changes when it must be read or described again."""
+        """A text that changes when the spec file must be read again or the program must be described again."""
         if self.spec is not None:
             return identity_at(self.spec) or "gone"
         return f"{self.form} {self.reference} {self.python} {self.program} {self.prefix}"
@@ -99,7 +100,7 @@ class CommandLines(ToolSource):
         return f"it is described by {spec.origin}"
 
     def _look(self) -> bool:
-        """Whether anything changed."""
+        """Look at the files again. Returns whether anything changed."""
         before, self._seen = self._seen, {line.name: self._identity(line) for line in self._lines}
         return self._seen != before
 
@@ -132,7 +133,7 @@ class CommandLines(ToolSource):
                 files = {path: identity_at(path) for path in result.files}
                 self._keep(line, {"commands": result.commands, "files": files})
             except HaftError as error:
-                # Not saved: the cause may be fixed before the next process tries.
+                # Not saved, so that the next process tries again: the cause may be fixed by then.
                 self._problems[line.name] = line.identity, error.message
 
     def found(self) -> Iterator[DiscoveredTool]:
@@ -167,7 +168,8 @@ class CommandLines(ToolSource):
         return found
 
     def _why_not(self, line: CommandLine) -> str | None:
-        """Why a program could not be described."""
+        """Why a program could not be described; None if it was not tried yet, or its configuration has changed
+        since."""
         identity, problem = self._problems.get(line.name, ("", ""))
         return problem if identity == line.identity else None
 
@@ -181,7 +183,7 @@ class CommandLines(ToolSource):
         return known if known.get("identity") == line.identity and is_same else None
 
     def _identity(self, line: CommandLine) -> str:
-        """A text that changes when the kept description is no longer valid."""
+        """A text that changes when the command line changes, or when the kept description is no longer valid."""
         return line.identity if line.form is None or self._kept(line) is not None else f"{line.identity} unknown"
 
     def _keep(self, line: CommandLine, known: dict[str, Any]) -> None:

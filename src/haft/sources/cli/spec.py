@@ -19,10 +19,10 @@ TYPES_BY_WAY: Final = {
     "count": ("integer",),
     "stdin": ("string", "object"),
 }
-"""For each way to pass a value, the types it may have."""
+"""For each way to pass a value, the types that the value may have."""
 MANY: Final = ("repeat", "together", "exactly")
-"""How several values are passed: the option once for each value; once for all; once for as many as the program counts,
-even if a value begins with `-`."""
+"""How several values are passed. `repeat`: the option is repeated for each value. `together`: the option is given once,
+before all values. `exactly`: the same for a fixed number of values, which may also begin with `-`."""
 MOST_COMMANDS: Final = 500
 MOST_PARAMETERS: Final = 200
 LARGEST: Final = 1_000_000
@@ -37,7 +37,7 @@ Command = dict[str, Any]
 
 
 def read_spec(text: str, where: str, *, prefix: str | None = None) -> list[Command]:
-    """The commands of a spec file. Raises `BadConfig` if it is wrong."""
+    """The commands of a spec file, from its text. Raises `BadConfig` if the text is not a valid spec."""
     if len(text) > LARGEST:
         raise BadConfig(f"{where} is larger than {LARGEST:_} bytes")
     try:
@@ -48,7 +48,8 @@ def read_spec(text: str, where: str, *, prefix: str | None = None) -> list[Comma
 
 
 def commands_of(given: Mapping[str, Any], where: str, *, prefix: str | None = None) -> list[Command]:
-    """The same from decoded data: of a file, or of a program's own description."""
+    """The commands of a spec that is already decoded: a spec file, or a program's own description. Raises `BadConfig`
+    if it is not valid."""
     spec = _Spec(where)
     return list(spec.commands(given, prefix))
 
@@ -174,7 +175,7 @@ class _Spec:
         }
 
     def _check(self, given: dict[str, Any], subject: str, by: str, option: Any) -> None:
-        """Check the keys of a parameter other than its type."""
+        """Check all keys of a parameter except its type."""
         if by in ("option", "flag", "count") and not _is_option(option):
             raise self._wrong(f"{subject} needs an `option` such as `--{given['name']}`")
         if by in ("position", "stdin") and option:
@@ -213,7 +214,8 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_worth_telling(default: Any) -> bool:
-    """Whether the description names a default: it is short, and not a path of this machine."""
+    """Whether the description names a default: only if the default is a number or a short text, and not a path of this
+    machine."""
     is_text = isinstance(default, str) and 0 < len(default) <= LONGEST_DEFAULT and default.isprintable()
     return _is_number(default) or (is_text and os.sep not in default)
 

@@ -10,7 +10,7 @@ from haft.sources.cli.spec import LARGEST, Command, read_spec
 
 
 def read_spec_file(path: str, *, prefix: str | None = None) -> list[Command]:
-    """The commands of a spec file. Raises `BadConfig` if it cannot be read or is wrong."""
+    """The commands of the spec file at a path. Raises `BadConfig` if the file cannot be read or is not a valid spec."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

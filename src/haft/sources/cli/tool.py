@@ -25,20 +25,20 @@ from haft.sources.cli.spec import Command
 
 @dataclass(frozen=True, slots=True)
 class CommandTool:
-    """Runs the program that PATH finds, with the words for the arguments."""
+    """One command as a tool: it runs the program, found in PATH, with the arguments of the call as words."""
 
     spec: ToolSpec
     command: Command
 
     async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
-        """Refuse arguments that cannot be passed, before the call needs approval."""
+        """Refuse arguments that cannot be passed, before a person is asked to approve the call."""
         self._words(arguments)
         return arguments
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         words, stdin = self._words(arguments)
         program = self.command["program"]
-        # Otherwise a Python module of the workspace would write bytecode there: an unwanted change.
+        # Without this, Python would write the bytecode of a module into the workspace: an unwanted change.
         quiet = {"PYTHONDONTWRITEBYTECODE": "1"} if program[1:2] == ["-m"] else {}
         command = Started(
             [*program, *words],

@@ -1,6 +1,7 @@
-"""The main part of a wrapper: the toolbox protocol around `arguments`. It imports only Python's standard library.
+"""The main part of a wrapper, an executable for one command: it speaks the toolbox protocol and uses `arguments`. It
+imports only Python's standard library.
 
-In a wrapper, `COMMAND` is defined above this code: the description and the program.
+In a wrapper, the code above this part defines `COMMAND`, which has the description and the program.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ COMMAND: dict[str, Any] = {}
 
 
 def main() -> int:
-    """Carry out TOOLBOX_ACTION."""
+    """Carry out the action that TOOLBOX_ACTION names. Returns the exit code."""
     action = os.environ.get("TOOLBOX_ACTION")
     if action == "describe":
         args = {one["name"]: [one.get("type", "string"), one.get("help", "")] for one in COMMAND["parameters"]}
@@ -31,7 +32,7 @@ def main() -> int:
 
 
 def execute() -> int:
-    """Run the program with the arguments from stdin."""
+    """Run the program with the arguments from stdin. Returns the exit code."""
     try:
         text = sys.stdin.buffer.read() if sys.stdin else b""
         words, stdin = words_of(COMMAND, json.loads(text) if text.strip() else {})
@@ -43,7 +44,7 @@ def execute() -> int:
 
 
 def refuse(why: str) -> int:
-    """Print the problem, and the parameters."""
+    """Print the problem and the parameters to stderr. Returns the exit code."""
     print(f"{COMMAND['name']}: {why}", file=sys.stderr)
     taken = ", ".join(one["name"] if one.get("required") else f"[{one['name']}]" for one in COMMAND["parameters"])
     print(f"it takes: {taken or 'no arguments'}", file=sys.stderr)
@@ -51,7 +52,8 @@ def refuse(why: str) -> int:
 
 
 def run(argv: list[str], stdin: bytes) -> int:
-    """Run a program with our own output. Returns its exit code, or 128 + n after signal n."""
+    """Run a program, which prints to the stdout and stderr of this process. Returns its exit code, or 128 + n if signal
+    n ended it."""
     import signal
 
     reading, writing = os.pipe()

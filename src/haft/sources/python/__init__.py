@@ -1,7 +1,7 @@
 """Python functions as tools: decorated and passed as objects, or found among installed packages.
 
-They run in this process, without a sandbox, unless they are `isolated`. Nothing here imports pydantic before a tool is
-described or called.
+The functions run in this process, without a sandbox, unless they are `isolated`. Nothing here imports pydantic before a
+tool is described or called.
 """
 
 from typing import TYPE_CHECKING

@@ -15,14 +15,15 @@ from typing import Any, Final
 from haft.contracts import EndedChild, Launcher, Limits, RunId, Stream, ThreadId, ToolContext, ToolFailed, Workspace
 
 MOST_WAITING: Final = 256 * 1024
-"""Bytes that may wait for the loop. The message that exceeds this limit is accepted, the next one waits."""
+"""How many bytes may wait for the loop. The message that exceeds this limit is still accepted; after it, the thread
+waits."""
 
 _WEIGHT_OF_ONE: Final = 1024
 """Added to the size of each message, because many small messages fill memory too."""
 
 
 class Channel:
-    """From one or more worker threads to the loop."""
+    """Carries messages from one or more worker threads to the loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -32,10 +33,11 @@ class Channel:
         self._woken = False
         self.closed = False
         self.error: BaseException | None = None
-        """An error on the loop's side. It is raised in the thread at its next message."""
+        """An exception that a message raised in the loop. It is raised again in the thread, at the thread's next
+        message."""
 
     def post(self, action: Callable[..., None], *args: Any, size: int = 0, **facts: Any) -> None:
-        """Called in the thread: let the loop call `action`. Waits while too many messages are waiting."""
+        """Let the loop call `action`. Call this method in the thread; it blocks while too many messages are waiting."""
         with self._room:
             while self._weight >= MOST_WAITING and not self.closed:
                 self._room.wait()
@@ -73,7 +75,7 @@ class Channel:
             self.error = error
             self.close()
         with self._room:
-            # Only now: messages use memory until they are delivered.
+            # Only now, because messages use memory until they are delivered.
             self._weight -= weight
             self._room.notify_all()
 
@@ -130,8 +132,8 @@ class ThreadContext:
         return self._context.chain
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = None) -> Any:
-        """Call another tool and wait for its outcome. Raises if the calling tool was cancelled meanwhile: a thread
-        cannot be stopped in any other way."""
+        """Call another tool and wait for its outcome. Raises `ToolFailed` if the calling tool was cancelled meanwhile:
+        its thread cannot be stopped in any other way."""
 
         async def outcome() -> Any:
             return await self._context.call(name, arguments, timeout=timeout)

@@ -19,7 +19,7 @@ _CONTEXT: Final = "ToolContext"
 
 
 def tools_in(module: ast.Module) -> list[tuple[Function, dict[str, Any]]]:
-    """The decorated functions, and the constant arguments of each decorator."""
+    """The functions with `@tool`, and the constant arguments of each decorator."""
     names = aliases(module, "haft", "tool")
     found = []
     for function in functions(module):
@@ -36,7 +36,7 @@ def _plain(call: ast.Call | None) -> dict[str, Any]:
 
 
 def check_python(path: str, reserved: Collection[str] = ()) -> list[Report]:
-    """One report for each tool of a file, or one for the file if its tools cannot be read."""
+    """One report for each tool of a file; a single one for the file if it has no tools or cannot be read."""
     inspected = inspect_file(path)
     if isinstance(inspected, Finding):
         return [Report(path, KIND, None, [inspected])]
@@ -80,7 +80,7 @@ def _check_function(function: Function, name: str, claimed: Any, reserved: Colle
 
 
 def _counts(argument: ast.arg) -> bool:
-    """Whether a caller passes this argument: not the context, and not `self` or `cls`."""
+    """Whether a caller passes this argument: yes, unless it is the context, `self` or `cls`."""
     return argument.arg not in ("self", "cls") and not mentions(argument.annotation, _CONTEXT)
 
 
@@ -101,7 +101,7 @@ def _at(function: Function, finding: Finding) -> Finding:
 
 
 def is_python_tools(inspected: InspectedFile) -> bool:
-    """Whether a file has functions with `@tool`, or seems to but cannot be parsed."""
+    """Whether a file has functions with `@tool`, or seems to have some but cannot be parsed."""
     if b"haft" not in inspected.content or b"tool" not in inspected.content:
         return False
     module = parse(inspected)

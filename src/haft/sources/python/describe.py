@@ -19,7 +19,8 @@ from haft.schema import Signature
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What the author of a tool states besides the function itself. None: read it from the function."""
+    """What the author of a tool states besides the function itself. A name, description or origin of None is read from
+    the function."""
 
     name: str | None = None
     description: str | None = None
@@ -34,7 +35,8 @@ NO_CLAIMS = Claims()
 
 
 def function_name(function: Callable[..., Any]) -> str:
-    """The name of a function, also for partials and callable objects."""
+    """The name of a function. For a partial, the name of the function inside; for a callable object, that of its
+    class."""
     while hasattr(function, "func") and hasattr(function, "keywords"):
         function = function.func
     return str(getattr(function, "__name__", None) or type(function).__name__)
@@ -99,7 +101,7 @@ def _origin(function: Callable[..., Any]) -> str:
 
 
 def _files(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The file that defines the function, if there is one."""
+    """The path of the file that defines the function; empty if there is no such file."""
     try:
         found = inspect.getsourcefile(function)
     except TypeError:
@@ -110,5 +112,5 @@ def _files(function: Callable[..., Any]) -> tuple[str, ...]:
 def _source(function: Callable[..., Any]) -> str | None:
     try:
         return inspect.getsource(function)
-    except (OSError, TypeError):  # typed at a prompt, compiled, or made by a call
+    except (OSError, TypeError):  # the function was typed at a prompt, is compiled, or was made by a call
         return None

@@ -1,8 +1,8 @@
 """Finds the tools of installed packages, by the entry point group `haft.tools`.
 
-`service` calls it when it builds the catalogue. A person who installs a package trusts its code, so the package is
-imported into this process. An entry names a tool, a function, or a list of these. A failing entry is listed as broken
-and does not affect the others.
+`service` calls this module when it builds the catalogue. A person who installs a package trusts its code, so the
+package is imported into this process. An entry names a tool, a function, or a list of these. A failing entry is listed
+as broken and does not affect the others.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def installed_tools() -> tuple[list[PythonTool[..., Any]], list[Broken]]:
         for number, candidate in enumerate(offered, start=1):
             try:
                 found = _as_tool(candidate).with_provenance("installed", origin)
-                # Read now, so that a bad signature is reported for this entry.
+                # Build the spec now, so that a bad signature is reported for this entry.
                 _ = found.spec
             except (Exception, SystemExit) as error:
                 broken.append(_broken(_label(entry.name, candidate, number, len(offered)), origin, error))

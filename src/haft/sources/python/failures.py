@@ -20,7 +20,8 @@ _OURS: Final = "haft.sources.python."
 
 
 def answer_of(error: BaseException, context: ToolContext) -> Answer:
-    """The answer for a failure of the tool. Raises the error again if it is not the tool's own."""
+    """The answer for an exception of the tool's function. Raises the exception again if it is an error of haft or a
+    cancellation."""
     if isinstance(error, HaftError | KeyboardInterrupt) or _is_stop(error):
         raise error
     context.output("stderr", traceback_of(error).encode("utf-8", "replace"))
@@ -39,7 +40,7 @@ def sentence_of(error: BaseException) -> str:
 
 
 def traceback_of(error: BaseException) -> str:
-    """The traceback without the frames of haft before the tool's own."""
+    """The traceback of an exception, without haft's frames that come before the tool's own frames."""
     import traceback
 
     frames = error.__traceback__
@@ -56,7 +57,8 @@ def _is_ours(frames: types.TracebackType) -> bool:
 
 
 def _is_stop(error: BaseException) -> bool:
-    """Whether the call is being stopped. A cancellation that nobody requested is the tool's own exception."""
+    """Whether an exception means that the call is being stopped. A `CancelledError` that nobody requested is the tool's
+    own exception."""
     import asyncio
 
     if isinstance(error, GeneratorExit):

@@ -1,8 +1,8 @@
-"""The messages of a worker process to its host, on the same pipe as the function's prints.
+"""The messages that a worker process sends to its host, on the same pipe as the function's prints.
 
-A message is cut into pieces. Each piece is a random marker, a kind, a length and that many bytes. It is written in one
-step, so no other writer of the pipe can interrupt it. In the worker `FrameWriter` writes the pieces; in the host
-`FrameReader` separates them from ordinary output. The marker separates prints from messages; it does not prevent a
+A message is cut into pieces. Each piece is a random marker, a kind, a length and that many bytes. A piece is written in
+one step, so no other writer can put bytes into the middle of it. In the worker `FrameWriter` writes the pieces; in the
+host `FrameReader` separates them from ordinary output. The marker separates prints from messages; it does not prevent a
 function from lying about its own result.
 """
 
@@ -15,22 +15,23 @@ from collections.abc import Callable
 from typing import Any, Final
 
 PART: Final = b"+"
-"""More pieces of the message follow."""
+"""The kind of a piece after which more pieces of the message follow."""
 END: Final = b"."
-"""The last piece of a message."""
+"""The kind of the last piece of a message."""
 STDERR: Final = b"e"
-"""Bytes for stderr that must stay in order with messages and prints."""
+"""The kind of a piece with bytes for stderr. They come on this pipe to stay in order with messages and prints."""
 
 _HEADER: Final = 3
 
 
 def new_marker() -> bytes:
-    """A marker for one call. It begins with a byte that text does not contain, so prints are rarely delayed."""
+    """A marker for one call. It begins with a byte that text does not contain, so `FrameReader` rarely delays
+    prints."""
     return b"\x1e" + os.urandom(16)
 
 
 class FrameReader:
-    """Separates pieces from ordinary output, however the bytes are split.
+    """Separates pieces from ordinary output, however the bytes are split between reads.
 
     It delays only bytes that may be the beginning of a piece, until the next bytes or the end of the input show what
     they are."""
@@ -107,7 +108,7 @@ class FrameWriter:
 
 
 def write_all(descriptor: int, data: bytes | memoryview) -> None:
-    """Write all bytes, even if another user of the pipe made it non-blocking."""
+    """Write all bytes, even if another user of the pipe made the pipe non-blocking."""
     rest = memoryview(data)
     while rest:
         try:

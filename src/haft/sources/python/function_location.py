@@ -1,8 +1,8 @@
-"""The location of a function, by which a worker process finds it: a module and a qualified name.
+"""The location of a function, by which a worker process finds the function: a module and a qualified name.
 
 The host calls `locate_function` when an isolated tool is described, and the worker loads that location. The main
 program, `__main__`, is loaded under another name, so that code under `if __name__ == "__main__":` does not run again.
-Only names are sent: a function without a name of its own cannot be isolated.
+The host sends only names to the worker, so a function without a name of its own cannot be isolated.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ MAIN: Final = "__haft_main__"
 GUARD: Final = 'put the code that runs the program under `if __name__ == "__main__":`, and its tools outside of it'
 
 LocationKind = Literal["module", "program", "file", "entry"]
-"""An ordinary module; or a program, given as for `python -m`, as a file, or as a directory or archive."""
+"""How a function's code is loaded. `module`: as an ordinary module. `program`: as with `python -m`. `file`: as a
+script. `entry`: as a directory or archive with a `__main__`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +35,16 @@ class FunctionLocation:
     """Where a function is defined."""
 
     name: str
-    """Its qualified name."""
+    """The qualified name of the function."""
     module: str
     how: LocationKind
     place: str
-    """The module name or the path to load."""
+    """The name of the module, or the path, that the worker loads."""
 
 
 def locate_function(function: Callable[..., Any]) -> FunctionLocation:
-    """The location of a function. Raises `BadConfig` if names cannot express it."""
+    """The location of a function. Raises `BadConfig` if a worker could not find the function by names, such as a
+    lambda."""
     name, module = getattr(function, "__qualname__", None), getattr(function, "__module__", None)
     if isinstance(function, functools.partial):
         raise _no_location(repr(function.func), "is wrapped in a partial")
@@ -65,7 +67,7 @@ def attribute(module: types.ModuleType, name: str) -> Any:
 
 
 def load(location: FunctionLocation) -> types.ModuleType:
-    """Import the module, or load the program under another name. Raises whatever its code raises."""
+    """Import the module, or load the program under another name. Raises whatever the loaded code raises."""
     global _is_loading
     _is_loading = True
     try:
@@ -78,8 +80,8 @@ def load(location: FunctionLocation) -> types.ModuleType:
 
 
 def refuse_while_loading() -> None:
-    """Refuse calls while a program is being loaded: otherwise a program that calls its tools on import would start
-    workers without end."""
+    """Refuse calls of isolated tools while a program is being loaded. Without this, a program that calls its tools on
+    import would start workers without end."""
     global _refusal
     if _is_loading:
         _refusal = BadConfig("the program called an isolated tool while a worker process was loading it", hint=GUARD)
@@ -117,7 +119,7 @@ def _loaded(location: FunctionLocation) -> types.ModuleType:
         return importlib.import_module(location.place)
     module, code = _from_file(location.place) if location.how == "file" else _from_spec(location)
     sys.modules[MAIN] = sys.modules["__main__"] = module
-    exec(code, module.__dict__)  # noqa: S102  the program's own code
+    exec(code, module.__dict__)  # noqa: S102  this runs the program's own code
     return module
 
 

@@ -1,9 +1,9 @@
-"""In a worker process: the tool calls that its function makes. The host carries them out.
+"""Runs in a worker process: sends the tool calls that the function makes to the host, which carries them out.
 
-A call goes to the host as a message on the worker's own pipe, and its outcome comes back as a line of input.
-`HostInput` is that input. Before the first call, the code that needs the next line reads it. After the first call, a
-thread separates outcomes from requests, because a function that waits for an outcome may block the main thread.
-`worker_calls` is the host's side.
+A call goes to the host as a message on the pipe of the worker's output, and its outcome comes back as a line of the
+worker's input. `HostInput` reads that input. Before the first call, `next_request` reads it directly. From the first
+call on, a thread reads it and separates outcomes from requests, because a function that waits for an outcome may block
+the main thread. `worker_calls` does the host's part.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def own_input() -> BinaryIO:
-    """The input from the host, on a descriptor that the tool does not know: for the tool, stdin is empty."""
+    """The input from the host, moved to a descriptor that the tool does not know. For the tool, stdin is empty."""
     own = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -33,7 +33,7 @@ def own_input() -> BinaryIO:
 
 
 class HostInput:
-    """The lines that the host sends."""
+    """The lines that the host sends: requests and outcomes."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -43,7 +43,7 @@ class HostInput:
         self._last = 0
 
     def next_request(self) -> bytes:
-        """The next line that is not an outcome; empty at the end."""
+        """The next line that is not an outcome; empty at the end of the input."""
         return self._file.readline() if self._requests is None else self._requests.get()
 
     def expect(self) -> tuple[int, Future[Outcome]]:
@@ -85,10 +85,11 @@ class HostInput:
 def call_through_host(
     writer: FrameWriter, answers: HostInput, name: str, arguments: Mapping[str, Any] | None, timeout: float | None
 ) -> Any:
-    """Let the host call a tool. Returns an awaitable if an event loop runs; otherwise waits and returns the outcome."""
+    """Let the host call a tool. If an event loop runs in this thread, returns an awaitable of the outcome. If not,
+    waits and returns the outcome."""
     import asyncio
 
-    # The same errors as `service.call`, wherever the function runs.
+    # The same errors as `service.call` raises, so that it does not matter where the function runs.
     if not isinstance(name, str):
         raise BadUsage(f"the name of a tool must be a text, not {name!r}")
     if arguments is not None and not isinstance(arguments, Mapping):

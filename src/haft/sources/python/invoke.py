@@ -2,9 +2,9 @@
 
 `decorate` makes these tools, the pipeline invokes them. Coroutines run on the event loop; all other functions run in a
 thread of `thread_pool` and send messages through a `channel`. Values that a function yields are output at once; its
-return value is the result. Reflection is done at the first use and kept, so a call costs little more than binding its
-arguments. There is no sandbox: a person who passes a function to haft trusts it. `isolated` runs the functions that are
-marked so; its worker process uses this module again.
+return value is the result. A function is inspected at its first use and the result is kept, so a call costs little more
+than binding its arguments. There is no sandbox: a person who passes a function to haft trusts it. Functions that are
+marked as isolated are run by the module `isolated`, in a worker process that uses this module again.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _TO_BE_FINISHED: Final = (types.GeneratorType, types.AsyncGeneratorType)
 
 
 class PythonTool(Generic[Parameters, Returned]):
-    """A function that is a tool. Calling it calls the function."""
+    """A function that is a tool. Calling this object calls the function."""
 
     def __init__(
         self,
@@ -81,7 +81,8 @@ class PythonTool(Generic[Parameters, Returned]):
         return returned
 
     def __get__(self, instance: object | None, owner: type | None = None) -> PythonTool[..., Any]:
-        """In a class it is a method: taken from an object, it is a tool bound to that object."""
+        """Make a tool that is defined in a class work like a method: the attribute of an object is a tool that is bound
+        to that object."""
         if instance is None or self._static or not inspect.isfunction(self._function):
             return self
         return PythonTool(types.MethodType(self._function, instance), self._claims, self._preprocess)
@@ -90,7 +91,8 @@ class PythonTool(Generic[Parameters, Returned]):
         return f"<tool {getattr(self._function, '__qualname__', self._function)}>"
 
     def with_provenance(self, provenance: Provenance, origin: str) -> PythonTool[Parameters, Returned]:
-        """The same tool with another provenance and origin than the embedding program."""
+        """The same tool with another provenance and origin, for a tool that does not come from the program that uses
+        haft."""
         return PythonTool(self._function, replace(self._claims, provenance=provenance, origin=origin), self._preprocess)
 
     @property
@@ -140,7 +142,7 @@ class PythonTool(Generic[Parameters, Returned]):
             if self._on_loop:
                 positional, named = self._bind(signature, arguments, context)
                 returned = self._function(*positional, **named)
-                if self._is_coroutine:  # As in `_finished`.
+                if self._is_coroutine:  # The same as in `_finished`, without another coroutine.
                     result = _result(signature, await returned)
                     return Answer(text=to_text(result), result=result)
             else:
@@ -150,7 +152,7 @@ class PythonTool(Generic[Parameters, Returned]):
                     returned = await run_in_thread(self._work, signature, arguments, None, speed=self._speed)
                 if isinstance(returned, Answer):
                     return returned
-                # Otherwise the function is a plain wrapper around a generator or coroutine function.
+                # If it is no answer, the function is a plain wrapper around a generator or coroutine function.
                 if isinstance(returned, types.GeneratorType):
                     result = await _with_channel(context, functools.partial(_drain, returned))
                     return Answer(result=_result(signature, result))
@@ -159,8 +161,9 @@ class PythonTool(Generic[Parameters, Returned]):
             return answer_of(error, context)
 
     def start(self, arguments: dict[str, Any], context: ToolContext) -> Answer | Awaitable[Answer]:
-        """Like `invoke`, for a process that has nothing else to do: a plain function runs at once, on this thread. For
-        other functions it returns an awaitable, which the caller runs on a new loop."""
+        """Like `invoke`, for a worker process that has nothing else to do: a plain function runs at once, on this
+        thread, and its answer is returned. For other functions, returns an awaitable of the answer, which the caller
+        runs on a new loop."""
         signature = self._read()
         if self._on_loop:
             return self.invoke(arguments, context)
@@ -179,7 +182,8 @@ class PythonTool(Generic[Parameters, Returned]):
         return self._signature
 
     def _found(self) -> FunctionLocation:
-        """The location of the function. Refused if a worker process would find another object there."""
+        """The location of the function. Raises `BadConfig` if a worker process would find another object there, or
+        none."""
         location = locate_function(self._function)
         try:
             found = attribute(sys.modules[location.module], location.name)
@@ -200,14 +204,15 @@ class PythonTool(Generic[Parameters, Returned]):
             raise InvalidArguments(self.spec.name, problems_of(error)) from error
 
     def _work(self, signature: Signature, arguments: dict[str, Any], context: ToolContext | None) -> Any:
-        """In a worker thread: the answer, or a value that must be awaited or iterated elsewhere."""
+        """Call the function, in a worker thread. Returns the answer, or a value of the function that the caller must
+        await or iterate."""
         positional, named = self._bind(signature, arguments, context)
         returned = self._function(*positional, **named)
         if isinstance(returned, types.GeneratorType) and context is not None:
             return Answer(result=_result(signature, _drain(returned, context)))
         if isinstance(returned, _TO_BE_FINISHED) or hasattr(type(returned), "__await__"):
             return returned
-        # In this thread, because writing a large result would block the loop.
+        # Converted in this thread, because converting a large result would block the loop.
         result = _result(signature, returned)
         return Answer(text=to_text(result), result=result)
 
@@ -238,7 +243,7 @@ def _result(signature: Signature, returned: Any) -> Any:
     if signature.dump is not None:
         try:
             returned = signature.dump(returned)
-        except Exception:  # the value does not match its annotation: write it by its own type
+        except Exception:  # the value does not match its annotation: convert it by its own type
             return to_json(returned)
     return to_json(returned)
 
@@ -278,7 +283,7 @@ async def _stream(generator: AsyncGenerator[Any, Any], context: ToolContext) -> 
         async for item in generator:
             context.output("stdout", to_bytes(item))
             count += 1
-            # A generator that never waits would block the loop for all others, and for its own cancellation.
+            # A generator that never waits would block the loop for all other tasks, and could not be cancelled.
             if count % _STEPS_AT_ONCE == 0:
                 await asyncio.sleep(0)
     return Answer()

@@ -1,8 +1,8 @@
-"""The host's side of an isolated tool: its function runs in a worker process, in the sandbox of a command.
+"""Runs in the host: calls an isolated tool, whose function runs in a worker process, in the sandbox of a command.
 
-`invoke` uses this module for tools that are `isolated`. The worker gets the request on stdin; `frames` separates its
-messages from its output. The function's code does not run here. Its `preprocess` runs earlier, in the host's process,
-as for all tools.
+`invoke` uses this module for tools that are `isolated`. The worker gets the request on stdin; `frames` separates the
+worker's messages from its output. The function's code does not run in the host. Only the tool's `preprocess` does,
+before the call is decided, as for all tools.
 """
 
 from __future__ import annotations
@@ -37,13 +37,15 @@ from haft.sources.python.worker_calls import WorkerCalls
 
 TOOL_ERROR_CODES: Final = ("tool-failed", "invalid-arguments", "conflict")
 LARGEST_MESSAGE: Final = 4_000_000
-"""Bytes of JSON in one message of a worker, such as its result. Parsing it blocks the loop."""
+"""The most bytes of JSON in one message of a worker, such as its result. The size is limited because parsing a message
+blocks the loop."""
 
 PROGRAM: Final = (
     "import json, sys; request = json.loads(sys.stdin.buffer.readline()); sys.path[:] = request['path']; "
     "from haft.sources.python.worker import main; main(request)"
 )
-"""Imports only modules of the standard library before it sets the host's search path."""
+"""The code that a worker starts with. Before it sets the search path of the host, it imports only modules of the
+standard library."""
 
 
 async def invoke_isolated(
@@ -59,7 +61,8 @@ async def invoke_isolated(
 
 
 async def run_in_worker(name: str, location: FunctionLocation, call: Mapping[str, Any], context: ToolContext) -> Answer:
-    """The same, for a function that the host has not loaded: the worker binds its arguments."""
+    """Run the function at a location in a worker process and return its answer. The host need not have loaded the
+    function: if `call` has unbound arguments, the worker binds them."""
     refuse_while_loading()
     marker = new_marker()
     request = {
@@ -104,11 +107,11 @@ async def run_in_worker(name: str, location: FunctionLocation, call: Mapping[str
 
 
 class Listener:
-    """Receives a worker's output: passes output on and keeps the answer."""
+    """Receives everything that a worker writes: passes its output on, carries out its messages and keeps its answer."""
 
     def __init__(self, context: ToolContext, marker: bytes) -> None:
         self.answer: Answer | None = None
-        """The first answer; later ones are ignored."""
+        """The first answer of the worker; None until then. Later answers are ignored."""
         self.problem: str | None = None
         """Why there is no answer although the worker sent a message."""
         self.calls = WorkerCalls()
@@ -165,14 +168,15 @@ class Listener:
 
 
 def search_path() -> list[str]:
-    """This process's module search path, as absolute paths: a worker starts in another directory."""
+    """The module search path of this process. The paths are absolute, because a worker starts in another directory."""
     entries: list[Any] = sys.path
     return [os.path.abspath(entry) for entry in entries if isinstance(entry, str)]
 
 
 def worker_argv() -> list[str]:
-    """This interpreter with this process's modes. `-P`: the start directory, which is the workspace, is not on the
-    search path. `-E`: variables of the call add nothing to the search path. `-B`: no bytecode files are written."""
+    """The command that starts a worker: the interpreter of this process, with the same modes. `-P`: the start
+    directory, which is the workspace, is not on the search path. `-E`: variables of the call add nothing to the search
+    path. `-B`: no bytecode files are written."""
     if not sys.executable:
         raise StartFailed("an isolated tool needs a Python interpreter, and `sys.executable` names none")
     modes = ["-E", "-P", "-B", "-X", f"utf8={sys.flags.utf8_mode}", *["-O"] * sys.flags.optimize]
@@ -182,7 +186,7 @@ def worker_argv() -> list[str]:
 
 
 def _call(name: str, function: Callable[..., Any], signature: Signature, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments, already bound if binding needs no code of the tool's author."""
+    """The arguments for the worker. They are already bound if binding needs no code of the tool's author."""
     if is_plain_function(function, signature):
         slot = object()
         try:
@@ -207,7 +211,7 @@ def _answer(result: Any, has_text: bool, failure: Mapping[str, Any] | None) -> A
     hint = failure["hint"]
     return Answer(
         failure=Failure(
-            # Only the host reports what the sandbox and limits did: else a tool could make people open the sandbox.
+            # Only the host may report the sandbox and limits: a tool could make people open the sandbox.
             code if (code := str(failure["code"])) in TOOL_ERROR_CODES else "tool-failed",
             str(failure["message"]),
             None if hint is None else str(hint),
@@ -231,7 +235,7 @@ def _readable(location: FunctionLocation) -> Iterator[str]:
 
 
 def _own_places(location: FunctionLocation) -> Iterator[str]:
-    # In addition to the search path: an editable install is not found through it.
+    # In addition to the search path, because an editable install does not lie on it.
     yield from sys.modules[__name__.partition(".")[0]].__path__
     if location.how in ("file", "entry"):
         yield location.place
@@ -243,8 +247,8 @@ def _own_places(location: FunctionLocation) -> Iterator[str]:
 
 
 def _holds_the_home(path: str) -> bool:
-    """Whether a path contains the home directory. A program in the home directory has all of it on its search path, but
-    the worker must not see all of it."""
+    """Whether a path contains the home directory. If a program lies directly in the home directory, that whole
+    directory is on its search path, but the worker must not be able to read all of it."""
     return _is_beneath(os.path.realpath(os.path.expanduser("~")), path)
 
 

@@ -1,4 +1,4 @@
-"""Reads Python source without running it. The checks of Python tools use it."""
+"""Reads Python source without running it, for the checks of Python tools."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from haft.sources.checks.findings import Finding
 
 MOST_PARSED: Final = 200_000
 LONGEST_LINE: Final = 20_000
-"""Bytes. Python needs quadratic time for a line with many `{…}`."""
+"""The most bytes of a line. Python needs quadratic time for a line with many `{…}`."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -34,7 +34,8 @@ def parse(inspected: InspectedFile) -> ast.Module | Finding:
 
 @functools.lru_cache(maxsize=4)
 def _module(source: bytes) -> ast.Module:
-    """Cached, because the format of a file and its content are read one after the other."""
+    """Parse a source. The result is cached, because a file is parsed twice: to recognize its format, and to check
+    it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(source)
@@ -55,7 +56,7 @@ def aliases(module: ast.Module, package: str, name: str) -> set[str]:
 
 
 def dotted(node: ast.expr) -> str | None:
-    """`a.b.c`, if a node is such an expression."""
+    """The text of an expression such as `a.b.c`; None for any other expression."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -76,7 +77,7 @@ def has_description_in(node: ast.AST | None) -> bool:
 
 
 def mentions(node: ast.AST | None, word: str) -> bool:
-    """Whether a name occurs in a node, also in an annotation written as text."""
+    """Whether a name occurs in a node, or in an annotation there that is written as text."""
     for inner in ast.walk(node) if node is not None else ():
         match inner:
             case ast.Name(id=name) | ast.Attribute(attr=name) if name == word:

@@ -1,7 +1,7 @@
 """Decides whether a call can reach its function without pydantic: a worker process without pydantic starts much faster.
 
-`isolated` uses it. The annotations of such a function are only types that JSON has. The host binds its arguments, and
-no code of the tool's author runs for that.
+`isolated` uses this module. A call can do without pydantic if the annotations of its function are only types that JSON
+has. The host then binds the arguments, and no code of the tool's author runs for that.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def is_plain_function(function: Callable[..., Any], signature: Signature) -> boo
         return all(
             each is inspect.Parameter.empty or _is_plain_annotation(_resolved(each, function)) for each in annotations
         ) and not any(type(each.default).__name__ == "FieldInfo" for each in parameters)
-    except Exception:  # what cannot be understood here is left to pydantic
+    except Exception:  # an annotation that cannot be understood here is left to pydantic
         return False
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from haft.contracts import ToolFailed
 
-# Made once: `json.dumps` builds an encoder for each call with options, which takes longer than encoding.
+# Made only once: with options, `json.dumps` builds a new encoder each time, which takes longer than the encoding.
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
@@ -48,7 +48,8 @@ def to_bytes(value: Any) -> bytes:
 
 
 def valid_text(text: str) -> str:
-    """`text` without lone surrogates, which UTF-8 cannot encode. File names that are not Unicode contain them."""
+    """`text` with `?` for each lone surrogate, which UTF-8 cannot encode. File names that are not Unicode contain such
+    surrogates."""
     if text.isascii():
         return text
     try:
@@ -76,13 +77,14 @@ def _plain(value: Any) -> Any:
 
 
 def _by_pydantic(value: Any) -> Any:
-    """Convert to JSON text and back: the result is plain for certain, whatever subclasses and models it came from."""
+    """Convert a value to JSON text and back. So the result has only plain types, whatever subclasses and models the
+    value has."""
     import pydantic_core
 
     try:
         try:
             written = pydantic_core.to_json(value, fallback=str, inf_nan_mode="null")
-        except UnicodeDecodeError:  # bytes inside that are no text
+        except UnicodeDecodeError:  # the value contains bytes that are no text
             written = pydantic_core.to_json(value, fallback=str, inf_nan_mode="null", bytes_mode="base64")
         return pydantic_core.from_json(written)
     except RecursionError:

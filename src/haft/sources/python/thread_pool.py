@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 IDLE_SECONDS: Final = 30.0
 MOMENT_SECONDS: Final = 0.000_15
-"""How long the caller blocks to wait for a quick function."""
+"""How many seconds the caller blocks to wait for a quick function."""
 LOOK_EVERY: Final = 64
-"""After this many calls of a slow function, the caller tries again whether it is quick."""
+"""After this many calls of a slow function, the caller tests again whether the function is quick."""
 
 Value = TypeVar("Value")
 
-# Lists and sets change in one step in CPython, so these need no lock. Where two steps could interleave, their order
-# makes both results correct, and a comment says so.
+# In CPython, a list or set changes in one step, so these need no lock. If steps of two threads could interleave, a
+# comment says why each order gives a correct result.
 _idle: list[_Worker] = []
 _abandoned: set[_Job] = set()
 _watches_forks = False
@@ -52,7 +52,8 @@ class SpeedEstimate:
 
     @property
     def is_quick(self) -> bool:
-        """A function counts as quick until a call is slow; after that it is tested again now and then."""
+        """Whether the function counts as quick: until a call is slow. After a slow call, it counts as slow for the next
+        calls and is then tested again."""
         if self._until_next_look:
             self._until_next_look -= 1
         return not self._until_next_look
@@ -74,14 +75,14 @@ async def run_in_thread(function: Callable[..., Value], /, *args: Any, speed: Sp
         if job.over.acquire(timeout=MOMENT_SECONDS):
             return cast("Value", _unpacked(job))
         speed.was_slow()
-    # From here on the thread sends its result through the loop. It may have finished just before: then take the result.
+    # From here on, the thread sends its result through the loop. If it finished just before, take the result directly.
     job.is_awaited = True
     if job.finished:
         return cast("Value", _unpacked(job))
     try:
         await job.future
     except BaseException:
-        # Add first, then check: the thread marks itself finished before it discards, so one of the two removes the job.
+        # Add first, then check: the thread sets `finished` before it discards the job, so one of the two removes it.
         _abandoned.add(job)
         if job.has_finished():
             _abandoned.discard(job)
@@ -97,7 +98,7 @@ def _unpacked(job: _Job) -> Any:
     try:
         raise error
     finally:
-        del error, job  # the traceback would hold the frame that holds the error
+        del error, job  # without this, the error's traceback holds this frame, and this frame holds the error
 
 
 class _Job:
@@ -128,10 +129,11 @@ class _Job:
             self.error = raised
         self.finished = True
         _abandoned.discard(self)
-        # Idle before the result is delivered: the next call may come in the next step of the loop.
+        # Idle before the result is delivered, because the next call may come in the next step of the loop.
         _idle.append(worker)
         self.over.release()
-        # Read after `finished` is set; the other side sets it before it reads `finished`: so one of them sees it.
+        # This reads `is_awaited` after setting `finished`, and the caller sets `is_awaited` before reading `finished`:
+        # so at least one of the two sees the other's value.
         if self.is_awaited:
             with suppress(RuntimeError):  # the loop is closed: nobody waits
                 self.loop.call_soon_threadsafe(self._settle)

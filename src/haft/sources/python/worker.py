@@ -1,8 +1,8 @@
 """The program of a worker process: runs one function of an isolated tool, then ends.
 
-`isolated` starts it with a request on stdin. The function runs on the main thread, its prints are sent at once, and its
-answer is the same as `invoke` would return in the host's process. This program confines nothing: the host confines the
-process from outside.
+`isolated` starts this program with a request on stdin. The function runs on the main thread, its prints are sent at
+once, and its answer is the same as `invoke` would return in the host's process. The program does not confine itself:
+the host started it in a sandbox.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from haft.sources.python.results import to_json
 
 def main(request: Mapping[str, Any]) -> NoReturn:
     """Carry out the request, send the answer, and end the process."""
-    # A duplicate, because a function may redirect the standard descriptor.
+    # The writer gets a duplicate of the descriptor, because a function may redirect stdout.
     writer = FrameWriter(bytes.fromhex(request["marker"]), os.dup(1))
     answers = HostInput(own_input())
     sys.stdout = sys.__stdout__ = _prints(1, "replace")  # type: ignore[misc]
@@ -67,7 +67,8 @@ def main(request: Mapping[str, Any]) -> NoReturn:
 
 
 class WorkerContext:
-    """A tool's context in a worker process. It sends everything to the host, in order, from any thread."""
+    """A tool's context in a worker process. It sends output, calls and progress to the host, in order, from any
+    thread."""
 
     def __init__(self, facts: Mapping[str, Any], writer: FrameWriter, answers: HostInput) -> None:
         self._answers = answers
@@ -114,7 +115,7 @@ class WorkerContext:
         self.output("stderr", data)
 
     def processes_ended(self, children: Sequence[EndedChild]) -> None:
-        """Do nothing: the host sees by itself which processes this one left running."""
+        """Do nothing: the host sees by itself which processes this worker left running."""
 
     def progress(self, message: str = "", *, fraction: float | None = None, **facts: Any) -> None:
         self._writer.message({"progress": {"message": message, "fraction": fraction, "facts": to_json(facts)}})
@@ -139,7 +140,7 @@ class _Prints(io.RawIOBase):
 
 
 def _prints(descriptor: int, errors: str) -> io.TextIOWrapper:
-    # Unbuffered, like `python -u`; only the type annotation requires a buffer.
+    # Without a buffer, like `python -u`. The cast is needed only because the type annotation wants a buffer.
     return io.TextIOWrapper(cast("io.BufferedWriter", _Prints(descriptor)), "utf-8", errors, write_through=True)
 
 
@@ -160,7 +161,7 @@ def _answer(request: Mapping[str, Any], context: WorkerContext) -> Answer:
     tool = PythonTool(function, claims, signature=None if "arguments" in call else _bound(call))
     task = _Task()
     if tool.can_notice_cancellation:
-        # Otherwise SIGTERM keeps its default, and ends a function that cannot notice its cancellation at once.
+        # For a function that cannot notice its cancellation, SIGTERM keeps its default and ends this process at once.
         signal.signal(signal.SIGTERM, lambda *_: _cancel(context, task))
     started = tool.start(call.get("arguments", {}), context)
     if isinstance(started, Answer):
@@ -191,7 +192,7 @@ def _bound(call: Mapping[str, Any]) -> Signature:
 
 
 class _Task:
-    """The task of a coroutine, once there is one."""
+    """Runs a coroutine so that `cancel` cancels it. Before it runs, `cancel` does nothing."""
 
     def __init__(self) -> None:
         self.cancel: Callable[[], object] = lambda: None

@@ -1,7 +1,7 @@
-"""In the host: carries out the calls that a worker process makes, and sends it the outcomes.
+"""Runs in the host: carries out the calls that a worker process makes, and sends the outcomes to the worker.
 
 A worker is not trusted: each of its calls is decided, recorded and limited like any other call of its run. `host_calls`
-is the worker's side.
+does the worker's part.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from haft.contracts import HaftError, ToolContext
 from haft.sources.python.results import to_json
 
 MOST_AT_ONCE: Final = 100
-"""Calls of one worker that have not ended, or whose outcome it has not read."""
+"""The most calls of one worker that have not ended, or whose outcome the worker has not read."""
 MOST_REFUSALS: Final = 1_000
-"""Refusals that may wait for a worker that does not read them."""
+"""The most refusals that may wait for a worker that does not read its input."""
 
 
 class WorkerCalls:
@@ -28,7 +28,7 @@ class WorkerCalls:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begun(self, send: Callable[[bytes], Awaitable[None]]) -> None:
-        """Called when the worker runs; `send` writes to its input."""
+        """Called when the worker has started; `send` writes to the worker's input."""
         self._send = send
 
     def make(self, request: Any, context: ToolContext) -> None:
@@ -46,7 +46,7 @@ class WorkerCalls:
             why = f"{MOST_AT_ONCE} calls of this tool have not ended, or it has not read their outcomes"
             doing = self._tell(number, None, f"`{name}` was not called: {why}")
         else:
-            return  # The worker does not read its input.
+            return  # No answer: the worker does not read its input.
         task = asyncio.get_running_loop().create_task(doing)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -58,13 +58,13 @@ class WorkerCalls:
             outcome = await context.call(name, arguments, timeout=seconds)
         except HaftError as error:
             await self._tell(number, None, error.message)
-        except Exception as error:  # The worker waits for an answer in any case.
+        except Exception as error:  # Whatever happened, the worker waits for an answer.
             await self._tell(number, None, f"`{name}` was not called: {error!r}")
         else:
             await self._tell(number, outcome.to_json(), None)
 
     async def _tell(self, number: int, outcome: Mapping[str, Any] | None, failure: str | None) -> None:
-        """Send an outcome or a failure. Returns when the worker has read it."""
+        """Send the outcome or the failure of a call to the worker. Returns when the worker has read it."""
         if self._send is not None:
             message = {"id": number, "outcome": to_json(outcome), "failure": failure}
             await self._send(json.dumps(message).encode("ascii") + b"\n")

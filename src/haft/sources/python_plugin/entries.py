@@ -23,18 +23,20 @@ MOST_FILES: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class PluginEntry:
-    """One plugin, or a problem."""
+    """One plugin, or a plugin that cannot be loaded because of a `problem`."""
 
     path: str
-    """The file that it is loaded from; the dotted module name if it is installed."""
+    """The path of the file that the plugin is loaded from; the dotted module name if the plugin is an installed
+    package."""
     folder: str | None
-    """The folder of the plugin: it may read it, and import from it."""
+    """The folder of the plugin, which the plugin may read and import from; None if the plugin is an installed
+    package."""
     reference: PluginReference
     provenance: Provenance
     class_name: str | None = None
-    """None: the only plugin class in the file."""
+    """The name of the plugin class; None if it is the only plugin class in the file."""
     is_functions: bool = False
-    """Whether it is a file of `@tool` functions."""
+    """Whether the plugin is a file of `@tool` functions."""
     identity: str = ""
     problem: str | None = None
     files: tuple[str, ...] = ()
@@ -45,14 +47,15 @@ class PluginEntry:
 
     @property
     def group(self) -> str:
-        """The cache group."""
+        """The name of the cache group, which has all plugins of the folder."""
         return f"python-plugin:{self.folder or self.path}"
 
 
 def entries_of(
     reference: PluginReference, place: str | None, provenance: Provenance, config: Mapping[str, Any]
 ) -> list[PluginEntry]:
-    """The plugins that a reference names. `config` is part of their identity: their descriptions may depend on it."""
+    """The plugins that a reference names. `config` is part of their identity, because the descriptions of their tools
+    may depend on it."""
     config_digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()[:12]
     if reference.dotted is not None or place is None:
         name, _colon, inner = (reference.dotted or "").replace(":", ".").rpartition(".")
@@ -102,7 +105,8 @@ def _of_folder(
 
 
 def _dotted(name: str) -> tuple[str, str, str]:
-    """The file in the folder for `package.module:Class` or `package.module.Class`."""
+    """The file of a class that is named `package.module:Class` or `package.module.Class`: its path in the plugin's
+    folder, a colon and the class name."""
     module, _point, class_name = name.replace(":", ".").rpartition(".")
     return f"{module.replace('.', '/')}.py", ":", class_name
 
@@ -118,7 +122,7 @@ def _at(
     if not os.path.isfile(path):
         return _broken(path, reference, provenance, f"there is no file {path}")
     files = tuple(_files(path, folder, deep=reference.path != path))
-    # All its files count: the plugin may import any of them.
+    # The identity covers all files of the plugin, because it may import any of them.
     identities = hashlib.sha256("\0".join(f"{each}\0{identity_at(each)}" for each in files).encode()).hexdigest()
     return PluginEntry(
         path,
@@ -133,7 +137,8 @@ def _at(
 
 
 def _files(path: str, folder: str, *, deep: bool) -> Iterator[str]:
-    """The code that a plugin may import: files beside its own, and, if it has its own folder, below that."""
+    """The paths of the code files that a plugin may import: its own file, the files beside it and, if `deep`, the files
+    in all folders below."""
     yield path
     count = 0
     for top, directories, names in os.walk(folder):

@@ -1,7 +1,7 @@
 """The program of a plugin's worker process: loads the plugin once, lists its tools, and carries out one call after
 another.
 
-It runs in the sandbox from the start. The plugin's state lasts as long as this process.
+The process runs in the sandbox from the start. The plugin's state lasts as long as the process.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main(request: Mapping[str, Any]) -> NoReturn:
 
 
 def _unbuffer_streams(writer: FrameWriter) -> None:
-    """Write prints at once, and keep stderr in order with the answers."""
+    """Make the plugin's prints appear at once, and keep its stderr in order with the answers."""
     sys.stdout = io.TextIOWrapper(io.FileIO(1, "w"), "utf-8", "replace", write_through=True)
 
     class Errors(io.RawIOBase):
@@ -59,7 +59,8 @@ def _unbuffer_streams(writer: FrameWriter) -> None:
 
 
 class PluginContext:
-    """The `context` argument of a plugin's `execute_tool`: calls other tools."""
+    """The `context` argument of a plugin's `execute_tool`. With it, the plugin calls other tools and reports
+    progress."""
 
     def __init__(self, facts: Mapping[str, Any], writer: FrameWriter, answers: HostInput) -> None:
         self.run: str = facts["run"]
@@ -88,7 +89,7 @@ def _answered(
         return {"result": None, "failure": sentence_of(error)}
     finally:
         with contextlib.suppress(OSError):
-            os.chdir(root)  # A process in the workspace's root moves with the layer that is mounted over the workspace.
+            os.chdir(root)  # From the root, the process follows the layer that is mounted over the workspace.
 
 
 def _loaded(request: Mapping[str, Any]) -> Any:
@@ -96,7 +97,7 @@ def _loaded(request: Mapping[str, Any]) -> Any:
     import importlib
     import importlib.util
 
-    # From here on bytecode files are not read: they may differ from the source.
+    # From here on, bytecode files are not read, because they may differ from the source.
     sys.pycache_prefix = "/nonexistent"
     if request["folder"] is None:
         return importlib.import_module(request["path"])
@@ -113,7 +114,8 @@ def _loaded(request: Mapping[str, Any]) -> Any:
 
 
 class Settings(dict[str, Any]):
-    """The values of `[config]`. Reading a value whose variable is not set raises an error that says so."""
+    """The values of `[config]`. If a value comes from an environment variable that is not set, reading the value raises
+    an error that says so."""
 
     def __init__(self, values: Mapping[str, Any], unset: Mapping[str, str]) -> None:
         super().__init__(values)
@@ -172,7 +174,7 @@ class _Plugin:
         return self._loop.run_until_complete(value) if inspect.isawaitable(value) else value
 
     def described(self) -> list[Any]:
-        """The descriptions of its tools."""
+        """The descriptions of the plugin's tools."""
         return [to_json(schema) for schema in self._done(self._plugin.get_tool_schemas(self._state))]
 
     def call(self, tool: str, arguments: Any, context: PluginContext) -> Any:
@@ -181,7 +183,8 @@ class _Plugin:
 
 
 class _Functions:
-    """A file of `@tool` functions, only for describing them: each call runs in its own process."""
+    """A file of `@tool` functions. This class only describes the functions: each call of one runs in its own
+    process."""
 
     def __init__(self, request: Mapping[str, Any]) -> None:
         from haft.sources.python import PythonTool
@@ -193,7 +196,7 @@ class _Functions:
             raise LookupError(f"{request['path']} has no function with `@tool`")
 
     def described(self) -> list[Any]:
-        """Their specs, with the names of the functions."""
+        """The descriptions of the tools, each with the name of its function."""
         return [
             {
                 "name": tool.spec.name,

@@ -43,7 +43,7 @@ MOST_TOOLS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class PluginTool:
-    """A tool of a plugin that keeps state."""
+    """A tool of a plugin class. One process carries out all its calls and keeps the plugin's state."""
 
     spec: ToolSpec
     worker: PluginWorker
@@ -54,11 +54,11 @@ class PluginTool:
 
     @property
     def busy_with(self) -> RunId | None:
-        """The run of the call that the process is carrying out."""
+        """The run of the call that the plugin's process is carrying out; None if it is idle."""
         return self.worker.busy_with
 
     async def started(self) -> Session:
-        """The process; it is started if needed."""
+        """The plugin's process, which is started if it does not run."""
         return await self.worker.started()
 
     @property
@@ -72,7 +72,7 @@ class PluginTool:
         return await self.worker.call(self.spec.meta["plugin"]["tool"], arguments, context)
 
     def alone(self) -> PluginToolAlone:
-        """The same tool, carried out by its own process."""
+        """The same tool with its own process for each call."""
         return PluginToolAlone(self.spec, self.worker)
 
 
@@ -137,7 +137,7 @@ class PythonPlugins(DescribingSource[PluginEntry]):
         self, launcher: DescribeLauncher, progress: ProgressCallback, *, retry_name: str | None = None
     ) -> Iterable[DiscoveredTool] | None:
         for entry in self._outdated():
-            if not self._workers[entry].is_busy:  # Otherwise at the next refresh: saving a file must not end a call.
+            if not self._workers[entry].is_busy:  # Not yet if it is busy: saving a file must not end a call.
                 await self._workers.pop(entry).end()
         return await super().refresh(launcher, progress, retry_name=retry_name)
 
@@ -145,7 +145,8 @@ class PythonPlugins(DescribingSource[PluginEntry]):
         return bool(self._outdated()) or super().due()
 
     def _outdated(self) -> list[PluginEntry]:
-        """Plugins that have changed and whose old workers still run. Nobody calls these workers any more."""
+        """The former entries of plugins that have changed, whose old workers still run. No new call goes to these
+        workers."""
         return [one for one in self._workers if one not in self._seen]
 
     def places(self) -> Iterable[str]:
@@ -197,7 +198,7 @@ class PythonPlugins(DescribingSource[PluginEntry]):
         return f"it comes from {spec.origin}: fix it there"
 
     async def close(self) -> None:
-        """End every worker."""
+        """End the workers of all plugins."""
         for worker in self._workers.values():
             await worker.end()
         self._workers.clear()
@@ -230,7 +231,7 @@ def _spec(each: PluginEntry, schema: Any) -> ToolSpec:
     description = schema.get("description", "")
     parameters = schema.get("parameters") or schema.get("input_schema") or schema.get("inputSchema") or {}
     if not isinstance(description, str) or not isinstance(parameters, dict):
-        raise ValueError(f"`{name}` needs a text as description, and a JSON Schema as parameters")  # noqa: TRY004  all the same
+        raise ValueError(f"`{name}` needs a text as description, and a JSON Schema as parameters")  # noqa: TRY004  all raise the same
     parameters = {"type": "object", "properties": {}, **parameters}
     if (why := why_too_large(parameters)) is not None:
         raise ValueError(f"the parameters of `{name}` are too complex: {why}")
@@ -239,7 +240,7 @@ def _spec(each: PluginEntry, schema: Any) -> ToolSpec:
     except BadConfig as error:
         raise ValueError(f"the parameters of `{name}`: {error.message}") from None
     grants = each.reference.grant
-    # An approval also covers what the process may access.
+    # The digest includes the grants, because an approval also covers what the process may access.
     reach = [grants.to_json()] if grants != NO_GRANTS else []
     definition = json.dumps([name, description, parameters, *reach], sort_keys=True)
     effects = schema.get("effects")

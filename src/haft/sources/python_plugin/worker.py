@@ -1,4 +1,4 @@
-"""The host's side of a plugin's worker: starts it, sends it one call after another, and reads its messages."""
+"""Runs in the host: starts the worker process of a plugin, sends it one call after another, and reads its messages."""
 
 from __future__ import annotations
 
@@ -37,13 +37,15 @@ PROGRAM: Final = (
     "sys.path[:] = request['path_of_host']; "
     "from haft.sources.python_plugin.program import main; main(request)"
 )
-"""Reads its first line byte by byte, so that the following lines stay in the pipe for later readers."""
+"""The code that a worker starts with. It reads its first line byte by byte, so that the following lines stay in the
+pipe for later readers."""
 
 
 def request_of(
     entry: PluginEntry, marker: bytes, policy: Policy, root: str, *, describe: bool, once: bool = False
 ) -> bytes:
-    """The first line that a worker reads. With `once` the worker carries out one call."""
+    """The first line that a worker reads. With `describe`, the worker only describes the tools. With `once`, it carries
+    out one call and ends."""
     request = {
         "marker": marker.hex(),
         "path_of_host": search_path(),
@@ -63,13 +65,13 @@ def request_of(
 def worker_command(entry: PluginEntry, stdin: bytes) -> Command:
     """The command that starts a worker."""
     python, *modes = worker_argv()[:-1]
-    # The last word is only for people who list processes.
+    # The last word has no effect: it tells people who list processes which plugin this is.
     words = [python, *modes, PROGRAM, entry.path]
     return Command(words, stdin=stdin, readable=tuple(dict.fromkeys(_readable(entry))))
 
 
 def _readable(entry: PluginEntry) -> Iterator[str]:
-    """The paths of Python, of haft, and of the plugin's own files."""
+    """The paths that a worker may read: Python, haft, and the plugin's own files."""
     yield from (sys.prefix, sys.base_prefix, os.path.dirname(sys.executable))
     yield from sys.modules[__name__.partition(".")[0]].__path__
     home = os.path.realpath(os.path.expanduser("~")) + "/"
@@ -134,7 +136,7 @@ class WorkerListener:
             self.messages.append(fields)
 
     def _during_call(self, message: Mapping[str, Any], context: ToolContext) -> None:
-        with contextlib.suppress(TypeError, ValueError, LookupError):  # The message is malformed.
+        with contextlib.suppress(TypeError, ValueError, LookupError):  # A malformed message is ignored.
             if "call" in message:
                 self.calls.make(message["call"], context)
             else:
@@ -156,7 +158,7 @@ class PluginWorker:
         self._listener: WorkerListener | None = None
 
     async def call(self, tool: str, arguments: Mapping[str, Any], context: ToolContext) -> Answer:
-        """Call one tool. Cancelling a call ends the process, and its state is lost."""
+        """Call one tool. If the call is cancelled, the process ends and the plugin's state is lost."""
         self._turn = self._turn or asyncio.Lock()
         if self._listener is not None and self._listener.context is not None:
             busy = self._listener.context.run
@@ -199,12 +201,12 @@ class PluginWorker:
 
     @property
     def session(self) -> Session | None:
-        """The process, if there is one or one has just ended."""
+        """The worker process, even if it has just ended; None if there is none."""
         return self._session
 
     @property
     def busy_with(self) -> RunId | None:
-        """The run of the call that it is carrying out."""
+        """The run of the call that the process is carrying out; None if it is idle."""
         return None if self._listener is None or self._listener.context is None else self._listener.context.run
 
     @property
@@ -212,7 +214,7 @@ class PluginWorker:
         return self._turn is not None and self._turn.locked()
 
     async def started(self) -> Session:
-        """The process; it is started if needed."""
+        """The worker process, which is started if it does not run."""
         return (await self._alive())[0]
 
     async def _alive(self) -> tuple[Session, WorkerListener]:

@@ -1,7 +1,7 @@
 """Skills: folders with a `SKILL.md` that teach an agent something, and may contain tools.
 
-`Skills` finds and reads them, `Activations` stores which are active, and agents read a skill with `SkillTool`. The
-tools inside a skill are handled by their own format.
+`Skills` finds and reads skills, `Activations` stores which skills are active, and agents read a skill with `SkillTool`.
+The tools inside a skill are handled by the source of their format.
 """
 
 from typing import TYPE_CHECKING

@@ -2,8 +2,9 @@
 
 HAFT_HOME/skills/<digest of the workspace's path>.json    workspace, active, threads (oldest first)
 
-A skill is stored by its folder, not by its name: a later skill of the same name is not active because of it. A stored
-folder may no longer exist. A file that cannot be read counts as empty: at worst, a skill must be activated again.
+A skill is stored by its folder, not by its name: so another skill that later has the same name does not become active.
+A stored folder may no longer exist. A file that cannot be read counts as empty: at worst, a skill must be activated
+again.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ class Activations:
 
     @property
     def path(self) -> str:
-        """The path of the file."""
+        """The path of the file with the active skills."""
         return os.path.join(self._directory, self._name)
 
     def of(self, thread: str | None) -> frozenset[str]:
-        """The folders of the skills that are active in the workspace or in that thread."""
+        """The folders of the skills that are active in the workspace or in this thread; None stands for no thread."""
         state = self._current()
         return frozenset(state.active) | frozenset(state.threads.get(thread, ()) if thread is not None else ())
 
@@ -56,7 +57,8 @@ class Activations:
         return [thread for thread, folders in self._current().threads.items() if folder in folders]
 
     def activate(self, folder: str, thread: str | None) -> bool:
-        """Activate a skill in a thread, or in the workspace. Returns False if it was active already."""
+        """Activate a skill in a thread; in the workspace if `thread` is None. Returns False if the skill was active
+        there already."""
         with self._changing() as state:
             folders = list(state.active if thread is None else state.threads.get(thread, ()))
             is_new = folder not in folders
@@ -65,7 +67,8 @@ class Activations:
         return is_new
 
     def deactivate(self, folder: str, thread: str | None) -> bool:
-        """Deactivate a skill there. Returns False if it was not active."""
+        """Deactivate a skill in a thread; in the workspace if `thread` is None. Returns False if the skill was not
+        active there."""
         with self._changing() as state:
             folders = list(state.active if thread is None else state.threads.get(thread, ()))
             was_active = folder in folders
@@ -109,7 +112,7 @@ class Activations:
 
     @contextmanager
     def _changing(self) -> Iterator[_State]:
-        """The state, for changing it. It is saved afterwards if it changed."""
+        """Lock the file and yield its state, which the caller may change. A changed state is saved afterwards."""
         try:
             os.makedirs(self._home, mode=0o700, exist_ok=True)
             os.makedirs(self._directory, mode=0o700, exist_ok=True)
@@ -131,7 +134,7 @@ class Activations:
     def _keep(self, data: bytes) -> None:
         path = self.path
         with suppress(FileExistsError):
-            # Created first with mode 600: `replace` would create it with the umask, readable by others.
+            # Create the file with mode 600 first: `replace` alone would create a file that others may read.
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
         Root(self._directory).replace(self._name, data)
 
@@ -155,13 +158,13 @@ def _set(state: _State, thread: str | None, folders: list[str]) -> None:
         return
     state.threads.pop(thread, None)
     if folders:
-        state.threads[thread] = folders  # last: the newest
+        state.threads[thread] = folders  # at the end, because the newest thread comes last
     for oldest in list(state.threads)[:-MOST_THREADS]:
         del state.threads[oldest]
 
 
 def _state_from(kept: Any) -> _State:
-    """The state in decoded JSON. Raises `ValueError` if it has another form."""
+    """The state from decoded JSON. Raises `ValueError` if the JSON has another form."""
     if not isinstance(kept, dict) or not isinstance(kept.get("threads", {}), dict):
         raise ValueError("it holds something else")  # noqa: TRY004  a file is wrong, not a caller
     threads = {thread: _texts(names) for thread, names in kept.get("threads", {}).items()}

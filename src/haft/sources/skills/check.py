@@ -1,4 +1,4 @@
-"""Checks a skill: its SKILL.md. The tools in a skill are checked by their own format."""
+"""Checks the SKILL.md of a skill. The tools in a skill are checked by the source of their format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KIND: Final = "skill"
 
 
 def check_skill(folder: str) -> Report:
-    """Check the front matter, and who may change the file."""
+    """Check the front matter of a skill's SKILL.md, and who may change the file."""
     path = os.path.join(folder, SKILL_FILE)
     inspected = inspect_file(path)
     if isinstance(inspected, Finding):
@@ -51,6 +51,6 @@ def _check_matter(matter: FrontMatter, own: str) -> Iterator[Finding]:
 
 
 def tool_folders(folder: str) -> list[str]:
-    """The folders of a skill's own tools."""
+    """The paths of the folders in a skill that may contain tools."""
     paths = [os.path.join(folder, name) for name in TOOL_FOLDERS]
     return [path for path in paths if os.path.isdir(path)]

@@ -1,4 +1,5 @@
-"""Finds skills in the directories where agents keep them. The first directory that has a name wins.
+"""Finds skills in the directories where agents keep them. If two skills have the same name, the one in the earlier
+directory counts.
 
 A scan is a `scandir` and a few `stat`s; front matter is read again only if a SKILL.md changed. A skill of the workspace
 must really lie in the workspace: agents may read every file of a skill's folder without approval, so a link would let a
@@ -50,7 +51,7 @@ class Skills:
             os.path.join(self.workspace, ".claude/skills"),
             os.path.join(self._home, ".claude/skills"),
         ]
-        # If the home directory is the workspace, two of these are the same.
+        # If the home directory is the workspace, two of these directories are the same.
         places = dict.fromkeys(path for path in wanted if os.path.isabs(path))
         found: list[tuple[str, SkillProvenance]] = [
             (path, "workspace" if lies_in(path, self.workspace) else "user") for path in places
@@ -79,7 +80,7 @@ class Skills:
         return self._last
 
     def get(self, name: str) -> Skill:
-        """The usable skill with this name. Raises `BadUsage` if there is none."""
+        """The usable skill with this name. Raises `BadUsage` if there is no such skill."""
         found = self.found()
         named = [skill for skill in found if skill.name == name]
         for skill in named:
@@ -94,7 +95,8 @@ class Skills:
         raise BadUsage(f"there is no skill called `{name[:80]}`", hint=hint)
 
     def text(self, skill: Skill, reference: str | None = None) -> str:
-        """Its SKILL.md, or another text of its folder. Never reads a file outside the folder."""
+        """The content of a skill's SKILL.md, or of the text in its folder that `reference` names. Never reads a file
+        outside the folder."""
         self._require_in_place(skill)
         return read_text(skill, reference)
 
@@ -129,7 +131,7 @@ class Skills:
     ) -> Skill:
         name = os.path.basename(folder)
         if provenance == "user" and lies_in(real, self.workspace):
-            provenance = "workspace"  # whoever can write to the workspace can change it
+            provenance = "workspace"  # whoever can write to the workspace can change this skill
         within = self._within(folder, real) if provenance == "workspace" else None
         skill = Skill(name, "", folder, provenance, self._link_problem(real, provenance), within=within)
         if skill.problem is not None:
@@ -144,8 +146,8 @@ class Skills:
         return replace(skill, name=entry["name"], description=entry["description"], problem=entry["problem"])
 
     def _within(self, folder: str, real: str) -> tuple[str, str]:
-        """The workspace and the path from it to the folder; for a user's link into the workspace, the path to its
-        target."""
+        """The workspace, and the path from there to a skill's folder. If the folder is a link in the user's directory
+        that leads into the workspace, the path to the target of the link."""
         return self.workspace, os.path.relpath(folder if lies_in(folder, self.workspace) else real, self.workspace)
 
     def _link_problem(self, real: str, provenance: SkillProvenance) -> str | None:
@@ -180,7 +182,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _look(path: str, real_folder: str) -> tuple[os.stat_result | None, str | None]:
-    """The stat of a SKILL.md that can be read; otherwise why it cannot."""
+    """The stat of a SKILL.md and None; if the file cannot be used, None and the reason."""
     try:
         status = os.lstat(path)
         if stat.S_ISLNK(status.st_mode):
@@ -206,7 +208,7 @@ def _is_kept(kept: Any, identity: list[Any]) -> bool:
 
 
 def _read(skill: Skill, identity: list[Any]) -> dict[str, Any]:
-    """Read the front matter, and compare its name with the folder's."""
+    """Read the front matter of a skill, and compare the name there with the folder's name. Returns the cache entry."""
     try:
         with skill.files().open(SKILL_FILE) as file:
             beginning = file.read(MOST_BYTES)

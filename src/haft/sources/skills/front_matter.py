@@ -1,8 +1,9 @@
-"""Parses the lines between `---` at the top of a SKILL.md: the name of the skill, and when to use it.
+"""Parses the front matter, the lines between two `---` at the top of a SKILL.md: the name of the skill, and when to use
+it.
 
-They should be YAML, but many published skills write `description: Use when: …`, which is not valid YAML. If the YAML
-parser fails, lines of the form `key: rest` are parsed instead. Only the lines of `name` and `description` are parsed,
-as plain text: tags, merged keys and aliases have no effect.
+The front matter should be YAML, but many published skills write `description: Use when: …`, which is not valid YAML. If
+the YAML parser fails, lines of the form `key: rest` are parsed instead. Only the lines of `name` and `description` are
+parsed, as plain text: tags, merged keys and aliases have no effect.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from haft.lazy import regex
 
 MOST_BYTES: Final = 65_536
-"""The front matter must end within these bytes."""
+"""The front matter must end within this many bytes of the file."""
 LONGEST_NAME: Final = 64
 LONGEST_DESCRIPTION: Final = 1024
 
@@ -27,7 +28,7 @@ _MOST_BRACKETS: Final = 50
 
 
 class FrontMatter(NamedTuple):
-    """The parsed front matter, and its problem."""
+    """The parsed front matter. `problem` says why it is not valid; None if it is."""
 
     name: str | None
     """None if there is no valid name."""
@@ -60,7 +61,7 @@ _FORM: Final = "`---`, `name: …`, `description: …`, `---`, each on a line of
 
 
 def _block(text: str) -> str | None:
-    """The lines between the two marks."""
+    """The lines between the two `---`; None if the text does not begin with such a block."""
     first, *rest = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if first.rstrip() != "---":
         return None
@@ -76,12 +77,12 @@ def _mapping(block: str) -> dict[Any, Any]:
         return _plain_lines(lines)  # The usual case: YAML gives the same result, but takes long to import.
     text = "\n".join(lines)
     found = None
-    # YAML needs quadratic time for nested lists; a description has none.
+    # YAML needs quadratic time for nested lists. A description has no lists, so many brackets are refused.
     if len(text) <= _MOST_YAML and text.count("[") + text.count("{") <= _MOST_BRACKETS:
         import yaml
 
         try:
-            found = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506  it makes text, lists and maps, nothing else
+            found = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506  this loader makes only text, lists and maps
         except (yaml.YAMLError, RecursionError, ValueError):
             found = None
     return found if isinstance(found, dict) else _plain_lines(lines)

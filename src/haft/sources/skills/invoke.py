@@ -1,7 +1,7 @@
-"""The built-in tool `skill`: an agent reads a skill with it, and gets the tools of the skill.
+"""The built-in tool `skill`, with which an agent reads a skill and gets the tools of that skill.
 
-The tool is read-only: it only changes which tools the caller's thread has, and each call of these tools is decided by
-itself.
+The tool counts as read-only: it only changes which tools the caller's thread has, and haft decides separately about
+each call of these tools.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PROPERTIES: Final[dict[str, Any]] = {
 
 
 class SkillTool:
-    """`skill(name, reference?)`."""
+    """The tool `skill(name, reference?)`."""
 
     def __init__(
         self,
@@ -48,7 +48,8 @@ class SkillTool:
         changed: Callable[[], Awaitable[None] | None],
         listed: Callable[[str | None], Sequence[Listing]] = lambda _thread: (),
     ) -> None:
-        """`changed` is awaited when a skill becomes active; `listed` returns the tools of a thread after that."""
+        """`changed` is called when a skill becomes active, and its result is awaited; after that, `listed` returns the
+        tools of a thread."""
         self._listed = listed
         self._skills = skills
         self._activations = activations
@@ -57,7 +58,7 @@ class SkillTool:
 
     @property
     def spec(self) -> ToolSpec:
-        """The spec with the skills of the last scan."""
+        """The spec of this tool. Its description lists the skills that the last scan found."""
         found = self._skills.last_found()
         if self._described is None or self._described[0] is not found:
             self._described = (found, _spec([skill for skill in found if skill.is_usable]))
@@ -99,7 +100,7 @@ class SkillTool:
 
 
 def _after(skill: Skill, reference: str | None, ready: Sequence[str], others: Mapping[str, str]) -> Iterator[str]:
-    """Notes after the text: other texts of the skill, and its tools."""
+    """The notes that follow the text of a skill: about the skill's other texts, and about its tools."""
     if reference is None and (texts := skill.references()):
         yield f"Other texts of this skill, by `reference`: {', '.join(shown(path) for path in texts)}."
     if ready:

@@ -20,7 +20,7 @@ TOOL_FOLDERS: Final = ("tools", "toolbox")
 SERVERS_FILE: Final = "mcp.json"
 REFERENCES: Final = "references"
 LARGEST_TEXT: Final = 1_000_000
-"""Bytes of a text for an agent."""
+"""The most bytes of a text that an agent reads."""
 
 _MOST_LISTED: Final = 200
 _MOST_LOOKED_AT: Final = 5_000
@@ -36,17 +36,17 @@ class Skill:
     """A folder with a SKILL.md."""
 
     name: str
-    """From the front matter; the folder's name if that is not valid."""
+    """The name in the front matter; the folder's name if the front matter has no valid name."""
     description: str
     folder: str
-    """Absolute."""
+    """The absolute path of the skill's folder."""
     provenance: SkillProvenance
     problem: str | None = None
-    """Why it cannot be used, and what to do. Such a skill is listed but never active."""
+    """Why the skill cannot be used, and what to do. A skill with a problem is listed but never active."""
     shadowed_by: str | None = None
-    """The folder of an earlier skill with the same name."""
+    """The folder of an earlier skill with the same name, which is used instead of this one; None if there is none."""
     within: tuple[str, str] | None = None
-    """For a skill of the workspace: the workspace, and the path from there to the folder."""
+    """For a skill of the workspace: the workspace, and the path from there to the folder. None for other skills."""
 
     @property
     def is_usable(self) -> bool:
@@ -64,7 +64,8 @@ class Skill:
 
     @property
     def tool_folders(self) -> tuple[str, ...]:
-        """The folders of its own tools, absolute. A link out of the skill does not count."""
+        """The absolute paths of the folders with the skill's own tools. A link that leads out of the skill does not
+        count."""
         found: dict[str, str] = {}
         root = real_path(self.folder)
         for name in TOOL_FOLDERS if root else ():
@@ -75,13 +76,13 @@ class Skill:
         return tuple(found.values())
 
     def files(self) -> SkillFiles:
-        """Its files, for reading."""
+        """The files of this skill, for reading."""
         from haft.sources.skills.skill_files import SkillFiles
 
         return SkillFiles(self.folder, self.within)
 
     def tool_files(self) -> list[str]:
-        """The files that may be tools, relative to the skill's folder."""
+        """The paths of the files that may be tools, relative to the skill's folder."""
         found = []
         files = self.files()
         for folder in map(os.path.basename, self.tool_folders):
@@ -92,13 +93,14 @@ class Skill:
         return found[:_MOST_LISTED]
 
     def references(self) -> list[str]:
-        """Its other texts, relative to its folder, those of `references/` first; at most 200."""
+        """The paths of the skill's other texts, relative to its folder: at most 200, and those in `references/`
+        first."""
         found = sorted(_texts(self.files()), key=lambda path: (not path.startswith(f"{REFERENCES}/"), path))
         return found[:_MOST_LISTED]
 
 
 def real_path(path: str) -> str:
-    """A path with its links resolved; empty if it changes while it is resolved."""
+    """A path with its links resolved; empty if that fails, for example because the path changes meanwhile."""
     try:
         return os.path.realpath(path)
     except OSError:
@@ -117,8 +119,8 @@ def _may_be_tool(entry: os.DirEntry[str]) -> bool:
 
 
 def _texts(files: SkillFiles) -> Iterator[str]:
-    """The texts in the folder, `references/` first. Skips links, hidden files, SKILL.md, mcp.json and tools. Reads only
-    a limited number of entries."""
+    """The paths of the texts in a skill's folder, `references/` first. Skips links, hidden files, SKILL.md, mcp.json
+    and tools. Reads only a limited number of directory entries."""
     left = _MOST_LOOKED_AT
     pending = [("", 0), (REFERENCES, 1)]
     while pending and left > 0:

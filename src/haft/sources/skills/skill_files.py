@@ -1,7 +1,8 @@
-"""The files of one skill, opened so that no path can leave the skill.
+"""Opens the files of one skill, so that no path can lead out of the skill.
 
-A skill of the workspace is opened from the workspace's root, even if its folder is replaced by a link meanwhile: files
-outside the workspace are neither read nor listed. Such a replacement can expose only other files of the workspace.
+The files of a skill of the workspace are opened from the workspace's root. So if someone replaces the skill's folder by
+a link meanwhile, files outside the workspace are still neither read nor listed: the link can expose only other files of
+the workspace.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class SkillFiles:
             os.close(descriptor)
 
     def locate(self, path: str) -> str:
-        """The real location of a path, relative to the root. Raises `PathEscapes` if it is outside the skill."""
+        """The real location of a path, relative to the root: the workspace, or the skill's folder. Raises `PathEscapes`
+        if the location is outside the skill."""
         found = self._root.locate(os.path.join(self._inside, path))
         own = self._root.locate(self._inside)
         if own != "." and found != own and not found.startswith(f"{own}/"):
@@ -56,7 +58,8 @@ class SkillFiles:
         return found
 
     def is_reachable(self, path: str) -> bool:
-        """Whether a path leads to a file under the root: for a skill of the workspace, inside the workspace."""
+        """Whether a path, with links resolved, stays in the workspace; for a skill outside the workspace, in the
+        skill's folder."""
         try:
             self._root.locate(os.path.join(self._inside, path))
         except CallError:

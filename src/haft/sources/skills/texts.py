@@ -15,7 +15,8 @@ _MOST_SERVERS: Final = 100
 
 
 def read_text(skill: Skill, reference: str | None) -> str:
-    """The text. Raises `BadUsage` with the existing texts if there is no such text."""
+    """The text that `reference` names in a skill; its SKILL.md if that is None. If there is no such text, raises
+    `BadUsage` with the texts that exist."""
     path = reference or SKILL_FILE
     try:
         files = skill.files()
@@ -43,7 +44,7 @@ def read_text(skill: Skill, reference: str | None) -> str:
 
 
 def server_names(skill: Skill) -> list[str]:
-    """The MCP servers that its mcp.json names. They are not started."""
+    """The names of the MCP servers in the skill's mcp.json. haft does not start these servers."""
     try:
         files = skill.files()
         if files.identity(SERVERS_FILE) is None:
@@ -61,7 +62,7 @@ def server_names(skill: Skill) -> list[str]:
 
 
 def _found(skill: Skill, files: SkillFiles, reference: str) -> str:
-    """The path that a reference means: the path itself, or a file of references/ with or without its ending."""
+    """The path that a reference means: the path itself or a file in references/, each also without its ending `.md`."""
     wanted = reference.strip().removeprefix("@").removeprefix("./")
     candidates = [wanted, f"{wanted}.md"]
     if "/" not in wanted:

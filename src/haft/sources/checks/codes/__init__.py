@@ -19,8 +19,8 @@ CODES: Final[dict[str, Code]] = {each.code: each for each in (*FILES, *DESCRIBE,
 
 
 def code_of(word: str, others: Iterable[Code] = ()) -> Code:
-    """The code with that name, from the table or from `others`, the codes of single formats. Raises `BadUsage` with the
-    most similar name if there is none."""
+    """The code with that name, from the table or from `others`, the codes of single formats. If there is no such code,
+    raises `BadUsage` with the most similar name."""
     known = CODES | {each.code: each for each in others}
     if word in known:
         return known[word]

@@ -1,4 +1,4 @@
-"""Codes about what every tool has, whatever its format: a name, a description, parameters."""
+"""Codes about the parts that every tool has, whatever its format: a name, a description, parameters."""
 
 from __future__ import annotations
 

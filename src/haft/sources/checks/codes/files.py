@@ -1,4 +1,4 @@
-"""Codes about files: problems that haft sees without starting anything."""
+"""Codes about files: problems that haft sees without starting a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The type of one code."""
+"""The type `Code`: one kind of finding, with its explanation."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class Code:
     code: str
     level: Level
     meaning: str
-    """One sentence."""
+    """What the problem is, in one sentence."""
     explanation: str
-    """Why it matters, and what to do."""
+    """Why the problem matters, and what to do."""
     bad: str
     """An example that has the problem."""
     good: str
     """The example without the problem."""
     fixable: bool = False
-    """Whether `--fix` can fix it."""
+    """Whether `--fix` can fix such a problem."""
 
     def to_json(self) -> dict[str, Any]:
         return {
