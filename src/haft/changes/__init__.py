@@ -1,8 +1,21 @@
 """Change tracking: which files a call changed, and how the changes are committed, held, shown, undone and redone.
 
 `engine_selector` chooses the engine that finds out what a call changed; the engines are `overlay`, `snapshot` and
-`declared`. `transactions` commits, holds or discards each change set: `commit.plan` makes its steps, `commit.journal`
-takes them. `reversal` is undo and redo.
+`declared`. `transactions` commits, holds or discards each change set: `commit.plan` lists the steps of a commit, and
+`commit.journal` takes these steps. `reversal` is undo and redo.
+
+Docstrings in this package use these words:
+
+- area: the directory with the layers, held files and replaced files of one workspace; `commit.area` shows its content
+- place: a path relative to the area, unless it begins with `INSIDE` of `commit.steps`
+- original: a file that a commit replaced or deleted; haft moves it to the area, and undo moves it back
+- entry: the state of one path (kind, mode, content and so on) at one moment
+- manifest: the list of paths that a run changed, with the entry of each path before and after
+- journal: the manifest of a run, written to disk before the first step of its commit
+- blob store: the store of file contents, by digest
+- nested call: a call that a running call makes through haft
+- guard: the check that objects to changes of protected paths: files that could run code later on this machine
+- widen a mode: add permission bits for the owner for a moment, so that haft can read or write
 """
 
 from typing import TYPE_CHECKING

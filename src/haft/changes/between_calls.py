@@ -20,7 +20,7 @@ from haft.files import shown
 from haft.values import dataclass, replace
 
 MOST_NAMED: Final = 20
-"""How many paths a message names."""
+"""How many paths a message names at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,33 +30,34 @@ class WorkspaceAfterCall:
     run: str
     snapshot: Snapshot
     seq: int
-    """The newest change set in the ledger when the call began. Later change sets explain further changes."""
+    """The sequence number of the newest change set in the ledger when the call began. Change sets with higher numbers
+    may explain later changes of the workspace."""
 
 
 class WatchedSession:
-    """The process that a session tool keeps between calls, as its transactions see it. Only the holder of the workspace
-    lock uses this object, from any thread."""
+    """The process that a session tool keeps running between calls, with the workspace as its last call left it. Any
+    thread may use this object, but only while it holds the workspace lock."""
 
     def __init__(self, session: Callable[[], Session | None], left: dict[Session, WorkspaceAfterCall]) -> None:
-        """`session` gives the tool's current process; `left` is shared by all processes."""
+        """`session` gives the tool's current process, or None. `left` maps each process to the workspace after its last
+        call; the objects of all processes share this dictionary."""
         self._session = session
         self._left = left
 
     def take(self) -> WorkspaceAfterCall | None:
-        """The workspace after the process's last call, removed from this store: the caller is now responsible for
-        it."""
+        """Remove and return the workspace after the process's last call; None if there was no call."""
         session = self._session()
         return None if session is None else self._left.pop(session, None)
 
     def keep(self, left: WorkspaceAfterCall) -> None:
-        """Remember the workspace after a call, unless the process has ended too."""
+        """Remember the workspace after a call, unless the process has ended."""
         session = self._session()
         if session is not None and not session.is_over:
             self._left[session] = left
 
 
 def unexplained_paths(transactions: Transactions, left: WorkspaceAfterCall, found: Sequence[PathChange]) -> list[str]:
-    """The changed paths that no run of haft explains, protected paths first."""
+    """The paths in `found` that no later run of haft left in this state, protected paths first."""
     known = _states_left_by_runs(transactions, left.seq)
     rest = [each for each in found if each.path not in known or not _is_like(known[each.path], each.after)]
     objection = transactions.guard_objection(rest, None, ())
@@ -65,7 +66,7 @@ def unexplained_paths(transactions: Transactions, left: WorkspaceAfterCall, foun
 
 
 def _states_left_by_runs(transactions: Transactions, seq: int) -> dict[str, Entry | None]:
-    """For each path that later runs changed: the entry that the last of them left there."""
+    """By path: the entry that the last run after the change set `seq` left there, None for a deleted path."""
     known: dict[str, Entry | None] = {}
     for row in transactions.ledger.since(seq):
         if row.workspace != transactions.workspace or row.state not in ("committed", "undone"):
@@ -81,13 +82,13 @@ def _is_like(known: Entry | None, found: Entry | None) -> bool:
 
 
 def with_paths_between(changes: Changes, paths: Sequence[str]) -> Changes:
-    """The call's changes, with a reason that names the paths that changed before the call and do not belong to it."""
+    """The call's changes, marked as incomplete, with a reason that names `paths`, which changed before the call."""
     reason = f"between calls changed: {describe_paths(paths)}"
     return replace(changes, complete=False, reason=f"{reason}; {changes.reason}" if changes.reason else reason)
 
 
 def describe_paths(paths: Sequence[str]) -> str:
-    """The first paths, how many more there are, and that haft does not know who changed them."""
+    """A phrase for a message: the first paths, how many more there are, and that anyone may have changed them."""
     more = f" and {len(paths) - MOST_NAMED:_} more" if len(paths) > MOST_NAMED else ""
     names = ", ".join(map(shown, paths[:MOST_NAMED]))
     return f"{names}{more} (by the process of this tool or by anyone else; nothing was put back)"

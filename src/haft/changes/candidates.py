@@ -1,6 +1,8 @@
-"""The runs that may hold the earlier content of a path: the runs to be reversed, and later runs that changed the path.
+"""The runs whose originals (replaced files) may hold the earlier content of a path: the runs to be reversed, and later
+runs that changed the path.
 
-The ledger is queried by path, so the cost of an undo depends on the paths it touches, not on the number of change sets.
+The ledger is queried by path, so the cost of an undo depends on the paths that the undo touches, not on the number of
+change sets.
 """
 
 from __future__ import annotations
@@ -12,14 +14,15 @@ from typing import Final
 from haft.changes.ledger import Ledger, Row
 
 _MOST: Final = 200
-"""How many later runs of one path are searched. The first of them usually holds the file."""
+"""How many later runs that changed a path are searched. The first of these runs usually holds the file."""
 
 
 class Candidates:
-    """For every path, the runs whose originals may hold its content, most likely first."""
+    """For every path, the runs whose originals may hold the path's content, most likely first."""
 
     def __init__(self, ledger: Ledger, rows: Sequence[Row], paths: Iterable[str] | None = None) -> None:
-        """`rows` belong to one workspace. With `paths`, one query finds the paths that other runs changed."""
+        """`rows` are the runs to be reversed, all of one workspace. If `paths` are given, one query finds out at once
+        which of them other runs changed, so that `of` needs no query for the rest."""
         self._ledger = ledger
         self._first = min(rows, key=lambda row: row.seq)
         self._runs = list(dict.fromkeys([row.latest for row in rows] + [row.run for row in rows]))
@@ -39,15 +42,15 @@ class Candidates:
 
 
 def with_parents(path: str) -> Iterator[str]:
-    """The path, then the directories above it, up to the workspace."""
+    """The path, then the directories above it, up to the workspace, which is not included."""
     while path:
         yield path
         path = os.path.dirname(path)
 
 
 def last_changes(ledger: Ledger, workspace: str, paths: Sequence[str], after: int) -> Iterator[Row]:
-    """The committed change sets after the change set `after` that changed any of these paths, newest first, read
-    lazily."""
+    """The committed change sets that changed any of these paths and have a sequence number above `after`, newest first,
+    read lazily."""
     before = None
     while rows := ledger.touching(workspace, paths, after=after, before=before, limit=_MOST):
         yield from (row for row in rows if row.state == "committed")

@@ -1,6 +1,6 @@
 """The choice of the engine that tracks a call's changes, and the reason why a better engine is not available.
 
-Whether overlays work is tested once in each host. The reason appears in the outcome of every run.
+Each host tests once whether overlays work. If they do not, the outcome of every run says why.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ Setting = Literal["auto", "overlay", "snapshot", "off"]
 
 
 class LayerTrial(Protocol):
-    """The sandbox, as this module needs it: it mounts layers."""
+    """The part of the sandbox that this module needs: it tries whether a layer can be mounted."""
 
     async def layer_basis(self) -> Mapping[str, Any]:
-        """Every fact of the sandbox that the result of a trial depends on."""
+        """Every fact about the sandbox that may change the result of `no_layer`."""
         ...
 
     async def no_layer(self, layer: Layer) -> str | None:
-        """Start a program above the workspace. The reason if that fails, else None."""
+        """Start a program in this layer above the workspace. Returns the reason if that fails, None if it works."""
         ...
 
 
 MOST_SHOWN = 1_000_000
-"""How many characters of a diff a person is shown."""
+"""After this many characters, the rest of a diff is not shown to a person."""
 OUTLIVES_CALLS = "its process outlives its calls"
 OFF = Changes(complete=False, reason="`changes.engine` is `off`")
 IN_PROCESS = Changes(complete=False, reason="it runs in this process, where nothing watches what it changes")
@@ -77,7 +77,7 @@ class Transaction(Protocol):
     def workspace(self) -> Workspace | None: ...
     @property
     def scope(self) -> Scope | None:
-        """The view for nested calls, if they do not see the workspace itself."""
+        """What nested calls see and change, if that is not the workspace itself."""
         ...
 
     @property
@@ -90,7 +90,7 @@ class Transaction(Protocol):
         ...
 
     def pause(self, granted_paths: Sequence[str]) -> HaftError | None:
-        """Make the changes so far visible to a nested call. The error if that is not possible."""
+        """Make the changes so far visible to a nested call. Returns an error if that is not possible."""
         ...
 
     def resume(self) -> None:
@@ -112,13 +112,13 @@ class Transaction(Protocol):
         ...
 
     def at_rest(self) -> AbstractAsyncContextManager[str | None]:
-        """Within this context, no process of the call runs. Yields the reason why the changes may be incomplete.
-        `finish` is called inside."""
+        """Within this context, no process of the call runs. Yields the reason why the changes may be incomplete, or
+        None. Call `finish` inside this context."""
         ...
 
     @property
     def covers_others(self) -> bool:
-        """Whether changes that others made to the workspace meanwhile are counted as the call's."""
+        """Whether changes that others made to the workspace during the call are counted as the call's."""
         ...
 
 
@@ -131,15 +131,15 @@ class EngineSelector:
         self._budget = budget
         self._trial = trial
         self._overlay: str | Literal[False] | None = False
-        """Why there is no overlay; None if there is one; False if it was not tested yet."""
+        """Why overlays do not work; None if they work; False if this was not tested yet."""
         self._overlay_lock = asyncio.Lock()
         self._calls: dict[Session, SessionCalls] = {}
-        """The layers of session processes that work above a layer."""
+        """For each session process that works in layers: the object that manages these layers."""
         self._left: dict[Session, WorkspaceAfterCall] = {}
         """The workspace after the last call of each session process."""
 
     def place_of_layers(self) -> str | None:
-        """The directory that holds the layers of calls; None if there are no layers."""
+        """The directory that holds the layers of calls; None if the system or the setting allows no layers."""
         if sys.platform != "linux" or self._setting in ("snapshot", "off"):
             return None
         return self.transactions.live
@@ -162,9 +162,9 @@ class EngineSelector:
         within: Scope | None = None,
         started: Callable[[], Awaitable[Session]] | None = None,
     ) -> Transaction | Changes:
-        """Begin a transaction for one call. If no engine can track the call, return `Changes` that say why. `session`
-        gives the tool's session process, if it runs now; `started` starts it if not. `within` is the scope of the
-        calling call, if that call works above a layer."""
+        """Begin a transaction for one call. If tracking is off, return `Changes` that say so. `session` gives the
+        tool's session process, or None if that process does not run now; `started` starts the process if necessary and
+        returns it. If the call is nested in a call that works in a layer, `within` is the scope of that caller."""
         if self._setting == "off":
             return OFF
         transactions = self.transactions
@@ -178,7 +178,8 @@ class EngineSelector:
             return layered
         why = OUTLIVES_CALLS if spec.hosting == "session" else await self._why_no_layer()
         if why is None:
-            makes_calls = spec.kind != "agent-studio"  # A template kept loaded gives the host no view of its workspace.
+            # The host cannot look into the layer of a template that the warm pool keeps loaded: no nested calls there.
+            makes_calls = spec.kind != "agent-studio"
             if within is None:
                 return engines.OverlayTransaction(transactions, owner, makes_calls=makes_calls)
             # In a thread, because the constructor copies the caller's changes.
@@ -203,7 +204,7 @@ class EngineSelector:
 
     @contextlib.asynccontextmanager
     async def readonly_layer(self, run: str, scope: Scope) -> AsyncIterator[Layer]:
-        """The layer for a read-only nested call: it shows the changes that its caller has made so far."""
+        """The layer for a read-only nested call. In this layer, the nested call sees its caller's changes so far."""
         name = f"{run}.layer"
         place = os.path.join(self.transactions.live, name)
         os.mkdir(place, 0o700)
@@ -214,7 +215,7 @@ class EngineSelector:
             self.transactions.remove_later(place)
 
     def _cannot_call_within(self, tool: str, within: Scope, session: Session | None) -> CallError:
-        """The error for a nested call of a plugin's process from a call that works above a layer."""
+        """The error if a call that works in a layer calls a plugin's process."""
         calls = None if session is None else self._calls.get(session)
         if calls is not None and calls.at_work == within.run:
             return Deadlock(
@@ -231,7 +232,8 @@ class EngineSelector:
     async def _session_transaction(
         self, started: Callable[[], Awaitable[Session]], owner: Owner
     ) -> SessionTransaction | None:
-        """The transaction for a call whose process works above a layer; None for other processes."""
+        """The transaction for a call whose session process works in layers; None if the process works in the workspace
+        itself."""
         while (calls := self._calls.get(session := await started())) is not None:
             try:
                 return await calls.begin(owner)
@@ -242,26 +244,26 @@ class EngineSelector:
     async def new_session_calls(
         self, granted_paths: Sequence[str], report: Callable[[WritesBetweenCalls], None]
     ) -> SessionCalls | None:
-        """The layers of a process that is about to start and may write `granted_paths`; None if the process works in
-        the workspace itself."""
+        """The object that manages the layers of a session process, which is about to start and may write
+        `granted_paths`; None if the process will work in the workspace itself."""
         if self._setting == "off" or await self._why_no_layer() is not None:
             return None
         return engines.SessionCalls(self.transactions, granted_paths, report)
 
     def session_started(self, calls: SessionCalls, session: LayeredSession, key: Session) -> None:
-        """Register a started process. `key` is the session object that tools use."""
+        """Register a session process that has started. `key` is the session object that tools use for it."""
         calls.session = session
         self._calls[key] = calls
 
     async def session_ended(self, key: Session) -> None:
-        """Collect what an ended process wrote after its last call."""
+        """Collect what a process wrote after its last call. Call this when the process has ended."""
         calls = self._calls.pop(key, None)
         if calls is not None:
             await calls.collect_writes()
 
     def changed_since(self, session: Session, stopped: Callable[[], bool]) -> tuple[str, list[str]]:
-        """The last run of a process that has ended, and the paths that changed since, protected paths first. Raises
-        `CallStopped` if `stopped` says so while another process holds the workspace."""
+        """The last run of a session process that has ended, and the paths that changed since that run, protected paths
+        first. Raises `CallStopped` if `stopped` returns True while this waits for the workspace lock."""
         left = self._left.pop(session, None)
         if left is None:
             return "", []
@@ -272,7 +274,7 @@ class EngineSelector:
             return left.run, unexplained_paths(self.transactions, left, found.changes)
 
     async def _why_no_layer(self) -> str | None:
-        """Why the next call cannot work above the workspace; None if it can."""
+        """Why the next call cannot work in a layer above the workspace; None if it can."""
         if self._setting in ("snapshot", "off"):
             return f"`changes.engine` is `{self._setting}`"
         why = await self.why_no_overlay()
@@ -281,7 +283,7 @@ class EngineSelector:
         return why
 
     def apply(self, run: str, granted_paths: Sequence[str]) -> TransactionResult:
-        """Commit the held changes of a run of this host, unless they touch something that needs approval and is not in
+        """Commit the held changes of a run of this host. They stay held if they touch protected paths that are not in
         `granted_paths`."""
         return changes.apply(self.transactions, run, granted_paths=granted_paths)
 
@@ -290,8 +292,8 @@ class EngineSelector:
         return changes.drop(self.transactions, run)
 
     def undo_nested(self, caller: Owner, made: Sequence[str]) -> tuple[list[str], str | None]:
-        """Undo the changes that a cancelled call committed through its nested calls `made`. Returns the undone runs,
-        and the reason if that failed."""
+        """Undo the changes that the nested calls `made` of a cancelled call committed. Returns the undone runs, and the
+        reason if the undo failed."""
         rows = committed_by_nested_calls(self.transactions.ledger, caller.run, made)
         if not rows:
             return [], None
@@ -302,12 +304,12 @@ class EngineSelector:
         return [row.run for row in rows if row.run in made], None
 
     def state(self, run: str) -> ChangesState:
-        """The current state of a run's changes, whichever process set it."""
+        """The current state of a run's changes, from the ledger: another process may have set it."""
         row = self.transactions.ledger.get(run)
         return "none" if row is None else row.state
 
     def diff_text(self, run: str) -> str:
-        """The diff of a run's changes, for a person."""
+        """The diff of a run's changes, for a person, cut after about `MOST_SHOWN` characters."""
         kept = changes.KeptChanges(self.transactions.ledger, self.transactions.blobs)
         try:
             found = kept.find(run)
@@ -325,8 +327,8 @@ class EngineSelector:
             kept.close()
 
     async def why_no_overlay(self) -> str | None:
-        """Why calls cannot work above the workspace; None if they can. Found by a trial. A success is cached on disk
-        until the machine's configuration changes."""
+        """Why calls cannot work in a layer above the workspace; None if they can. haft tries it. A success is cached on
+        disk until the machine's configuration changes."""
         async with self._overlay_lock:
             if self._overlay is False:
                 self._overlay = await self._try_overlay()
@@ -374,7 +376,8 @@ class EngineSelector:
 
 
 def _confinement() -> list[str]:
-    """What the kernel says about this process's user and restrictions. A restarted container may have fewer rights."""
+    """What the kernel says about this process's user and restrictions. They are part of the cached facts because a
+    restarted container may have fewer rights."""
     with open("/proc/self/status", encoding="ascii", errors="replace") as file:
         found = [" ".join(line.split()) for line in file if line.startswith(_CONFINEMENT_FIELDS)]
     with contextlib.suppress(OSError), open("/proc/self/attr/current", encoding="utf-8", errors="replace") as file:

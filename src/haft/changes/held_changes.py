@@ -17,9 +17,9 @@ from haft.values import replace
 
 
 def apply(transactions: Transactions, run: str, *, granted_paths: Sequence[str] | None = None) -> TransactionResult:
-    """Commit the held changes of a run. If the files changed again since the changes were held, nothing is touched, and
-    the change set is compared with the current files from then on. With `granted_paths` the guard judges the changes as
-    if they had not been held: approving a diff grants nothing."""
+    """Commit the held changes of a run. If someone changed the same files since the changes were held, nothing is
+    committed, and the next `apply` compares with the files as they are now. If `granted_paths` is given, the guard
+    judges the changes like those of a call: approving a diff grants no path. If it is None, the guard is not asked."""
     with transactions.locked():
         held, manifest = _find_held(transactions, run)
         try:
@@ -68,8 +68,8 @@ def _apply(
 
 
 def _against_current(transactions: Transactions, manifest: Manifest) -> tuple[Manifest, list[str]]:
-    """The change set compared with the current files, and the paths that differ from when it was made. An equal file
-    may have another inode: it was restored from the store, or written again."""
+    """The change set with the current files as its state before, and the paths whose current files differ from those
+    that the change set was made from. Inodes may differ: an equal file may have been restored or written again."""
     entries: list[PathChange] = []
     moved: list[str] = []
     with transactions.tree() as workspace:
@@ -89,14 +89,14 @@ def drop(transactions: Transactions, run: str) -> Changes:
     with transactions.locked():
         held, manifest = _find_held(transactions, run)
         transactions.ledger.set_state(run, "discarded")
-        with contextlib.suppress(OSError):  # It counts as dropped now: `haft store prune` removes the rest.
+        with contextlib.suppress(OSError):  # The changes count as dropped now: `haft store prune` removes the files.
             transactions.detach_and_remove(held)
     return manifest.changes("discarded")
 
 
 def _find_held(transactions: Transactions, run: str) -> tuple[str, Manifest]:
-    """The directory and the manifest of a run's held changes. Files that remain of a dropped change set do not
-    count."""
+    """The directory and the manifest of a run's held changes. Raises `BadUsage` if the run holds none, also if files of
+    a dropped change set still exist."""
     held = os.path.join(transactions.area.held, run)
     manifest, row = Manifest.read(held), transactions.ledger.get(run)
     if manifest is None or (row is not None and row.state == "discarded"):

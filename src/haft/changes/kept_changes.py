@@ -57,7 +57,7 @@ class KeptChanges:
         self._trees.clear()
 
     def find(self, run: str) -> ChangeSet:
-        """The change set of a run, by its id or a unique prefix of it."""
+        """The change set of a run, by the run's id or a unique prefix of the id."""
         row = self.ledger.find(run)
         manifest = Manifest.read(os.path.join(row.area, row.directory))
         if manifest is None:
@@ -65,7 +65,7 @@ class KeptChanges:
         return ChangeSet(row, manifest.entries, manifest.complete, row.reason or manifest.reason)
 
     def read(self, found: ChangeSet, each: PathChange, side: Side) -> BinaryIO | None:
-        """The content of a file before or after the change; None if it is no longer kept."""
+        """Open the content of a file before or after the change; None if the content is no longer kept."""
         row = found.row
         if not os.path.isdir(row.workspace) or not os.path.isdir(row.area):
             return None

@@ -1,9 +1,9 @@
-"""Change sets of nested calls: the lock that a caller shares, and the changes it made before each nested call.
+"""Nested calls: the lock that a caller shares with them, and the changes that a caller made before each of them.
 
 A caller that holds the workspace lock shares it with its nested calls. Before each nested call, the caller's changes so
 far become a change set of their own, a *part*. So the change sets of the caller, of its nested calls, and again of the
-caller follow one another, and undo reverts them newest first. A part has an id like a run, but there is no such run;
-its parent is the caller.
+caller follow one another, and undo reverts them newest first. A part has an id like that of a run, although no run has
+this id; the parent of a part is the caller.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from haft.values import dataclass, field, replace
 
 @dataclass(slots=True)
 class Lock:
-    """The workspace lock, as its holder sees it."""
+    """The workspace lock of one holder. The descriptor is negative while the lock is not held."""
 
     descriptor: int = -1
 
@@ -33,12 +33,12 @@ class Lock:
 
 
 SHARED: Final[ContextVar[Lock | None]] = ContextVar("haft-shared-lock", default=None)
-"""The lock that a caller of the current call holds, if any."""
+"""The lock that the caller of the current nested call holds; None if the call is not nested or the caller has none."""
 
 
 @contextmanager
 def share_lock(lock: Lock | None) -> Iterator[None]:
-    """Within this context, taking the workspace lock gives the caller's lock."""
+    """Within this context, `Transactions.take_lock` returns a duplicate of this lock instead of waiting for it."""
     before = SHARED.set(lock)
     try:
         yield
@@ -47,14 +47,15 @@ def share_lock(lock: Lock | None) -> Iterator[None]:
 
 
 def shared_lock() -> int | None:
-    """A duplicate descriptor of the caller's lock: closing it does not release the lock."""
+    """A duplicate descriptor of the caller's lock; None if the caller holds none. Closing the duplicate does not
+    release the lock."""
     lock = SHARED.get()
     return None if lock is None or lock.descriptor < 0 else os.dup(lock.descriptor)
 
 
 @dataclass(slots=True)
 class CallerParts:
-    """The parts of one caller: its changes before each nested call."""
+    """The parts of one caller: the change sets that it made before each of its nested calls."""
 
     manifests: list[Manifest] = field(default_factory=list)
 
@@ -63,7 +64,8 @@ class CallerParts:
         return new_run_id()
 
     def with_parts(self, changes: Changes) -> Changes:
-        """All changes of the caller. `changes` are those since its last nested call."""
+        """All changes of the caller: those of the parts, and `changes`, which the caller made since its last nested
+        call."""
         if not self.manifests:
             return changes
         files: dict[str, Change] = {}
@@ -76,7 +78,7 @@ class CallerParts:
 
 
 def committed_by_nested_calls(ledger: Ledger, caller: str, made: Sequence[str]) -> list[Row]:
-    """The change sets of a caller's nested runs `made`, and of its own parts, that are in the workspace now."""
+    """The change sets that are in the workspace now, of a caller's nested runs `made` and of the caller's own parts."""
     rows = [row for run in made if (row := ledger.get(run)) is not None]
     for run in (caller, *made):
         rows += ledger.of_parent(run)

@@ -1,4 +1,7 @@
-"""Recovery after a host was killed: finish or revert its commits, and remove its layers. Needs the host's lock."""
+"""Recovery after a host was killed: finish or revert its commits, and remove its layers.
+
+The caller must hold the lock of the dead host, so that no two processes recover it at the same time.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,8 @@ Report = Callable[[str, str], None]
 
 
 def recover(make: Callable[[str, str], Transactions], home: str, host: str, report: Report) -> None:
-    """Clean up after one dead host, in every workspace. `make` opens a workspace's transactions in the name of that
-    host."""
+    """Clean up after the dead host `host`, in every workspace. `make` takes a workspace and the host, and opens the
+    transactions that this host had there. `home` is the state home's directory for all workspaces."""
     for area in known_areas(home):
         live = os.path.join(area.live, host)
         if not os.path.isdir(live):
@@ -50,10 +53,10 @@ def recover_left_commits(transactions: Transactions, report: Report) -> None:
                 _recover_run(transactions, name, report)
             except (OSError, StorageFailed) as error:
                 if isinstance(error, StorageFailed) or error.errno in TEMPORARY_ERRORS:
-                    raise  # A temporary error: leave everything in place for the next attempt.
+                    raise  # The error may pass: leave everything in place for the next attempt.
                 _save(transactions, name)
                 report(name, f"its commit cannot be recovered ({error}); its files are in {transactions.area.saved}")
-            except Exception as error:  # A damaged journal must not block the recovery of others.
+            except Exception as error:  # One damaged journal must not block the recovery of the other runs.
                 _save(transactions, name)
                 report(
                     name,
@@ -62,7 +65,7 @@ def recover_left_commits(transactions: Transactions, report: Report) -> None:
 
 
 def _restore_modes(live: str) -> None:
-    """Restore the modes of directories and files that were opened temporarily. This comes first, because later steps
+    """Restore the modes that the dead host had widened for a moment. This comes first, because the steps of recovery
     may set other modes."""
     for root, path, mode, inode in read_notes(live):
         with contextlib.suppress(OSError), Tree(root, forced=True) as tree:
@@ -100,7 +103,7 @@ def _recover_run(transactions: Transactions, run: str, report: Report) -> None:
         notes = {name: value for name, value in notes.items() if name not in ("opened", "then")}
         mark = "held" if finished else "commit"
         manifest = replace(manifest, entries=entries, notes={**notes, "mark": mark, "steps": []})
-        write_journal(full, manifest)  # Before anything moves: its steps must not be taken again.
+        write_journal(full, manifest)  # Before anything moves, so that nobody takes the old journal's steps again.
         if not finished:
             transactions.finish(manifest)
             report(run, "its changes could not be reverted: the commit was finished")
@@ -116,8 +119,8 @@ def _save(transactions: Transactions, run: str) -> None:
 
 
 def _recover_unsynced(transactions: Transactions, run: str, report: Report) -> None:
-    """Check a commit that ended before its files were synced to disk: after a power failure these files may be
-    empty."""
+    """Check a commit whose files were not synced to disk when the host ended. If the power failed since, these files
+    may be empty: then the commit is reverted."""
     with open(os.path.join(transactions.live, f"{run}{UNSYNCED}")) as file:
         if file.read() == boot_id():
             return

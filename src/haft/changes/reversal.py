@@ -1,4 +1,4 @@
-"""Undo and redo. Each is a run with one journalled commit, which can itself be undone."""
+"""Undo and redo. Each undo or redo is a run of its own, with one journalled commit, and can itself be undone."""
 
 from __future__ import annotations
 
@@ -97,12 +97,13 @@ def reverse(
     by_person: bool = True,
     stopped: Callable[[], bool] = lambda: False,
 ) -> ReversalResult:
-    """Undo or redo runs, as the run `owner`. Raises `Conflict`, with nothing changed, if others changed the same paths
-    since. With `force` the guard allows files that could run code later only if a person forces it (`by_person`)."""
+    """Undo or redo runs, as the run `owner`. Raises `ReversalConflict`, with nothing changed, if others changed the
+    same paths since. With `force`, these later changes are replaced too. If a person (`by_person`) uses `force`, the
+    guard does not judge the files that come back."""
     check_reversible(direction, rows)
     with transactions.locked(stopped), transactions.tree() as workspace:
         rows = [transactions.ledger.get(row.run) or row for row in rows]
-        check_reversible(direction, rows)  # Another process may have reversed them meanwhile.
+        check_reversible(direction, rows)  # Another process may have reversed these runs before we got the lock.
         plan = plan_reversal(direction, rows, transactions.area, workspace, transactions.ledger, force=force)
         if plan.conflicts:
             raise ReversalConflict(direction, _result(plan))
@@ -110,7 +111,7 @@ def reverse(
 
 
 class ReversalConflict(Conflict):
-    """Later runs, or someone outside haft, changed the same paths."""
+    """Nothing was undone or redone: later runs, or someone outside haft, changed the same paths."""
 
     def __init__(self, direction: Direction, found: ReversalResult) -> None:
         self.found = found
@@ -123,7 +124,7 @@ class ReversalConflict(Conflict):
 
 
 class ReversalUnfinished(ToolFailed):
-    """The disk failed in the middle. The next process that takes the workspace lock finishes the work."""
+    """The disk failed in the middle of an undo or redo. The next process that takes the workspace lock finishes it."""
 
     def __init__(self, direction: Direction, manifest: Manifest, left: CommitUnfinished) -> None:
         super().__init__(
@@ -199,7 +200,7 @@ def _reverse(
         images.close()
         rebuilder.close()
         workspace.forget()
-        if not transactions.has_journal(run):  # An unfinished commit still needs the files there.
+        if not transactions.has_journal(run):  # An unfinished commit still needs the files in this directory.
             remove(os.path.join(area.path, layer))
     transactions.finish(manifest)
     return _result(plan, manifest.changes("committed"))
@@ -211,7 +212,8 @@ def _unset_attributes(rebuilder: Rebuilder) -> list[str]:
 
 
 def _separated_hard_links(plan: ReversalPlan, workspace: Tree) -> list[str]:
-    """The hard links that could not be restored, because one of the names was changed since."""
+    """One sentence about the hard links that could not be restored, because one of the names was changed since; an
+    empty list if there are none."""
     workspace.forget()
     parted = []
     for group in sorted({plan.linked_names[each.path] for each in plan.entries if each.path in plan.linked_names}):
@@ -228,8 +230,9 @@ def _objection(
     workspace: Tree,
     candidates: Callable[[str], list[str]],
 ) -> HaftError | None:
-    """The guard's error for this undo or redo. Files that an undo restores were there before, but they may activate a
-    file that arrived since. A redo brings back files that were judged beside other files."""
+    """The guard's error for this undo or redo, or None. An undo restores files that were in the workspace before, but a
+    restored file may now cause another file, which arrived since, to be run. A redo brings back files that the guard
+    judged at the first run, when other files lay beside them."""
 
     def read(each: PathChange, side: str) -> BinaryIO | None:
         if side == "before":
@@ -256,6 +259,6 @@ def _objection(
 
 
 def _is_accepted(transactions: Transactions, run: str) -> bool:
-    """Whether a person applied the run's changes, or granted the paths it touches."""
+    """Whether a person applied the run's held changes, or the run had grants for paths."""
     manifest = Manifest.read(os.path.join(transactions.area.kept, run))
     return manifest is not None and bool(manifest.notes.get("accepted"))

@@ -38,13 +38,13 @@ class ReversalPlan:
     entries: list[PathChange] = field(default_factory=list)
     conflicts: list[ConflictingPath] = field(default_factory=list)
     staying: list[str] = field(default_factory=list)
-    """Directories that stay because others put files into them."""
+    """Directories that the reversal would delete, and that stay because others put files into them."""
     lost: list[str] = field(default_factory=list)
     """Runs whose change sets are no longer kept."""
     linked_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """By name: all names that will be hard links of one file."""
+    """By path: all paths that must be hard links of the same file after the reversal, this path included."""
     formerly_linked: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """By name: all names that were hard links of one file."""
+    """By path: all paths that were hard links of the same file before the reversal, this path included."""
 
     def actions(self) -> list[dict[str, str]]:
         """One action for each path, as `--dry-run` shows it."""
@@ -61,7 +61,8 @@ def _action(each: PathChange) -> str:
 def plan_reversal(
     direction: Direction, rows: Sequence[Row], area: Area, workspace: Tree, ledger: Ledger, *, force: bool = False
 ) -> ReversalPlan:
-    """Plan the reversal of these runs against the current workspace. With `force`, current files give way."""
+    """Plan the reversal of these runs in the current workspace. With `force`, the plan replaces files that others
+    changed since, and has no conflicts."""
     plan = ReversalPlan(direction, list(rows))
     have: dict[str, Entry | None] = {}
     want: dict[str, Entry | None] = {}
@@ -72,7 +73,7 @@ def plan_reversal(
     for row in sorted(rows, key=lambda row: row.seq, reverse=direction == "undo"):
         manifest = manifests[row.run]
         if row.run in contained:
-            continue  # The run that contains this call is reversed, and the call with it.
+            continue  # The change set of this nested call is inside that of its caller, which is reversed too.
         if manifest is None:
             plan.lost.append(row.run)
             continue
@@ -99,7 +100,8 @@ def plan_reversal(
     workspace.restore()
     if not force and (conflicts or settled):
         who = _last_changers(conflicts | settled, rows, area, workspace, ledger)
-        # If a person already made the change by hand, there is no conflict. A later run must be undone first.
+        # `settled` paths are already as wanted. That is no conflict if a person did it by hand. If a later run did it,
+        # that run must be undone first.
         conflicts |= {path for path in settled if who[path] != "outside"}
         plan.conflicts = [ConflictingPath(path, who[path]) for path in sorted(conflicts, key=os.fsencode)]
         workspace.restore()
@@ -107,14 +109,14 @@ def plan_reversal(
 
 
 def hard_links_in(manifest: Manifest, side: Literal["before", "after"]) -> dict[str, tuple[str, ...]]:
-    """By name: all names that were hard links of one file before or after a run."""
+    """By path: all paths that were hard links of the same file before or after a run, this path included."""
     groups = (tuple(map(from_latin, group)) for group in manifest.notes.get("linked", {}).get(side, ()))
     return {name: group for group in groups for name in group}
 
 
 def _to_redo(row: Row, area: Area, manifest: Manifest, within: Sequence[Manifest]) -> list[PathChange]:
-    """The changes that a redo of one run makes. `within` are the contained calls that are redone with the run: they may
-    have been undone before it."""
+    """The changes that a redo of one run makes. `within` are the change sets of nested calls inside the run that are
+    redone together with it: someone may have undone a nested call before the whole run was undone."""
     touched = _paths_undone(area, row)
     if touched is None:
         return [*manifest.entries]
@@ -126,8 +128,8 @@ def _to_redo(row: Row, area: Area, manifest: Manifest, within: Sequence[Manifest
 def _without_undone_calls(
     steps: list[PathChange], manifest: Manifest, area: Area, ledger: Ledger, workspace: Tree
 ) -> list[PathChange]:
-    """The steps of an undo, adjusted for contained calls that were undone earlier: their paths are already in the state
-    before those calls, unless the run was redone since."""
+    """The steps of a run's undo, adjusted for nested calls inside the run that were undone earlier: the paths of such a
+    call are already in the state before the call, unless the run was redone since."""
     contained = [row for run in manifest.notes.get("contains", ()) if (row := ledger.get(run)) is not None]
     if not any(row.state == "undone" for row in contained):
         return steps
@@ -137,7 +139,7 @@ def _without_undone_calls(
     own = {each.path: each for each in steps}
     found = dict(own)
     counting: set[str] = set()
-    """Paths whose newest call that was not undone is already found."""
+    """Paths for which the loop has already met the newest nested call that was not undone."""
     for row in sorted(contained, key=lambda row: row.seq, reverse=True):
         inner = manifests[row.run]
         for each in () if inner is None or row.run in with_another else inner.entries:
@@ -161,14 +163,14 @@ def _without_undone_calls(
 def _compare_paths(
     plan: ReversalPlan, have: dict[str, Entry | None], want: dict[str, Entry | None], workspace: Tree
 ) -> tuple[set[str], set[str]]:
-    """Fill the plan with the changes to make. Returns the paths that are not in the expected state, and those that are
-    already in the wanted state."""
+    """Fill the plan with the changes to make. `have` is the expected state of each path, `want` is the wanted state.
+    Returns the paths that are not in the expected state, and those that are already in the wanted state."""
     conflicts: set[str] = set()
     settled: set[str] = set()
     for path in sorted(want, key=os.fsencode):
         now = read_entry(workspace, path, forced=True)
         if _same(now, want[path]) and not _has_wrong_links(plan, path, now, want, workspace):
-            # It does not matter if others made or use the same directory, but it does if they restored its mode.
+            # It does not matter who made a directory that is wanted here. It matters who restored a directory's mode.
             is_only_there = now is not None and now.is_directory and not _is_directory(have[path])
             if not _same(now, have[path]) and not is_only_there:
                 settled.add(path)
@@ -197,8 +199,8 @@ def _has_wrong_links(
 
 
 def _paths_undone(area: Area, row: Row) -> set[str] | None:
-    """The paths that the undo of a run changed; some paths may have needed no change. None if that is unknown or there
-    were none: then a redo restores everything."""
+    """The paths that the undo of a run changed, without those that were already as wanted. None if this is unknown, or
+    if the undo changed no path: then a redo restores all paths of the run."""
     undo = Manifest.read(os.path.join(area.path, "kept", row.latest)) if row.latest != row.run else None
     return (undo and {each.path for each in undo.entries}) or None
 
@@ -212,7 +214,7 @@ def _is_directory(entry: Entry | None) -> bool:
 
 
 def _foreign_files_in_directories(plan: ReversalPlan, workspace: Tree) -> set[str]:
-    """Files that others put into directories that will become something else."""
+    """Files that others put into a directory that the plan replaces by something that is not a directory."""
     leaving = {each.path for each in plan.entries if each.after is None or not each.after.is_directory}
     return {
         inner
@@ -225,7 +227,7 @@ def _foreign_files_in_directories(plan: ReversalPlan, workspace: Tree) -> set[st
 
 
 def _has_parent(path: str, want: dict[str, Entry | None], workspace: Tree) -> bool:
-    """Whether the parent directory exists, or will exist."""
+    """Whether the parent directory of a path will exist after the reversal."""
     above = os.path.dirname(path)
     if not above:
         return True
@@ -237,7 +239,8 @@ def _has_parent(path: str, want: dict[str, Entry | None], workspace: Tree) -> bo
 
 
 def _keep_used_directories(plan: ReversalPlan, workspace: Tree) -> None:
-    """Keep each directory that should be deleted but holds files that are not, and keep its parents."""
+    """Remove from the plan the deletion of each directory that holds files which are not deleted, and of its
+    parents."""
     leaving = {each.path for each in plan.entries if each.after is None}
     stays: set[str] = set()
     for each in plan.entries:
@@ -256,7 +259,7 @@ def _keep_used_directories(plan: ReversalPlan, workspace: Tree) -> None:
 def _last_changers(
     paths: Iterable[str], rows: Sequence[Row], area: Area, workspace: Tree, ledger: Ledger
 ) -> dict[str, str]:
-    """By path: the last run that left the path in its current state, or `outside`."""
+    """By path: the last run that changed the path, if the path is still as that run left it; otherwise `outside`."""
     who = dict.fromkeys(paths, "outside")
     first = min(rows, key=lambda row: row.seq)
     mine = {row.run for row in rows}
@@ -277,7 +280,8 @@ def _altered_by(area: Area, run: str) -> dict[str, PathChange]:
 
 
 def _change_at_or_above(path: str, altered: dict[str, PathChange]) -> PathChange | None:
-    """A run's change of a path, or of a directory above it that is no longer a directory."""
+    """A run's change of a path, or of a directory above the path that the run deleted or replaced; None if the run
+    changed neither."""
     each = altered.get(path)
     above = os.path.dirname(path)
     while each is None and above:
@@ -289,8 +293,8 @@ def _change_at_or_above(path: str, altered: dict[str, PathChange]) -> PathChange
 
 
 class ReversalSources:
-    """The `Sources` of a reversal: originals that can be moved back, and copies made from the blob store for the
-    rest."""
+    """The `Sources` of a reversal. An original is moved back if it is still there. If not, the file is made anew from
+    the blob store."""
 
     def __init__(
         self,
@@ -304,8 +308,8 @@ class ReversalSources:
     ) -> None:
         """`candidates` gives, for a path, the runs whose originals may hold its content. `rebuilder` makes files anew.
         `make_renamable` takes a place below the area and a path, and returns the place from which a rename to that path
-        works. `make_hard_link` takes a file of the workspace and a path, and returns such a place for another name of
-        the file, or None."""
+        works. `make_hard_link` takes a file of the workspace and a path, and makes a hard link of the file that can be
+        renamed to the path; it returns the place of that link, or None."""
         self._make_hard_link = make_hard_link
         self._linked_names = plan.linked_names
         self._images = images
@@ -315,18 +319,19 @@ class ReversalSources:
         self._make_renamable = make_renamable
         self._coming = {each.path: each.after for each in plan.entries if each.after is not None}
         self._order = sorted(self._coming)
-        """The same paths, sorted, so that the content of a directory follows it."""
+        """The paths of `_coming`, sorted, so that the content of a directory follows the directory."""
         self._leaving = {each.path for each in plan.entries if each.before is not None}
         self._found: dict[str, str] = {}
         self._joined: dict[Entry, str] = {}
-        """By entry, including the inode: the place of a rebuilt file that has several names."""
+        """By entry, including the inode: the place of a rebuilt file that has several hard links."""
         self._first: dict[tuple[str, ...], str] = {}
-        """By group of hard links: the place of the first of them."""
+        """By group of hard links: the place of the first file of the group that was found or rebuilt."""
         self.made: dict[str, int] = {}
         self.lost: list[str] = []
 
     def require(self, path: str) -> None:
-        """Find the new content of a path before anything is moved. If it is no longer kept, add the path to `lost`."""
+        """Find the wanted content of a path before anything is moved. If the content is no longer kept, add the path to
+        `lost`."""
         wanted = self._coming[path]
         if wanted.is_directory:
             return
@@ -355,16 +360,16 @@ class ReversalSources:
         return first is not None and second is not None and first.st_ino != second.st_ino
 
     def _hard_link(self, path: str, wanted: Entry) -> str | None:
-        """A new hard link to a file that was one file with this path, if that file is still unchanged in the
-        workspace."""
+        """The place of a new hard link, if this path was a hard link of a file that is still in the workspace under
+        another name, unchanged; otherwise None."""
         for known in self._linked_names.get(path, ()):
             if known != path and known not in self._leaving and wanted.is_like(read_entry(self._workspace, known)):
                 return self._make_hard_link(known, path)
         return None
 
     def _rebuilt(self, wanted: Entry) -> str:
-        """The place of a rebuilt file. Names that were one file become one file again, as far as these names come
-        back."""
+        """The place of a rebuilt file. If several paths were hard links of one file, those that come back become hard
+        links of one file again."""
         if wanted.kind != "file" or wanted.links < 2:
             return self._rebuilder.make(wanted)
         known = self._joined.get(wanted)
@@ -383,7 +388,7 @@ class ReversalSources:
             tree.restore()
 
     def _original_directory(self, path: str, wanted: Entry) -> str | None:
-        """The place of a kept directory that holds exactly the wanted content."""
+        """The place of an original directory that holds exactly the wanted content; None if there is none."""
         ours = self._images.ours
         expected: set[str] | None = None
         for run in self._candidates(path):
@@ -407,8 +412,8 @@ class ReversalSources:
         return None
 
     def _has_all_links(self, name: str, directory: str, status: os.stat_result) -> bool:
-        """Whether a kept file in a directory is still one file with all names outside of that directory that it was
-        linked to: these may have been deleted and made anew since."""
+        """Whether an original in a directory is still the same file as all its hard links outside of that directory.
+        Such a link may have been deleted and made anew since."""
         for other in self._linked_names.get(name, ()):
             if other.startswith(f"{directory}/"):
                 continue
@@ -422,7 +427,8 @@ class ReversalSources:
         return True
 
     def _rebuilt_directory(self, path: str, wanted: Entry) -> str | None:
-        """A rebuilt directory with all its content; None if some of the content can be moved back from an original."""
+        """The place of a rebuilt directory with all its content; None if some of the content can be moved back from an
+        original, or has hard links."""
         beneath = self._beneath(path)
         for inner in beneath:
             entry = self._coming[inner]

@@ -1,5 +1,5 @@
-"""Undo, redo, apply and drop as tools, so that their runs are recorded like all others. Agents cannot call them by
-name; only the owner of the service can."""
+"""Undo, redo, apply and drop as tools, so that their runs are recorded like all others. Agents cannot call these tools
+by name; only the program that opened the service can."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _SCHEMA = {
 
 
 class ChangesTool:
-    """One of the four tools."""
+    """One of the four tools: undo, redo, apply or drop."""
 
     def __init__(self, verb: Verb, transactions: Transactions, *, by_person: bool = True) -> None:
-        """`by_person`: whether a person asked for it, not an agent."""
+        """`by_person` says that a person, not an agent, wants the undo or redo."""
         self._by_person = by_person
         self._verb = verb
         self._transactions = transactions
@@ -113,8 +113,8 @@ class ChangesTool:
 
 
 def _changes_of_failed_apply(changes: Changes) -> Changes:
-    """The changes that the run of a failed apply reports. The run that held the files reports them. But an interrupted
-    commit will be finished later, so this run has changed the workspace."""
+    """The changes that the run of a failed apply reports. They list no files, because the run that made the changes
+    lists them. But if the commit was interrupted, it will be finished later: so the state is then `committed`."""
     if changes.state == "committed":
         return replace(changes, files=())
     return Changes(conflicts=changes.conflicts)

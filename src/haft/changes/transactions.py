@@ -2,7 +2,8 @@
 
     begin ─► the call ─► finish: what changed? ─► commit | hold | discard
 
-The workspace changes only under its lock, which all processes take in turn, and only by the steps of `commit`.
+haft changes the workspace only by the steps of `commit`, and only while it holds the workspace lock, which all
+processes take in turn.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ EndAction = Literal["commit", "hold", "discard"]
 _SHORTEST, _LONGEST = 0.001, 0.1
 UNSYNCED: Final = ".unsynced"
 CONTAINED: Final = "contained"
-"""The directory inside a run's directory that holds the change sets of nested calls in its layer."""
+"""The directory inside a run's directory that holds the change sets of nested calls that worked in the run's layer."""
 _SMALL: Final = 64_000
 _MOST_LINKED: Final = 100_000_000
 _MANY: Final = 100
@@ -70,7 +71,7 @@ shown later."""
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The run that a change set belongs to, and who called it."""
+    """The run that a change set belongs to, and who made the call."""
 
     run: str
     who: str
@@ -83,7 +84,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class TransactionResult:
-    """How a transaction ended: its changes, and an error if they were not committed as wanted."""
+    """How a transaction ended: the changes with their state, and an error if they were not committed as wanted."""
 
     changes: Changes
     error: HaftError | None = None
@@ -105,16 +106,16 @@ class Transactions:
         lease: Lease | None = None,
         synced: bool = False,
     ) -> None:
-        """`home` is the directory for all workspaces in the state home. A host that has lost its `lease` gets no
-        lock. With `synced`, a commit returns only when it survives a power failure; otherwise the sync follows
-        shortly after."""
+        """`home` is the state home's directory for all workspaces, `blobs` that of the blob store. A host that has lost
+        its `lease` cannot take the workspace lock. If `synced` is true, a commit is synced to disk before it returns;
+        if not, shortly after, and a power failure in between may revert it."""
         self._lease = lease
         self._synced = synced
         self._unsynced: list[str] = []
         self._storage_arguments = (home, stores, blobs)
         self.recover_commits: Callable[[Transactions], None] = lambda _left: None
-        """Finishes or reverts unfinished commits. Called under the lock, with the transactions of the host that left
-        them."""
+        """Finishes or reverts the unfinished commits that one host left. Called under the workspace lock, with the
+        `Transactions` of that host."""
         self.workspace = workspace
         self.blobs = Blobs(blobs)
         self.ledger = stores.connect(lease).ledger
@@ -130,7 +131,8 @@ class Transactions:
         self._mounts: list[str] = []
         """Mount points inside the workspace, read when the lock was taken."""
         self._copied: dict[tuple[str, int], str] = {}
-        """By staging directory and inode: the copy of a file. A file with several names stays one file."""
+        """By staging directory and inode: the copy of a file that was made there. A second hard link of the file is
+        linked to this copy."""
         self._uncleared: set[str] = set()
         """Runs whose staging directories in the workspace could not be removed yet."""
 
@@ -145,12 +147,12 @@ class Transactions:
 
     @property
     def live(self) -> str:
-        """The directory of this host's transactions."""
+        """The directory in the area that holds this host's running transactions."""
         return os.path.join(self.area.live, self._host)
 
     @property
     def live_in_area(self) -> str:
-        """The same directory, relative to the area."""
+        """The directory `live` of this host, relative to the area."""
         return f"live/{self._host}"
 
     def tree(self) -> Tree:
@@ -158,7 +160,8 @@ class Transactions:
         return Tree(self.workspace, forced=True, notes=WidenedModes(self.live))
 
     def close(self) -> None:
-        """Finish the background work, then close."""
+        """Finish the background work, recover what a disk failure left of this host's commits, then close the
+        ledger."""
         if self._background is not None:
             self._background.shutdown(wait=True)
             self._background = None
@@ -173,7 +176,7 @@ class Transactions:
         self.ledger.close()
 
     def _has_unrestored_modes(self) -> bool:
-        """Whether a disk failure left a widened mode in place. Call it only when no call runs."""
+        """Whether a disk failure kept haft from restoring a widened mode. Call this only when no call runs."""
         with contextlib.suppress(OSError):
             return any(name.endswith(NOTE_SUFFIX) for name in os.listdir(self.live))
         return False
@@ -197,8 +200,9 @@ class Transactions:
             os.close(descriptor)
 
     def take_lock(self, stopped: Callable[[], bool] = lambda: False) -> int:
-        """Take the lock and return its descriptor; closing the descriptor releases the lock. Inside a nested call this
-        is a duplicate of the caller's lock."""
+        """Take the workspace lock and return its descriptor; closing the descriptor releases the lock. If the current
+        call is nested and its caller holds the lock, return a duplicate of the caller's descriptor. Raises
+        `CallStopped` if `stopped` returns True while another process holds the lock."""
         if (shared := shared_lock()) is not None:
             self._recover_left_commits()
             return shared
@@ -228,7 +232,7 @@ class Transactions:
         with contextlib.suppress(OSError):
             self._uncleared = {run for run in self._uncleared if not self.clear_staging(run)}
         for host in self._hosts_with_journals():
-            with contextlib.suppress(OSError, StorageFailed):  # The recovery of that host reports it.
+            with contextlib.suppress(OSError, StorageFailed):  # `recover` reports it when it cleans up after that host.
                 if host == self._host:
                     self.recover_commits(self)
                     continue
@@ -275,8 +279,9 @@ class Transactions:
         error: HaftError | None = None,
         stopped: Callable[[], bool] = lambda: False,
     ) -> TransactionResult:
-        """Commit or hold a change set whose new files wait in `upper`, a place below the area. Call it under the lock.
-        With an `error` the change set is held in any case. `judged_paths` were already judged by the guard."""
+        """Commit or hold a change set whose new files wait in the directory `upper`, a place below the area. Call it
+        under the workspace lock. If an `error` is given, the change set is held whatever `action` says. The guard has
+        already judged `judged_paths`."""
         if not manifest.entries:
             return TransactionResult(manifest.changes("none"))
         is_accepted = len(granted_paths) > 1 or bool(judged_paths)
@@ -305,7 +310,8 @@ class Transactions:
         return TransactionResult(manifest.changes("committed"))
 
     def commit_part(self, owner: Owner, manifest: Manifest, upper: str, *, accepted: bool) -> HaftError | None:
-        """Commit the changes that a call has made so far, before a nested call. On an error, nothing moves."""
+        """Commit the changes that a call has made so far, before its nested call begins. If that fails, return the
+        error."""
         notes = {**manifest.notes, "owner": owner.to_json(), "verb": "call", "accepted": accepted}
         manifest = replace(manifest, notes=notes)
         try:
@@ -328,8 +334,8 @@ class Transactions:
         against: tuple[ConflictingPath, ...] = (),
         error: HaftError | None = None,
     ) -> TransactionResult:
-        """Hold a change set. If the disk fails, report what is on the disk: the next holder of the lock acts on
-        that."""
+        """Hold a change set. If the disk fails, the result says what the next holder of the lock will make of the files
+        that are already on disk."""
         try:
             self.hold(owner, manifest, upper, reason)
         except (OSError, StorageFailed) as failure:
@@ -337,7 +343,8 @@ class Transactions:
         return TransactionResult(manifest.changes("held", against, reason), error)
 
     def disk_failure(self, manifest: Manifest, failure: Exception) -> TransactionResult:
-        """The result for a change set that is not in the workspace, when the disk failed before its end."""
+        """The result for a change set that is not in the workspace because the disk failed: held if its journal was
+        written, otherwise lost."""
         if self._is_journalled(manifest.run):
             error = ToolFailed(
                 f"its changes are held, and not in the workspace, because the disk failed ({failure})",
@@ -361,7 +368,8 @@ class Transactions:
         granted_paths: Sequence[str],
         judged_paths: Collection[str] = (),
     ) -> HaftError | None:
-        """The reason why a change set may not be committed without a person: a conflict, a limit or the guard."""
+        """The error if a change set may not be committed without a person's decision, because of a conflict, a limit or
+        the guard; otherwise None."""
         if conflicts:
             return conflict_error(conflicts, "someone else changed it while the call ran")
         most = self.limits.max_changed_files
@@ -376,7 +384,8 @@ class Transactions:
         granted_paths: Sequence[str],
         judged_paths: Collection[str] = (),
     ) -> HaftError | None:
-        """The guard's error about these changes. New files wait in `upper`, or are in the workspace if it is None."""
+        """The guard's error about these changes, or None. The new files wait in the place `upper`; if `upper` is None,
+        they are in the workspace already."""
         with Tree(self.area.path, forced=True) as ours, Tree(self.workspace) as workspace:
 
             def read(each: PathChange, side: str) -> Any:
@@ -394,7 +403,8 @@ class Transactions:
     def objection_within(
         self, manifest: Manifest, view: Tree, new: Tree, granted_paths: Sequence[str], judged_paths: Collection[str]
     ) -> HaftError | None:
-        """The same for a change set that becomes part of its caller's: it lies in `new`, and the caller sees `view`."""
+        """The error if the change set of a nested call may not become part of its caller's: because of a limit or the
+        guard; otherwise None. The new files lie in `new`; `view` is the workspace as the caller sees it."""
         most = self.limits.max_changed_files
         if most and len(manifest.entries) > most:
             return LimitExceeded("max_changed_files", most, f"it changed {len(manifest.entries):_} files")
@@ -414,7 +424,8 @@ class Transactions:
         return self.blobs.open(before.content)
 
     def who_changed(self, path: str, manifest: Manifest) -> str:
-        """The last run that committed a change of this path since this change set began, or `outside`."""
+        """The last run that committed a change of this path since the call of `manifest` began; `outside` if no run
+        did."""
         began = manifest.notes.get("began", 0.0)
         for row in last_changes(self.ledger, self.workspace, [path], 0):
             if row.at < began:
@@ -425,8 +436,8 @@ class Transactions:
         return "outside"
 
     def commit(self, run: str, manifest: Manifest, sources: Sources, mirror: str | None = None) -> Manifest:
-        """Commit a change set. The run's directory is created, and stays under `live` until `finish`. Replaced files go
-        there, or, with `mirror`, to a tree with the same paths as the workspace."""
+        """Commit a change set. The run's directory is created under `live`, and stays there until `finish`. Replaced
+        files go to this directory; if `mirror` is given, they go to the place `mirror`, under their own paths."""
         try:
             return self._commit(run, manifest, sources, mirror)
         except OSError as error:  # Before the first step: nothing changed.
@@ -458,7 +469,8 @@ class Transactions:
         return commit(self.area, directory, manifest, steps, sources.made)
 
     def _make_below(self, place: str, path: str) -> None:
-        """Make directories below the area, one name at a time: a path may be too long for one system call."""
+        """Make the directories of `path` in the directory `place`, one name at a time: a path may be too long for one
+        system call."""
         with Tree(self.area.path, forced=True) as ours:
             for word in path.split("/") if path else ():
                 place = f"{place}/{word}"
@@ -467,8 +479,8 @@ class Transactions:
                     os.mkdir(name, 0o700, dir_fd=where)
 
     def finish(self, manifest: Manifest) -> None:
-        """Add a committed change set to the ledger, then move its directory to `kept`. In this order: after a crash,
-        whatever is still under `live` is finished again, and the ledger already has its row."""
+        """Add a committed change set to the ledger, then move its directory to `kept`. In this order, because recovery
+        calls `finish` again for each directory that a crash left under `live`."""
         run = manifest.run
         with contextlib.suppress(OSError, StorageFailed):  # The next holder of the lock does it again.
             self.add_to_ledger(manifest)
@@ -482,8 +494,8 @@ class Transactions:
         self.on_commit()
 
     def add_to_ledger(self, manifest: Manifest) -> None:
-        """Add a committed change set to the ledger, unless it is there already; first those of the nested calls that it
-        contains."""
+        """Add a committed change set to the ledger, unless it is there already. The change sets of nested calls that it
+        contains are added first."""
         for contained in manifest.notes.get("contains", ()):
             self._add_contained(manifest.run, contained)
         owner = manifest.notes["owner"]
@@ -510,14 +522,14 @@ class Transactions:
             self.add_to_ledger(found)
 
     def record_discarded(self, manifest: Manifest) -> None:
-        """Record that a change set was discarded together with the one that contained it."""
+        """Record in the ledger that a nested call's change set was discarded together with its caller's."""
         row = self.held_row(manifest, None)
         with contextlib.suppress(StorageFailed):
             self.ledger.put(replace(row, state="discarded", kept=False))
 
     def _states(self, verb: Verb, run: str) -> list[tuple[str, ChangesState]]:
-        """The new states of runs when a run is undone or redone. When an undo is undone, the runs it had undone change
-        too."""
+        """The runs that change their state when `run` is undone or redone, each with its new state. If `run` is itself
+        an undo or redo, the runs that it had reversed change their states too."""
         become: ChangesState = "undone" if verb == "undo" else "committed"
         other = self.ledger.get(run)
         if other is None or other.verb == "call":
@@ -526,7 +538,8 @@ class Transactions:
         return [(run, become), *((each, again) for each in other.reverses)]
 
     def _note_unsynced(self, run: str) -> None:
-        """Note that a commit is not synced yet: after a power failure, recovery must check it."""
+        """Write a file that says that a run's commit is not synced yet: after a power failure, recovery must check this
+        commit."""
         place = os.path.join(self.live, f"{run}{UNSYNCED}")
         with open(place, "w") as file:
             file.write(boot_id())
@@ -534,7 +547,8 @@ class Transactions:
             self._unsynced.append(place)
 
     def _sync(self) -> None:
-        """Sync the finished commits. A commit that is still running keeps its note and is synced later."""
+        """Sync the finished commits to disk, and remove their notes. A commit that is still running keeps its note and
+        is synced later."""
         with self._state_lock:
             under_way = [place for place in self._unsynced if os.path.isdir(place.removesuffix(UNSYNCED))]
             over = [place for place in self._unsynced if place not in under_way]
@@ -546,7 +560,7 @@ class Transactions:
                     os.unlink(place)
 
     def hold(self, owner: Owner, manifest: Manifest, upper: str, reason: str | None) -> None:
-        """Hold a change set until someone applies or drops it. Its new files are under `upper`."""
+        """Hold a change set until someone applies or drops it. Its new files are in the place `upper`."""
         run = owner.run
         full = os.path.join(self.live, run)
         os.makedirs(full, mode=0o700, exist_ok=True)
@@ -581,8 +595,9 @@ class Transactions:
         return f"{mount}/{name}" if mount else name
 
     def clear_staging(self, run: str) -> bool:
-        """Remove the staging directories of a commit that stopped before its first step: they hold only copies. Returns
-        whether all are gone."""
+        """Remove the staging directories of a commit that stopped before its first step, when they hold only copies.
+        (A staging directory lies in the workspace, on the filesystem that a file must be renamed to.) Returns whether
+        all are gone."""
         is_clear = True
         with self.tree() as workspace:
             for mount in ("", *self._mounts):
@@ -593,8 +608,8 @@ class Transactions:
         return is_clear
 
     def clear_displaced(self, run: str) -> None:
-        """Remove the directory for replaced files, which is empty after a reverted commit. Files that could not be put
-        back are moved to `saved`."""
+        """After a commit was reverted: remove the run's directory for replaced files. If some of these files could not
+        be put back, move the directory to `saved` instead."""
         out = os.path.join(self.live, run, OUT)
         with contextlib.suppress(OSError):
             os.rmdir(out)
@@ -608,7 +623,8 @@ class Transactions:
             os.mkdir(name, 0o700, dir_fd=where)
 
     def make_renamable(self, run: str, place: str, path: str) -> str:
-        """The place from which a file below the area can be renamed to `path`: its own place, or that of a copy."""
+        """The place from which the file at `place` can be renamed to `path` in the workspace. This is `place` itself,
+        or, if the file is on another filesystem, a copy in a staging directory."""
         if self.area.can_move and not self._mount_of(path):
             return place
         staging = self._staging_for(path, f".haft-{run[2:]}")
@@ -627,8 +643,8 @@ class Transactions:
         return f"{INSIDE}{put}"
 
     def make_hard_link(self, run: str, known: str, path: str) -> str | None:
-        """Make another name of a workspace file, at a place from which it can be renamed to `path`. None if that is
-        impossible: on another filesystem, or for a file of another user."""
+        """Make a hard link of the workspace file `known`, and return its place, from which it can be renamed to `path`.
+        None if `path` is on another filesystem or the system forbids it, as for a file of another user."""
         mount = self._mount_of(path)
         if self._mount_of(known) != mount:
             return None
@@ -660,7 +676,7 @@ class Transactions:
             background.submit(_quietly, work)
 
     def detach_and_remove(self, path: str) -> None:
-        """Move a file or directory away at once, and remove it in the background."""
+        """Remove a file or directory: its path is free at once, its content is deleted in the background."""
         rubbish = os.path.join(self.live, f"{os.urandom(8).hex()}.layer")
         os.rename(path, rubbish)
         self.remove_later(rubbish)
@@ -670,8 +686,8 @@ class Transactions:
         self.run_later(lambda: remove(path))
 
     def _keep_linked(self, manifest: Manifest) -> None:
-        """Store the content of replaced files that still have other names: a write through another name would change
-        them."""
+        """Store the content of originals that still have other hard links, because a write through such a link would
+        change the original too."""
         linked = [
             each
             for each in manifest.entries
@@ -696,7 +712,7 @@ class Transactions:
                         os.close(descriptor)
 
     def _keep_small(self, manifest: Manifest) -> None:
-        """Store small new files, so that the diff can be shown after they change again."""
+        """Store the content of small new files, so that haft can still show the diff after these files change again."""
         small = [
             each
             for each in manifest.entries
@@ -720,7 +736,8 @@ reader of contents, granted paths, and paths that were already judged."""
 
 
 class LayerSources:
-    """The `Sources` of a change set whose new files lie in a tree at the same paths as in the workspace."""
+    """The `Sources` of a change set whose new files lie in the place `upper`, under the same paths as in the
+    workspace."""
 
     def __init__(self, upper: str, transactions: Transactions, run: str) -> None:
         self.made: dict[str, int] = {}
@@ -735,15 +752,15 @@ class LayerSources:
         return True
 
     def restore_modes(self) -> None:
-        """No mode was widened."""
+        """Nothing to do: no mode was widened."""
 
 
 _AGAIN: Final = "once the disk works again"
 
 
 def unfinished_result(manifest: Manifest, left: CommitUnfinished) -> TransactionResult:
-    """The result of a commit that a disk failure interrupted. It will become true: the next holder of the lock finishes
-    or reverts the commit."""
+    """The result of a commit that a disk failure interrupted. It gives the state that the changes will have when the
+    next holder of the lock has finished or reverted the commit."""
     where = f"the disk failed in the middle of the commit ({shown(left.path)}: {left.why})"
     if left.becomes == "committed":
         error = ToolFailed(
@@ -773,7 +790,7 @@ def conflict_error(paths: Sequence[str], why: str, *, hint: str | None = None) -
 
 
 def boot_id() -> str:
-    """The id of the current boot: if it is the same, the power has not failed in between."""
+    """The id of the current boot; empty if unknown. If it is the same as before, the power has not failed since."""
     with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
         return file.read().strip()
     return ""

@@ -1,4 +1,4 @@
-"""Waiting for work to its end even if the waiting task is cancelled: in threads, and in the event loop."""
+"""Waiting until work in a thread or a coroutine has ended, even if the waiting task is cancelled."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ Result = TypeVar("Result")
 
 
 async def run_uncancellable(work: Callable[[], Result], cancelled: Callable[[], None] = lambda: None) -> Result:
-    """Run `work` in a thread and return its result. A cancellation does not stop it: `cancelled` is called at once, and
-    the caller sees the cancellation by asking its task."""
+    """Run `work` in a thread and return its result. If this task is cancelled, `work` goes on, `cancelled` is called at
+    once, and no `CancelledError` is raised: the caller must find out in another way, such as `Task.cancelling`."""
     return await await_uncancellable(asyncio.to_thread(work), cancelled)
 
 
 async def await_uncancellable(
     work: Coroutine[Any, Any, Result], cancelled: Callable[[], None] = lambda: None
 ) -> Result:
-    """The same for a coroutine."""
+    """Run a coroutine to its end and return its result. Cancellations have the same effect as in
+    `run_uncancellable`."""
     task = asyncio.ensure_future(work)
     while not task.done():
         try:

@@ -1,7 +1,8 @@
 """The area of a workspace: the directory that holds its layers and its originals (replaced files).
 
-Originals are moved, not copied. So the area should be where a rename from the workspace works: in the state home, or
-else beside the workspace. If neither works, it is in the state home, and originals are copied.
+Originals are moved, not copied, if a rename can move a file from the workspace to the area. So the area is in the state
+home if a rename to there works; if not, beside the workspace if that works. If neither works, the area is in the state
+home, and originals are copied.
 
     AREA/live/HOST/RUN/   running transactions: `upper` and the like; `manifest` and `out` once the commit begins
     AREA/held/RUN/        change sets that wait for a person
@@ -40,14 +41,14 @@ UNFIT_FOR_LAYERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """The directories that belong to one workspace."""
+    """The area of one workspace, and the paths of its subdirectories."""
 
     path: str
     workspace: str
     lock: str
     """The file whose lock is held while the workspace changes."""
     can_move: bool
-    """Whether a rename can move a file from the workspace to here."""
+    """Whether a rename can move a file from the workspace to the area."""
 
     @property
     def live(self) -> str:
@@ -73,13 +74,13 @@ class Area:
 
 
 def workspace_key(workspace: str) -> str:
-    """A name for a workspace that is also a file name."""
+    """A short name for a workspace that can be used as a file name: a digest of its path."""
     return hashlib.sha256(os.fsencode(workspace)).hexdigest()[:20]
 
 
 def find_area(home: str, workspace: str) -> Area:
-    """The area of a workspace: as chosen before, or chosen now and noted in the state home. `home` is the state home's
-    directory for all workspaces."""
+    """The area of a workspace. It is chosen at the first call, and its path is written to the state home. `home` is the
+    state home's directory for all workspaces."""
     own = os.path.join(home, workspace_key(workspace))
     lock = os.path.join(own, "lock")
     os.makedirs(own, mode=0o700, exist_ok=True)
@@ -100,7 +101,7 @@ def find_area(home: str, workspace: str) -> Area:
 
 
 def known_areas(home: str) -> list[Area]:
-    """The areas of all workspaces that this state home knows."""
+    """The areas of all workspaces in a state home. `home` is the state home's directory for all workspaces."""
     found = []
     with contextlib.suppress(FileNotFoundError):
         for name in sorted(os.listdir(home)):
@@ -126,7 +127,8 @@ def _write_note(path: str, words: bytes) -> None:
 
 
 def _beside(workspace: str) -> str | None:
-    """A private directory beside the workspace on the same mount, or None."""
+    """Make a private directory beside the workspace and return its path; None if that fails or the directory is on
+    another mount."""
     path = os.path.join(os.path.dirname(workspace), f".haft-{os.geteuid()}-{workspace_key(workspace)}")
     try:
         os.mkdir(path, 0o700)
@@ -144,7 +146,7 @@ def _beside(workspace: str) -> str | None:
 
 
 def identity(workspace: str) -> tuple[int, int]:
-    """The device and inode of a directory; a link in its place is not followed."""
+    """The device and inode of a directory, without following a link; zeros if it does not exist."""
     try:
         found = os.lstat(workspace)
     except OSError:
@@ -153,8 +155,8 @@ def identity(workspace: str) -> tuple[int, int]:
 
 
 def can_rename_between(workspace: str, path: str) -> bool:
-    """Whether a rename can move a file from one directory to the other. Two mounts of one filesystem have the same
-    device number, and a rename between them still fails: so the mount ids are compared."""
+    """Whether a rename can move a file from one directory to the other. A rename fails between two mounts, even if they
+    are mounts of one filesystem and have the same device number: so the mount ids are compared too."""
     try:
         return os.stat(workspace).st_dev == os.stat(path).st_dev and _mount_id(workspace) == _mount_id(path)
     except OSError:

@@ -1,8 +1,8 @@
 """Extended attributes as text, so that entries can compare them, manifests keep them, and undo restores them.
 
-Only attributes that belong to the file are tracked: a user's own, access lists, capabilities, and root's `trusted.`
-attributes. Labels of a security module belong to the system, and the marks of an overlay mean nothing elsewhere: both
-are ignored.
+Only attributes that belong to the file are tracked: `user.` attributes, access lists, capabilities, and root's
+`trusted.` attributes. Labels of a security module such as SELinux belong to the system, and the marks of an overlay
+mean nothing outside of it: both are ignored.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Final
 CAPABILITIES: Final = "security.capability"
 _ACCESS_LISTS: Final = ("system.posix_acl_access", "system.posix_acl_default")
 _HEAD, _ROW, _OWNER = 4, 8, b"\x01\x00"
-"""Access list format: the sizes of its header and of each row, and the tag of the owner's row."""
+"""The format of an access list: the sizes of the header and of each row, and the tag of the owner's row."""
 _OVERLAYS: Final = ("trusted.overlay.", "user.overlay.")
 _MOST_BYTES: Final = 256 * 1024
-"""The most bytes that are kept of one path's values. Beyond that only digests are kept: they show a change, but cannot
-be restored."""
+"""If the attribute values of one path have more bytes than this, only their digests are kept: digests show a change,
+but the values cannot be restored."""
 _NONE_THERE: Final = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 _DIGEST: Final = "sha256:"
 
@@ -32,16 +32,16 @@ class UnreadableAttributes(PermissionError):
 
 
 def is_tracked(name: str) -> bool:
-    """Whether an attribute belongs to the file."""
+    """Whether haft tracks the attribute, because it belongs to the file."""
     if name.startswith(("user.", "trusted.")):
         return not name.startswith(_OVERLAYS)
     return name == CAPABILITIES or name in _ACCESS_LISTS
 
 
 def attributes_of(place: int | str | bytes, mode: int | None = None) -> str:
-    """The tracked extended attributes of a descriptor or of a path, as text. Links are not followed. Empty if there are
-    none; raises `UnreadableAttributes` if they may not be read. `mode` is the file's real mode, if its owner's bits
-    were widened for this reading."""
+    """The tracked extended attributes of a descriptor or of a path, as text; an empty text if there are none. Links are
+    not followed. Raises `UnreadableAttributes` if the attributes may not be read. If haft widened the file's mode to
+    read them, `mode` is the mode before that."""
     if sys.platform != "linux":
         return ""
     follow = isinstance(place, int)
@@ -54,7 +54,7 @@ def attributes_of(place: int | str | bytes, mode: int | None = None) -> str:
                     is_widened = mode is not None and name == _ACCESS_LISTS[0]
                     found[name] = _with_owner(value, mode or 0) if is_widened else value
                 except OSError as error:
-                    if error.errno != errno.ENODATA:  # It was removed between two steps.
+                    if error.errno != errno.ENODATA:  # Someone removed the attribute after it was listed.
                         raise
     except PermissionError as error:
         raise UnreadableAttributes from error
@@ -66,7 +66,8 @@ def attributes_of(place: int | str | bytes, mode: int | None = None) -> str:
 
 
 def _with_owner(access_list: bytes, mode: int) -> bytes:
-    """An access list with the owner's bits of `mode`: the system shows the same bits in both."""
+    """An access list whose row for the owner has the owner's bits of `mode`. The kernel keeps both equal, so widening
+    the mode has changed the list too."""
     rows = bytearray(access_list)
     for at in range(_HEAD, len(rows), _ROW):
         if rows[at : at + 2] == _OWNER:
@@ -89,12 +90,12 @@ def _from_text(text: str | None) -> dict[str, str]:
 
 
 def can_be_set(text: str | None) -> bool:
-    """Whether the values are kept, not only digests."""
+    """Whether the text of the attributes holds their values, not only digests."""
     return text is None or _DIGEST not in text
 
 
 def without_names(text: str | None, *names: str) -> str | None:
-    """The attributes without the named ones."""
+    """The attributes, as text, without those called `names`; None if that is unknown, because only digests are kept."""
     if not text or not any(name in text for name in names):
         return text
     kept = {name: value for name, value in _from_text(text).items() if name not in names}
@@ -102,12 +103,12 @@ def without_names(text: str | None, *names: str) -> str | None:
 
 
 def value_of(text: str | None, name: str) -> str | None:
-    """The value of one attribute, as kept; None if it is absent."""
+    """The value of one attribute, in hexadecimal, or its digest; None if the attribute is absent."""
     return _from_text(text).get(name) if text and name in text else None
 
 
 def differing_names(one: str | None, other: str | None) -> tuple[str, ...]:
-    """The names of attributes that differ. Unknown attributes do not differ."""
+    """The names of attributes that differ between two texts. If one of the texts is None (unknown), none differ."""
     if one is None or other is None or one == other:
         return ()
     before, after = _from_text(one), _from_text(other)
@@ -115,7 +116,8 @@ def differing_names(one: str | None, other: str | None) -> tuple[str, ...]:
 
 
 def set_attributes(place: int | str | bytes, wanted: str | None) -> list[str]:
-    """Set exactly these attributes, if they are known. Returns the names that could not be set or removed."""
+    """Set exactly the attributes of the text `wanted`, and remove all others that are tracked. If `wanted` is None
+    (unknown), do nothing. Returns the names that could not be set or removed."""
     if wanted is None or sys.platform != "linux":
         return []
     try:
@@ -123,7 +125,7 @@ def set_attributes(place: int | str | bytes, wanted: str | None) -> list[str]:
     except UnreadableAttributes:
         return ["its extended attributes"]
     values = _from_text(wanted)
-    # The access list last: it can take from the owner the right to set the others.
+    # The access list comes last, because it can take from the owner the right to set the other attributes.
     in_turn = sorted(names, key=lambda name: name == _ACCESS_LISTS[0])
     return [name for name in in_turn if not _is_set(place, name, values.get(name))]
 
@@ -147,5 +149,5 @@ def _is_set(place: int | str | bytes, name: str, value: str | None) -> bool:
 
 
 def names_in(text: str | None) -> Sequence[str]:
-    """The names of the attributes."""
+    """The names of the attributes in a text."""
     return tuple(_from_text(text))

@@ -1,7 +1,7 @@
 """The exact state of one path: its kind, its content, and everything that undo must restore.
 
-`read_entry` reads an `Entry` from the disk, manifests keep it, and it is compared with the disk later. Two entries are
-equal if everything that haft promises to restore is equal; the inode does not count.
+`read_entry` reads an `Entry` from the disk, manifests keep it, and haft later compares it with the disk by `is_like`:
+everything that haft promises to restore must be equal; the inode does not count.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from haft.contracts import ChangeKind
 from haft.values import dataclass, replace
 
 UNREADABLE: Final = "unreadable"
-"""The digest of a file that may not be read: only its size and times are compared."""
+"""Stands for the digest of a file that could not be read: only its size and times are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,30 +23,32 @@ class Entry:
 
     kind: ChangeKind
     mode: int
-    """Permission bits; for `other` with the file type."""
+    """The permission bits; for an entry of kind `other`, together with the file type."""
     uid: int
     gid: int
     size: int = 0
     """Files only."""
     mtime_ns: int = 0
-    """Files only; other times are not restored."""
+    """Files only. For other kinds, times are not restored."""
     content: str | None = None
     """Files: the digest. Links: the target, as written. Devices: the device number."""
     inode: int = 0
-    """The inode, for comparisons soon after; not part of the state."""
+    """The inode, to recognize a file soon after; not part of the state."""
     links: int = 1
     """How many names (hard links) the file had."""
     ctime_ns: int = 0
-    """The last change of any kind, for comparisons soon after; 0 if haft itself may have changed the file."""
+    """The ctime of a file, for comparisons soon after; 0 if it is of no use, because the file has other hard links or
+    haft changed its mode to read it."""
     attributes: str | None = None
-    """The extended attributes, as `attributes` writes them; None if unknown."""
+    """The extended attributes, as text of the module `attributes`; None if unknown."""
 
     @property
     def is_directory(self) -> bool:
         return self.kind == "directory"
 
     def is_like(self, other: Entry | None) -> bool:
-        """Whether both states look the same to a reader of the tree."""
+        """Whether both states are the same in everything that haft restores. Unknown content or attributes count as the
+        same."""
         return (
             other is not None
             and self.kind == other.kind
@@ -102,6 +104,6 @@ def _entry_from(status: os.stat_result, content: str | None) -> Entry:
     if kind == "directory":
         return Entry(kind, stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, inode=status.st_ino)
     if kind == "link":
-        # A link has no mode that could be set.
+        # The mode of a link cannot be set, so it must not differ.
         return Entry(kind, 0o777, status.st_uid, status.st_gid, content=content, inode=status.st_ino)
     return Entry(kind, status.st_mode, status.st_uid, status.st_gid, content=str(status.st_rdev), inode=status.st_ino)

@@ -1,6 +1,6 @@
-"""Exact copies: content with its holes, mode, owner if we may set it, times, extended attributes.
+"""Exact copies of files: content with its holes, mode, owner if we may set it, times, extended attributes.
 
-For files that cannot be renamed into place, because they are on another filesystem or must stay where they are too.
+Used if a file cannot be renamed to its new path, because it is on another filesystem or must also stay where it is.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _copy_one(source: Tree, path: str, status: os.stat_result, target: Tree, ont
             copy_content(inlet, outlet)
             with contextlib.suppress(PermissionError):
                 os.fchown(outlet, status.st_uid, status.st_gid)
-            with contextlib.suppress(UnreadableAttributes):  # After the owner: changing the owner removes capabilities.
+            with contextlib.suppress(UnreadableAttributes):  # After `fchown`, which would remove capabilities.
                 set_attributes(outlet, attributes_of(inlet))
             os.fchmod(outlet, mode)
             os.utime(outlet, ns=(status.st_atime_ns, status.st_mtime_ns))
@@ -87,13 +87,14 @@ def _copy_attributes(source: Tree, path: str, target: Tree, onto: str) -> None:
 
 
 def link(source: Tree, known: str, target: Tree, onto: str) -> None:
-    """Make a hard link at an unused path."""
+    """Make a hard link of the file `known` at the unused path `onto`."""
     with open_parents(source, known, target, onto) as (from_place, from_name, to_place, to_name):
         os.link(from_name, to_name, src_dir_fd=from_place, dst_dir_fd=to_place, follow_symlinks=False)
 
 
 def copy_content(inlet: int, outlet: int) -> None:
-    """Copy a file's content into an empty file: shared blocks if the filesystem can, holes kept."""
+    """Copy a file's content into an empty file. Both share their blocks if the filesystem can do that; if not, holes
+    are kept."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             fcntl.ioctl(outlet, _FICLONE, inlet)
@@ -115,7 +116,7 @@ def copy_content(inlet: int, outlet: int) -> None:
 
 
 def _next_piece(descriptor: int, at: int, size: int) -> tuple[int, int]:
-    """The start and end of the next data that is not a hole."""
+    """The start and end of the next range from `at` on that is not a hole."""
     try:
         start = os.lseek(descriptor, at, os.SEEK_DATA)
         return start, min(os.lseek(descriptor, start, os.SEEK_HOLE), size)

@@ -1,6 +1,6 @@
 """Finding the content of files before and after a change: among originals, in the workspace, and in the blob store.
 
-An original that was moved away is better than a copy: it has the same inode, and everything that a copy may lose.
+An original, which was moved to the area, is better than a copy: it has the same inode, and loses nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Side = Literal["before", "after"]
 
 
 class Originals:
-    """The files that one committed run replaced, by their paths."""
+    """The originals of one committed run: the files that it replaced or deleted, by their paths."""
 
     def __init__(self, area: str, run: str) -> None:
         self.run = run
@@ -35,7 +35,8 @@ class Originals:
                     self._taken[step.path] = f"kept/{run}/{OUT}/{step.number}"
 
     def place(self, path: str) -> str | None:
-        """The place below the area where the original of a path would be."""
+        """The place where the original of a path would be, whether it still exists or not; None if the run replaced
+        neither the path nor a directory above it."""
         above = path
         while True:
             if above in self._taken:
@@ -46,7 +47,7 @@ class Originals:
 
 
 class Images:
-    """The kept contents of one workspace."""
+    """Finds the contents that haft keeps for one workspace."""
 
     def __init__(self, area: Area, blobs: Blobs) -> None:
         self._area = area
@@ -58,7 +59,8 @@ class Images:
         self.ours.close()
 
     def original(self, path: str, wanted: Entry, runs: Iterable[str]) -> str | None:
-        """The place below the area of an original that equals `wanted` and may be moved back; None if there is none."""
+        """The place of an original of `runs` that equals `wanted` and so can be moved back to `path`; None if there is
+        none."""
         for run in runs:
             place = self.originals(run).place(path)
             if place is None:
@@ -70,7 +72,7 @@ class Images:
         return None
 
     def has(self, wanted: Entry) -> bool:
-        """Whether an equal file can be made anew."""
+        """Whether a file equal to `wanted` can be made anew from the blob store."""
         if not can_be_set(wanted.attributes):
             return False
         if wanted.kind == "file":
@@ -80,8 +82,9 @@ class Images:
     def open(
         self, workspace: Tree, each: PathChange, side: Side, runs: Callable[[], Sequence[str]], held: str | None = None
     ) -> BinaryIO | None:
-        """The content of a file before or after a change; None if it is no longer kept. `runs` gives the runs to search
-        if the blob store lacks the content. `held` is the place below the area of a held change set's files."""
+        """Open the content of a file before or after a change; None if the content is no longer kept. `runs` gives the
+        runs whose originals are searched if neither the blob store nor the workspace has the content. If the change is
+        held, `held` is the place of the new files."""
         wanted = each.before if side == "before" else each.after
         if wanted is None or wanted.kind != "file":
             return None

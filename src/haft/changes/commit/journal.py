@@ -1,7 +1,11 @@
 """Commits: steps taken under a journal, so that a crash at any moment leads to a finished or a reverted commit.
 
-The journal is the manifest of the run, synced before the first step. The place of the run's directory marks the end: as
-long as it is under `live`, the commit is not over, and a process that holds the dead host's lock takes the steps again.
+The journal is the manifest of the run, synced before the first step. As long as the run's directory is under `live`,
+the commit is not over: if its host dies, another process takes the steps again. A finished commit's directory moves to
+`kept`.
+
+If a file cannot be renamed between the area and its path, the steps use a staging directory: a directory `.haft-…` of
+the workspace, on the same filesystem as the path. Replaced files are then copied "home": from there to the area.
 """
 
 from __future__ import annotations
@@ -31,9 +35,9 @@ _UNSOUND: Final = "unsound"
 
 
 class CommitUnfinished(Exception):
-    """The disk failed in the middle of a commit, and the state cannot be written now. The next holder of the lock
-    finishes or reverts the commit, as `becomes` says. Until then only the journal is reliable, and nothing may be
-    removed."""
+    """The disk failed in the middle of a commit, and again when haft tried to revert or finish the commit. The next
+    holder of the workspace lock does so, as `becomes` says. Until then the workspace may hold only some of the changes,
+    and nothing may be removed."""
 
     def __init__(self, path: str, why: str, becomes: Literal["committed", "taken back"]) -> None:
         self.path = path
@@ -43,7 +47,7 @@ class CommitUnfinished(Exception):
 
 
 class CommitRefused(Exception):
-    """The commit was not made, and the workspace is unchanged. `path` is where it failed."""
+    """The commit failed at `path`, all its steps were reverted, and the workspace is as before."""
 
     def __init__(self, path: str, why: str) -> None:
         self.path = path
@@ -53,9 +57,8 @@ class CommitRefused(Exception):
 
 def commit(area: Area, directory: str, manifest: Manifest, steps: Sequence[Step], made: Mapping[str, int]) -> Manifest:
     """Apply a change set to the workspace and return the manifest as it was written. `directory` is the run's
-    directory, below the area. `made` maps paths to the inodes of files that arrive inside a directory and that the
-    manifest does not know. Raises `CommitRefused`, with every step reverted, if someone interfered or the machine
-    refused."""
+    directory, relative to the area. `made` is `Sources.made`. Raises `CommitRefused`, with every step reverted, if
+    another program changed a path at the same moment or a system call failed."""
     full = os.path.join(area.path, directory)
     os.makedirs(os.path.join(full, OUT), mode=0o700, exist_ok=True)
     live = os.path.dirname(full)
@@ -76,7 +79,7 @@ def commit(area: Area, directory: str, manifest: Manifest, steps: Sequence[Step]
         try:
             write_journal(full, manifest)
         except OSError:
-            with contextlib.suppress(OSError):  # No step was taken: recovery reverts this journal.
+            with contextlib.suppress(OSError):  # No step was taken: recovery must treat this commit as reverted.
                 _rename_journal_as_reverted(full)
             raise
         taken: list[Step] = []
@@ -109,8 +112,8 @@ def commit(area: Area, directory: str, manifest: Manifest, steps: Sequence[Step]
 def _with_waiting_inodes(
     runner: StepRunner, manifest: Manifest, steps: Sequence[Step], made: Mapping[str, int]
 ) -> tuple[Manifest, list[Step]]:
-    """The manifest and steps with the inodes that new files have where they wait: steps tell new files from old ones by
-    inode."""
+    """The manifest and the steps, in which each new file has the inode of the file that waits at `step.put`. Steps tell
+    new files from old ones by the inode."""
     inodes = dict(made)
     known: list[Step] = []
     for step in steps:
@@ -134,7 +137,7 @@ def _with_waiting_inodes(
 
 
 def sync(area: Area) -> None:
-    """Sync the area and the workspace, so that everything there survives a power failure."""
+    """Sync the filesystems of the area and the workspace, so that their files survive a power failure."""
     for path in (area.path,) if area.can_move else (area.path, area.workspace):
         _sync(path)
 
@@ -154,7 +157,7 @@ def _why(error: Exception) -> str:
 
 
 def write_journal(full: str, manifest: Manifest) -> None:
-    """Write the journal and sync it with its directory."""
+    """Write the manifest into the directory `full` as its journal, and sync both to disk."""
     manifest.write(full)
     descriptor = os.open(full, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -164,8 +167,8 @@ def write_journal(full: str, manifest: Manifest) -> None:
 
 
 def _mark_taken_back(full: str, manifest: Manifest) -> None:
-    """Mark the commit as reverted, so that nobody takes its steps again. If the disk has no room for that, rename the
-    journal instead."""
+    """Mark the commit as reverted in its journal, so that nobody takes its steps again. If the disk has no room for a
+    new journal, rename the old one instead."""
     try:
         write_journal(full, replace(manifest, notes={**manifest.notes, "mark": "held"}))
     except OSError:
@@ -173,7 +176,8 @@ def _mark_taken_back(full: str, manifest: Manifest) -> None:
 
 
 def _rename_journal_as_reverted(full: str) -> None:
-    """Rename the journal of a commit. The older manifest of a held change set is left alone."""
+    """Rename the journal of a commit, which marks the commit as reverted. If the file is still the older manifest of a
+    held change set, leave it alone."""
     found = Manifest.read(full)
     if found is not None and found.notes.get("mark") == "commit":
         os.rename(os.path.join(full, MANIFEST), os.path.join(full, TAKEN_BACK))
@@ -193,8 +197,8 @@ def steps_of(manifest: Manifest) -> list[Step]:
 def _narrowed(
     words: list[Any], entries: dict[str, tuple[Entry | None, Entry | None]]
 ) -> dict[str, tuple[Entry | None, Entry | None]]:
-    """The states before and after one step. A swap that removes nothing began with an empty path, whatever the change
-    set says about the path."""
+    """The states of one path before and after the step that `words` describe. They may differ from those of the change
+    set, which may need two steps for one path. A swap that moves no old file out, for example, finds an empty path."""
     _number, verb, path, put, out = words
     before, after = entries[from_latin(path)]
     if verb == "swap":
@@ -209,8 +213,8 @@ def _narrowed(
 
 
 def resume(area: Area, directory: str, manifest: Manifest) -> bool:
-    """After a crash or disk failure: finish the commit, or revert it if that is impossible. A commit without any step
-    taken is reverted. Returns whether it was finished."""
+    """After a crash or disk failure: finish a commit, or revert it if that is impossible or no step was taken yet.
+    Returns whether the commit was finished."""
     steps = steps_of(manifest)
     full = os.path.join(area.path, directory)
     live = os.path.dirname(full)
@@ -231,7 +235,7 @@ def resume(area: Area, directory: str, manifest: Manifest) -> bool:
             done = True
         except (Interference, OSError) as error:
             if getattr(error, "errno", None) in TEMPORARY_ERRORS and _is_copied_home(runner, directory, steps):
-                raise  # It can no longer be reverted.
+                raise  # All originals are in the area already: this commit can only be finished.
             _revert_steps(runner, steps)
             _remove_copies_in_staging(runner, steps)
             _mark_taken_back(full, manifest)
@@ -246,23 +250,24 @@ def resume(area: Area, directory: str, manifest: Manifest) -> bool:
 
 
 def _is_any_step_applied(runner: StepRunner, steps: Sequence[Step]) -> bool:
-    """Whether any step was taken. A commit without steps counts as taken."""
+    """Whether any step was taken. True for a commit that has no steps."""
     moves = [step for step in steps if step.verb != "mode"]
     if not steps or any(map(runner.is_applied, moves)):
         return True
-    runner.workspace.restore()  # Directories opened for reading have another mode now.
+    runner.workspace.restore()  # The runner has widened modes of directories, and the next line compares modes.
     return any(runner.is_applied(step) for step in steps if step.verb == "mode")
 
 
 def _is_sound(runner: StepRunner, manifest: Manifest, steps: Sequence[Step], *, in_place: bool = False) -> bool:
-    """Whether all new files are present and whole: the power may have failed before they were written."""
+    """Whether all new files exist with the right content, in the workspace or where they wait: the power may have
+    failed before the content was written. With `in_place`, only files that are in the workspace are checked."""
     for path, wanted, step in _incoming_files(manifest, steps):
         here = runner.workspace.status(path)
         is_ours = here is not None and here.st_ino == wanted.inode
         if is_ours or (not in_place and path != step.path and _is_in_place(runner, step)):
             found = read_entry(runner.workspace, path, forced=True)
         elif in_place:
-            continue  # Another file has replaced it since.
+            continue  # Another file has replaced the new file since.
         else:
             assert step.put is not None
             tree, place = runner.place(step.put)
@@ -273,7 +278,7 @@ def _is_sound(runner: StepRunner, manifest: Manifest, steps: Sequence[Step], *, 
 
 
 def _incoming_files(manifest: Manifest, steps: Sequence[Step]) -> Iterator[tuple[str, Entry, Step]]:
-    """The new files, each with the step that brings it: its own step, or that of a directory above."""
+    """The new files: path, state, and the step that brings the file, which is its own or that of a directory above."""
     coming = {step.path: step for step in steps if step.verb == "swap" and step.put is not None}
     for each in manifest.entries:
         wanted = each.after
@@ -293,7 +298,8 @@ def _is_in_place(runner: StepRunner, step: Step) -> bool:
 
 
 def revert_unsynced(area: Area, manifest: Manifest) -> bool:
-    """After a power failure: revert a commit whose files never reached the disk. Returns whether it was reverted."""
+    """After a power failure: revert a commit if the content of its new files never reached the disk. Returns whether
+    the commit was reverted."""
     kept = f"kept/{manifest.run}"
     steps = [_step_after_commit(step, kept) for step in steps_of(manifest)]
     with Tree(area.workspace, forced=True) as workspace, Tree(area.path, forced=True) as ours:
@@ -307,15 +313,15 @@ def revert_unsynced(area: Area, manifest: Manifest) -> bool:
 
 
 def _step_after_commit(step: Step, kept: str) -> Step:
-    """The step with the places after its commit: replaced files have moved to `kept`, and the place that new files came
-    from no longer exists."""
+    """A step of a finished commit, changed so that it can be reverted: the old file is now in `kept`, and the new file
+    goes to a directory of `kept`, because its first place no longer exists."""
     out = None if step.out is None else f"{kept}/{OUT}/{step.number}"
     return replace(step, out=out, put=None if step.put is None else f"{kept}/{_UNSOUND}/{step.number}")
 
 
 def _revert_steps(runner: StepRunner, steps: Sequence[Step]) -> None:
-    """Revert steps. If another program interferes, a file that cannot be put back stays in the run's directory. If the
-    disk fails, the other steps are still reverted, then the error is raised."""
+    """Revert steps, last step first. If another program has taken the path of an old file, that old file stays in the
+    run's directory. If the disk fails, the other steps are still reverted, then the error is raised."""
     for tree in (runner.workspace, runner.area):
         tree.allow_unnoted()
     failure: OSError | None = None
@@ -331,14 +337,14 @@ def _revert_steps(runner: StepRunner, steps: Sequence[Step]) -> None:
 
 
 def _copy_displaced_home(runner: StepRunner, directory: str, steps: Sequence[Step]) -> None:
-    """Copy files that were replaced inside the workspace to the run's directory."""
+    """Copy replaced files from the staging directories in the workspace to the run's directory in the area."""
     if not _staging_directories(steps):
         return
     for step, target in _displaced_inside(directory, steps):
         assert step.out is not None
         place, part = step.out[len(INSIDE) :], f"{target}.part"
         if runner.area.status(target) is None and runner.workspace.status(place) is not None:
-            remove_inside(runner.area, part)  # A host was killed while copying it.
+            remove_inside(runner.area, part)  # An incomplete copy of a host that was killed.
             copy(runner.workspace, place, runner.area, part)
             rename(runner.area, part, runner.area, target)
     for tree in (runner.area, runner.workspace):
@@ -346,19 +352,20 @@ def _copy_displaced_home(runner: StepRunner, directory: str, steps: Sequence[Ste
 
 
 def _remove_staging(runner: StepRunner, steps: Sequence[Step]) -> None:
-    """Remove the staging directories after everything is copied home."""
+    """Remove the staging directories, after all replaced files were copied from there to the area."""
     for staging in _staging_directories(steps):
         remove_inside(runner.workspace, staging)
 
 
 def _staging_directories(steps: Sequence[Step]) -> set[str]:
-    """haft's staging directories inside the workspace that these steps use."""
+    """The staging directories that these steps use, relative to the workspace."""
     places = [where for step in steps for where in (step.out, step.put) if where is not None]
     return {os.path.dirname(where[len(INSIDE) :]) for where in places if where.startswith(INSIDE)}
 
 
 def _displaced_inside(directory: str, steps: Sequence[Step]) -> list[tuple[Step, str]]:
-    """The steps that move a replaced file within the workspace, each with the place where it will be kept."""
+    """The steps that move the replaced file to a staging directory in the workspace, each with the place in the area
+    where this file will be kept."""
     return [
         (step, f"{directory}/{OUT}/{step.number}")
         for step in steps
@@ -367,13 +374,15 @@ def _displaced_inside(directory: str, steps: Sequence[Step]) -> list[tuple[Step,
 
 
 def _is_copied_home(runner: StepRunner, directory: str, steps: Sequence[Step]) -> bool:
-    """Whether every step was taken and every replaced file is copied home: only staging directories remain."""
+    """Whether the commit used staging directories and has copied every replaced file to the area: then all steps were
+    taken, and only the staging directories remain to be removed."""
     homes = _displaced_inside(directory, steps)
     return bool(homes) and all(runner.area.status(target) is not None for _step, target in homes)
 
 
 def _remove_copies_in_staging(runner: StepRunner, steps: Sequence[Step]) -> None:
-    """Remove staging directories after a revert, when they hold only copies. If one holds an original, all stay."""
+    """After a revert: remove the staging directories, which should hold only copies. If one of them still holds an
+    original, leave all of them."""
     for step in steps:
         if step.out is not None and step.out.startswith(INSIDE) and runner.status(step.out) is not None:
             return
@@ -390,7 +399,7 @@ def _remove_copies_in_staging(runner: StepRunner, steps: Sequence[Step]) -> None
 
 
 def remove_inside(tree: Tree, path: str) -> None:
-    """Remove a file or directory of haft with its content, without following links."""
+    """Remove a file, or a directory with its content, from a tree. Links are not followed."""
     status = tree.status(path)
     if status is None:
         return
@@ -404,8 +413,8 @@ def remove_inside(tree: Tree, path: str) -> None:
 
 
 def _closed_directories(workspace: Tree, steps: Sequence[Step]) -> dict[str, int]:
-    """The directories that must be opened temporarily, with their modes. The journal lists them, or a crash would leave
-    them open."""
+    """By directory whose mode must be widened during these steps: its mode. The journal lists them, so that recovery
+    can restore the modes after a crash."""
     if not is_bound_by_modes():
         return {}
     found: dict[str, int] = {}

@@ -1,7 +1,7 @@
 """The change set of one run as it is kept on disk: every path with its state before and after.
 
-The file is complete or invalid, by a checksum. It is also the journal of a commit: it is synced before the first
-rename, and lists every step.
+A checksum tells whether the file is complete. The file is also the journal of a commit: it lists every step, and is
+synced before the first step.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from haft.values import dataclass, field, replace
 
 MANIFEST = "manifest"
 TAKEN_BACK = "taken-back"
-"""The name of the journal of a reverted commit, if the disk had no room to write it anew."""
+"""The name that the journal of a reverted commit gets if the disk had no room for a new journal."""
 
 
 @dataclass(frozen=True, slots=True)
 class PathChange:
-    """The change of one path. At least one of both states exists, and they differ."""
+    """The change of one path: its states before and after. They differ; None means that the path does not exist."""
 
     path: str
     """Relative to the workspace; bytes that are not UTF-8 are surrogate escapes."""
@@ -65,7 +65,7 @@ class Manifest:
     complete: bool = True
     reason: str | None = None
     notes: dict[str, Any] = field(default_factory=dict)
-    """Further facts that callers keep with the change set."""
+    """Further facts about the change set, such as its owner, its steps, and whether it is held."""
 
     def changes(
         self, state: ChangesState, conflicts: Sequence[ConflictingPath] = (), reason: str | None = None
@@ -82,7 +82,7 @@ class Manifest:
         )
 
     def write(self, directory: str) -> None:
-        """Write the file completely, and sync it."""
+        """Write the manifest into a directory, and sync the file."""
         head = {
             "run": self.run,
             "workspace": self.workspace,
@@ -102,7 +102,8 @@ class Manifest:
         ]  # fmt: skip
         body = b"\n".join(lines) + b"\n"
         final = os.path.join(directory, MANIFEST)
-        # A first manifest is written in place: half of one is invalid. An existing manifest is replaced by a rename.
+        # The first manifest needs no rename: if it stays incomplete, `read` ignores it. A later one must replace the
+        # existing manifest atomically.
         temporary = f"{final}.tmp" if os.path.exists(final) else final
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
@@ -117,7 +118,7 @@ class Manifest:
 
     @classmethod
     def read(cls, directory: str) -> Manifest | None:
-        """Read a manifest; None if there is none, or it is incomplete."""
+        """Read the manifest in a directory; None if there is none, or if it is incomplete."""
         found = cls._read(os.path.join(directory, MANIFEST))
         if found is None and (found := cls._read(os.path.join(directory, TAKEN_BACK))) is not None:
             found = replace(found, notes={**found.notes, "mark": "held"})
@@ -157,8 +158,8 @@ def _unpacked(words: list[Any] | None) -> Entry | None:
 
 
 def renames(entries: Iterable[PathChange]) -> dict[str, str]:
-    """By created path: the deleted path with the same content, each used once, the same file name preferred. Empty
-    files are ignored."""
+    """By created path: a deleted path with the same content, from which the file was probably renamed. Each deleted
+    path is used once, and one with the same file name is preferred. Empty files are ignored."""
     gone: dict[tuple[str, str], list[str]] = {}
     for each in entries:
         before = each.before

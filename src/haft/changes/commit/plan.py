@@ -1,7 +1,7 @@
 """Makes the steps that apply a change set.
 
-A whole directory tree is moved in one step if possible: a commit of a thousand new files is then one rename, which
-nobody sees half done.
+If possible, one step moves a whole directory: so a commit of a new directory with a thousand files is one rename, and
+no other program sees it half done.
 """
 
 from __future__ import annotations
@@ -16,28 +16,30 @@ from haft.changes.commit.steps import Step
 
 
 class Sources(Protocol):
-    """Tells where new files wait, and which directories may move as a whole."""
+    """Tells where the new files of a change set wait, and which directories may move as a whole."""
 
     made: dict[str, int]
-    """By path: the inodes of files that were made inside a directory that moves as a whole."""
+    """By path: the inode of a file that was made anew in a directory that moves as a whole."""
 
     def place_of(self, each: PathChange) -> str | None:
-        """The place of the new file or directory, with its content; None for a directory that must be made and
-        filled."""
+        """The place of the new file, or of the new directory with all its content; None if the directory must be made
+        in the workspace and filled by further steps."""
         ...
 
     def can_move_whole(self, path: str) -> bool:
-        """Whether everything in a workspace directory leaves with it."""
+        """Whether the change set deletes everything in a workspace directory, so that one rename can remove the
+        directory."""
         ...
 
     def restore_modes(self) -> None:
-        """Restore the modes that were widened for reading. Call it before the first step, so that a restored mode does
-        not replace one that a step has set."""
+        """Restore the modes that were widened for reading. Call this before the first step: later it might overwrite a
+        mode that a step has set."""
         ...
 
 
 def steps_for(entries: Sequence[PathChange], sources: Sources, out: Callable[[str, int], str]) -> list[Step]:
-    """The steps, in the order in which they must be taken. `out` names the place for the old file of a path."""
+    """The steps, in the order in which they must be taken. `out` takes a path and the number of a step, and returns the
+    place that the old file of the path is moved to."""
     plan = _Plan(sources, out)
     for each in entries:
         plan.add(each)
@@ -51,9 +53,9 @@ class _Plan:
         self._moves: list[Step] = []
         self._ends: list[Step] = []
         self._gone: dict[str, bool] = {"": False}
-        """By directory: whether it leaves as a whole, or with a parent."""
+        """By directory: whether one step removes it with all its content, or removes a parent of it so."""
         self._come: dict[str, bool] = {"": False}
-        """By directory: whether it arrives as a whole, or with a parent."""
+        """By directory: whether one step brings it with all its content, or brings a parent of it so."""
         self._count = 0
 
     def add(self, each: PathChange) -> None:
@@ -86,7 +88,8 @@ class _Plan:
             self._end("mode", each.path, None, after)
 
     def steps(self) -> list[Step]:
-        """Modes and removals of directories come last, innermost first: directories must be entered before."""
+        """All steps. Those that set the mode of a directory or remove it come last, innermost directory first, because
+        other steps must enter the directory before."""
         return [*self._moves, *reversed(self._ends)]
 
     def _move(self, verb: str, path: str, before: Entry | None, after: Entry | None) -> None:

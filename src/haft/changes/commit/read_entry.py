@@ -29,8 +29,9 @@ def read_entry(
     forced: bool = False,
     stopped: Callable[[], bool] | None = None,
 ) -> Entry | None:
-    """The state of a path; None if nothing is there. `forced` also reads our own files whose mode forbids it. `stopped`
-    is checked while reading, since files can be very large."""
+    """The state of a path; None if the path does not exist. With `forced`, files of our user are read even if their
+    mode forbids it. `stopped` is checked while reading, since files can be very large; if it is true, raises
+    `CallStopped`."""
     if status is None:
         status = tree.status(path)
         if status is None:
@@ -44,8 +45,8 @@ def read_entry(
 
 
 def _attributes(tree: Tree, path: str, status: os.stat_result, forced: bool, mode: int | None) -> str | None:
-    """The attributes of a path that is not a file; None if they may not be read, or the path is gone. `mode` is the
-    mode that a directory had before haft widened it."""
+    """The extended attributes of a path that is not a regular file; None if they may not be read or the path is gone.
+    If haft has widened the mode of a directory, `mode` is the mode before that."""
     try:
         return attributes_of(tree.proc_path(path), mode)
     except UnreadableAttributes:
@@ -61,7 +62,7 @@ def _attributes(tree: Tree, path: str, status: os.stat_result, forced: bool, mod
 
 @contextlib.contextmanager
 def _widened(tree: Tree, path: str, status: os.stat_result) -> Iterator[None]:
-    """Make the path readable within this context."""
+    """Within this context, the mode of the path is widened so that its owner may read it."""
     tree.note(path, status)
     set_mode(tree, path, stat.S_IMODE(status.st_mode) | 0o400)
     try:
@@ -84,7 +85,7 @@ def _read_file(
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM):
             if error.errno in (errno.ENOENT, errno.ELOOP, errno.EINVAL):
-                return read_entry(tree, path, stopped=stopped)  # It was replaced between two steps.
+                return read_entry(tree, path, stopped=stopped)  # Someone replaced the file after `status` was read.
             raise
         if not forced or status.st_uid != os.geteuid():
             return entry_from(status, UNREADABLE)
@@ -100,10 +101,11 @@ def _read_file(
 
 
 def _attributes_of(descriptor: int, mode: int | None = None) -> str | None:
-    """The attributes of an open file. `mode` is the mode that it had before haft widened it."""
+    """The extended attributes of an open file; None if they may not be read. If haft has widened the file's mode,
+    `mode` is the mode before that."""
     try:
         return attributes_of(descriptor, mode)
-    except UnreadableAttributes:  # A capability allowed opening the file; it does not cover its attributes.
+    except UnreadableAttributes:  # A capability of this process allows opening the file, but not reading attributes.
         return None
     except BaseException:
         os.close(descriptor)

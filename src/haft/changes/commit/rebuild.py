@@ -16,7 +16,7 @@ _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 class Rebuilder:
-    """Makes files in a directory below the area. Its creator closes it."""
+    """Makes files in the place `directory`. Call `close` at the end."""
 
     def __init__(self, area: str, directory: str, blobs: Blobs) -> None:
         self._area = area
@@ -25,7 +25,7 @@ class Rebuilder:
         self._count = 0
         self._opened: Tree | None = None
         self.unset_attributes: list[str] = []
-        """Extended attributes that could not be restored."""
+        """Names of extended attributes that could not be restored."""
 
     def close(self) -> None:
         if self._opened is not None:
@@ -33,14 +33,14 @@ class Rebuilder:
             self._opened = None
 
     def make(self, wanted: Entry, link_to: str | None = None) -> str:
-        """Make exactly this entry, and return its place below the area. `link_to` is the place of a file made earlier:
-        the new name becomes a hard link to it."""
+        """Make a file, link or device with exactly this state, and return its place. If `link_to` is given, only make a
+        hard link to the file at this place."""
         place = self._next()
         if link_to is None:
             self._make(place, wanted)
             return place
         where, name = self._ours.at(place)
-        held = os.dup(where)  # Reaching the other directory may close this descriptor.
+        held = os.dup(where)  # The next call of `at` may close the descriptor.
         try:
             source, known = self._ours.at(link_to)
             os.link(known, name, src_dir_fd=source, dst_dir_fd=held, follow_symlinks=False)
@@ -49,8 +49,9 @@ class Rebuilder:
         return place
 
     def make_tree(self, wanted: Entry, below: Sequence[tuple[str, Entry]]) -> tuple[str, dict[str, int]]:
-        """Make a directory with all its content, so that one rename puts everything in place. `below` names relative
-        paths, each directory before its content. Returns its place, and the inodes of its files."""
+        """Make a directory with all its content, so that one rename can move everything to the workspace. `below` lists
+        the content by relative paths, each directory before its own content. Returns the place of the directory, and
+        the inodes of its files by relative path."""
         place = self._next()
         inodes: dict[str, int] = {}
         directories = [(place, wanted)]
@@ -62,7 +63,7 @@ class Rebuilder:
                 directories.append((inner, entry))
             elif (inode := self._make(inner, entry)) is not None:
                 inodes[path] = inode
-        for inner, entry in reversed(directories):  # Last: a read-only directory could not be filled.
+        for inner, entry in reversed(directories):  # At the end, because a read-only directory could not be filled.
             self._set_metadata(inner, entry)
         self._ours.forget()
         return place, inodes
@@ -87,7 +88,7 @@ class Rebuilder:
         os.mkdir(name, 0o700, dir_fd=where)
 
     def _make(self, place: str, wanted: Entry) -> int | None:
-        """Make one entry. Returns the inode of a file, else None."""
+        """Make one file, link or device. Returns the inode of a file, and None for the others."""
         where, name = self._ours.at(place)
         if wanted.kind == "file":
             descriptor = os.open(name, _NEW, 0o600, dir_fd=where)
@@ -103,14 +104,15 @@ class Rebuilder:
         return None
 
     def _fill(self, descriptor: int, wanted: Entry) -> int:
-        """Fill a new file with few system calls: an undo makes as many files as a call deleted."""
+        """Write content and metadata into a new file, and return its inode. Uses few system calls, because an undo may
+        make very many files."""
         assert wanted.content is not None
         self._blobs.write_to(wanted.content, descriptor)
         found = os.fstat(descriptor)
         if (found.st_uid, found.st_gid) != (wanted.uid, wanted.gid):
             with contextlib.suppress(PermissionError):
                 os.fchown(descriptor, wanted.uid, wanted.gid)
-        # After the owner, whose change removes capabilities, and before the mode, which may forbid it.
+        # After `fchown`, which removes capabilities, and before `fchmod`, after which setting attributes may be forbidden.
         self.unset_attributes += set_attributes(descriptor, wanted.attributes)
         os.fchmod(descriptor, wanted.mode & 0o7777)
         os.utime(descriptor, ns=(found.st_atime_ns, wanted.mtime_ns))

@@ -1,7 +1,7 @@
-"""The single steps of a commit. Each can be taken, taken again, and reverted.
+"""The single steps of a commit. Each step can be taken, taken again, and reverted.
 
-A step inspects the path before it acts, and recognizes files by inode. So after a crash the same steps are taken again
-from the first, and finished steps do nothing. The file that a step replaces is kept in `out`, under the step's number.
+A step looks at the path before it acts, and recognizes files by inode. So after a crash all steps can be taken again
+from the first: steps that were taken before the crash do nothing. The file that a step replaces is moved to `step.out`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from haft.values import dataclass
 Verb = Literal["swap", "mode", "mkdir", "rmdir"]
 
 INSIDE: Final = "inside:"
-"""Prefix of a place inside the workspace; other places are in the area."""
+"""The prefix of a place that is relative to the workspace; places without it are relative to the area."""
 
 
 class Interference(Exception):
@@ -43,9 +43,9 @@ class Step:
     before: Entry | None
     after: Entry | None
     put: str | None = None
-    """The place of the new file or directory."""
+    """The place where the new file or directory waits."""
     out: str | None = None
-    """The place for the old file or directory."""
+    """The place that the old file or directory is moved to."""
 
     def to_json(self) -> list[Any]:
         words = [self.path, self.put, self.out]
@@ -61,12 +61,12 @@ class Step:
 
 
 def as_latin(text: str) -> str:
-    """A path as text that JSON can hold."""
+    """A path as text that JSON can hold: each byte of the path becomes one character."""
     return os.fsencode(text).decode("latin-1")
 
 
 def from_latin(text: str) -> str:
-    """The path of such a text."""
+    """The path of a text that `as_latin` made."""
     return os.fsdecode(text.encode("latin-1"))
 
 
@@ -74,14 +74,15 @@ class StepRunner:
     """Takes and reverts steps in a workspace and its area."""
 
     def __init__(self, workspace: Tree, area: Tree, before: Mapping[str, Entry | None] | None = None) -> None:
-        """`before` maps each path to its state when it was inspected, also inside directories that leave as a whole."""
+        """`before` maps each path that the commit changes to its state when haft read it, also paths inside directories
+        that are removed as a whole. It is None during recovery, when steps may have been taken before."""
         self.workspace = workspace
         self.area = area
         self._before = before
 
     def apply(self, step: Step) -> None:
-        """Take a step, unless it was already taken. Raises `Interference`, with the step not taken, if another program
-        changed the path."""
+        """Take a step; do nothing if it was already taken. Raises `Interference`, with the step not taken, if another
+        program changed the path."""
         match step.verb:
             case "swap":
                 self._apply_swap(step)
@@ -93,7 +94,7 @@ class StepRunner:
                 self._remove_directory(step.path)
 
     def revert(self, step: Step) -> None:
-        """Revert a step, unless it was not taken."""
+        """Revert a step; do nothing if it was not taken."""
         match step.verb:
             case "swap":
                 self._revert_swap(step)
@@ -143,8 +144,8 @@ class StepRunner:
             self._put_in(step, waiting)
 
     def _is_as_left(self, path: str, here: os.stat_result, before: Entry) -> bool:
-        """Whether the file is unchanged since it was inspected. A repeated step may have been reverted in between: then
-        only the content can tell."""
+        """Whether the file is unchanged since haft read `before`. During recovery, a step may have been taken and
+        reverted, which changes the ctime: then the content is compared."""
         if _is_untouched(here, before):
             return True
         is_again = self._before is None
@@ -153,7 +154,8 @@ class StepRunner:
         )
 
     def _exchange(self, step: Step, here: os.stat_result, waiting: os.stat_result) -> bool:
-        """Exchange the old and the new file atomically, so that the path always exists; not for directories."""
+        """Exchange the old and the new file atomically, so that the path exists at any moment. Returns False, with
+        nothing done, for directories and on systems that cannot do it."""
         assert step.put is not None
         assert step.out is not None
         if stat.S_ISDIR(here.st_mode) or stat.S_ISDIR(waiting.st_mode):
@@ -190,7 +192,8 @@ class StepRunner:
             raise Interference(step.path)
 
     def _is_as_seen(self, path: str, taken: os.stat_result, out: Tree, where: str) -> bool:
-        """Whether a removed directory holds exactly what it held when it was inspected."""
+        """Whether a directory that was moved to `where` holds only files that are as haft read them before the commit.
+        Always true for files, and during recovery."""
         if self._before is None or not stat.S_ISDIR(taken.st_mode):
             return True
         for inner, status in out.walk(where):
@@ -228,14 +231,14 @@ class StepRunner:
             here = None
         if step.out is not None and here is None and (old := self.status(step.out)) is not None:
             out, where = self.place(step.out)
-            out.restore(where)  # Directories there were opened for reading.
+            out.restore(where)  # Modes of directories below `where` were widened for reading.
             with _movable(out, where, old):
                 move_in(out, where, self.workspace, step.path)
             out.forget()
             self._fix_directory_mode(step.path, self.workspace.status(step.path), step.before)
 
     def _fix_directory_mode(self, path: str, here: os.stat_result | None, wanted: Entry | None) -> None:
-        """Restore the mode of a directory that was opened to be moved."""
+        """Restore the mode of a directory after it was moved, for which it had to be writable."""
         if here is None or wanted is None or not wanted.is_directory:
             return
         if stat.S_IMODE(here.st_mode) != wanted.mode:
@@ -271,7 +274,7 @@ class StepRunner:
 
     def _set_directory(self, path: str, have: Entry | None, want: Entry | None) -> None:
         if want is None:
-            return  # Another step made it, and reverts it.
+            return  # The step `mkdir` made the directory, and its revert removes it.
         here = self.workspace.status(path)
         if here is None or not stat.S_ISDIR(here.st_mode):
             raise Interference(path)
@@ -301,7 +304,7 @@ def _has_inode(here: os.stat_result | None, entry: Entry | None) -> bool:
 
 
 def _is_directory_set(tree: Tree, here: os.stat_result, step: Step) -> bool:
-    """Whether a directory has the step's new mode, owner and attributes, and did not have them before."""
+    """Whether a directory has the step's new mode, owner and attributes, and these differ from the old ones."""
     before, after = step.before, step.after
     if before is None or after is None:
         return False
@@ -314,12 +317,12 @@ def _is_directory_set(tree: Tree, here: os.stat_result, step: Step) -> bool:
 
 
 def _is_untouched(here: os.stat_result, entry: Entry) -> bool:
-    """The same, for a file that was not moved since: a move changes the ctime too."""
+    """Whether a file is unchanged and was not moved since haft read `entry`: a change or a move sets the ctime."""
     return _is_unchanged(here, entry) and (not entry.ctime_ns or here.st_ctime_ns == entry.ctime_ns)
 
 
 def _is_unchanged(here: os.stat_result, entry: Entry) -> bool:
-    """Whether a file is unchanged since it was inspected, as far as its stat tells."""
+    """Whether a file, which may have been moved, has the inode, size and mtime of `entry`."""
     if here.st_ino != entry.inode:
         return False
     return entry.kind != "file" or (here.st_size, here.st_mtime_ns) == (entry.size, entry.mtime_ns)
@@ -327,7 +330,8 @@ def _is_unchanged(here: os.stat_result, entry: Entry) -> bool:
 
 @contextlib.contextmanager
 def _movable(tree: Tree, path: str, status: os.stat_result) -> Iterator[None]:
-    """Make a directory writable within this context: moving a directory needs write access to it."""
+    """Within this context, a directory is writable for its owner, which is necessary to move it. The caller restores
+    the mode after the move."""
     closed = stat.S_ISDIR(status.st_mode) and status.st_mode & 0o200 == 0 and is_bound_by_modes()
     if closed:
         tree.note(path, status)

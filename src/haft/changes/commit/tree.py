@@ -1,7 +1,8 @@
 """Access to a directory tree through descriptors: links are never followed, and nothing outside the tree is reached.
 
-A `Tree` keeps its root and the directories it has reached open. So even if directories are renamed meanwhile, a step
-acts in the directory that was inspected. Every change that a commit makes to a workspace goes through this module.
+A `Tree` keeps descriptors of its root and of directories that it has reached. So even if someone renames a directory,
+haft acts in the directory that it looked at before. Every change that a commit makes to a workspace goes through this
+module.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ _DAC_OVERRIDE: Final = 1
 
 
 class Tree:
-    """A directory and its content, by relative paths."""
+    """A directory and its content. All methods take paths relative to this directory."""
 
     def __init__(self, path: str, *, forced: bool = False, notes: WidenedModes | None = None) -> None:
-        """`forced` opens our own directories even if their mode forbids it, until `restore`. `notes` records each such
-        mode for recovery after a crash."""
+        """With `forced`, the modes of our user's directories are widened if they forbid access; `restore` and `close`
+        restore them. `notes` records each such mode before, for recovery after a crash."""
         self._notes = notes
         self.path = path
         self._root = os.open(path, _REACH)
         self._open: OrderedDict[str, int] = OrderedDict()
         self._forced = forced and is_bound_by_modes()
         self.widened: dict[str, tuple[int, int]] = {}
-        """Directories with a widened mode: the original mode, and the inode."""
+        """By directory whose mode is widened: its original mode, and its inode."""
 
     def __enter__(self) -> Self:
         return self
@@ -51,8 +52,8 @@ class Tree:
         self.close()
 
     def restore(self, beneath: str = "") -> None:
-        """Restore the widened modes of all directories, or of those below `beneath`, innermost first. Call it before
-        files are moved or get other modes: afterwards the paths may name other files."""
+        """Restore the widened modes of all directories, or of those below `beneath`. Call this before directories are
+        moved or get new modes: later a path may name another directory."""
         widened = [path for path in self.widened if not beneath or path.startswith(f"{beneath}/")]
         for path in sorted(widened, reverse=True):
             mode, inode = self.widened.pop(path)
@@ -63,7 +64,7 @@ class Tree:
             except OSError as error:
                 self.mark_unrestored(error)
         if widened:
-            self.forget()  # Directories below them can no longer be reached.
+            self.forget()  # With the restored modes, some of the open directories may no longer be used.
 
     def close(self) -> None:
         self.restore()
@@ -75,14 +76,14 @@ class Tree:
             self._root = -1
 
     def forget(self) -> None:
-        """Close the cached directories: after a move they may be elsewhere."""
+        """Close the cached descriptors of directories. Call this after a move: a directory may have a new path now."""
         for descriptor in self._open.values():
             os.close(descriptor)
         self._open.clear()
 
     def directory(self, path: str) -> int:
-        """A descriptor of a directory, owned by the tree. Raises `OSError` if it does not exist, or a link is on the
-        way."""
+        """A descriptor of a directory; the tree closes it. Raises `OSError` if the directory does not exist, or if a
+        part of the path is a link."""
         if not path:
             return self._root
         known = self._open.get(path)
@@ -97,7 +98,7 @@ class Tree:
             count -= 1
         if count and above is not None:
             place = above
-        # One name at a time: no directory on the way may be a link.
+        # Open one name at a time, because no part of the path may be a link.
         for last in range(count, len(words)):
             here = "/".join(words[: last + 1])
             place = os.open(words[last], _REACH, dir_fd=place)
@@ -120,34 +121,35 @@ class Tree:
             _change_mode(descriptor, stat.S_IMODE(found.st_mode) | 0o700)
 
     def mode_before(self, path: str, inode: int) -> int | None:
-        """The mode that a directory had before haft widened it, and will have again; None if haft did not."""
+        """The mode that a directory had before haft widened it; None if its mode is not widened."""
         mode, widened = self.widened.get(path, (0, None))
         return mode if widened == inode else None
 
     def note(self, path: str, found: os.stat_result) -> None:
-        """Note a mode before it is widened."""
+        """Record the mode of `path` for recovery. Call this before the mode is widened."""
         if self._notes is not None:
             self._notes.note(self.path, path, stat.S_IMODE(found.st_mode), found.st_ino)
 
     def mark_unrestored(self, error: OSError) -> None:
-        """Record that a widened mode could not be restored."""
+        """Record that a widened mode could not be restored, so that recovery can do it."""
         if self._notes is not None:
             self._notes.mark_unrestored(error)
 
     def allow_unnoted(self) -> None:
-        """Allow widening modes even if there is no room for a note."""
+        """From now on, modes may be widened even if the disk has no room to record them."""
         if self._notes is not None:
             self._notes.is_required = False
 
     def at(self, path: str) -> tuple[int, str]:
-        """The descriptor of the parent directory, and the name in it. The descriptor is valid until the next call."""
+        """The descriptor of a path's parent directory, and the last name of the path. The descriptor is valid until the
+        tree is asked for another path."""
         above, name = os.path.split(path)
         if name in ("", ".", ".."):
             raise OSError(errno.EINVAL, "not a path beneath a directory", path)
         return self.directory(above), name
 
     def status(self, path: str) -> os.stat_result | None:
-        """The lstat of a path; None if it, or a directory on the way, does not exist."""
+        """The lstat of a path; None if the path or a directory above it does not exist."""
         try:
             place, name = self.at(path)
             return os.stat(name, dir_fd=place, follow_symlinks=False)
@@ -170,13 +172,13 @@ class Tree:
         return os.readlink(name, dir_fd=place)
 
     def proc_path(self, path: str) -> bytes:
-        """A short `/proc` path for a path of any length. It is valid until the next directory is reached; the user must
-        not follow a link at its end."""
+        """A short path in `/proc` that leads to a path of any length. It is valid until the tree is asked for another
+        path. It may end at a link, which the caller must not follow."""
         place, name = self.at(path)
         return os.fsencode(f"/proc/self/fd/{place}/") + os.fsencode(name)
 
     def children(self, path: str) -> list[tuple[str, os.stat_result]]:
-        """The names in a directory with their lstat, in byte order."""
+        """The names in a directory, in byte order, each with its lstat."""
         descriptor = os.open(".", _LIST, dir_fd=self.directory(path))
         try:
             with os.scandir(descriptor) as found:
@@ -186,7 +188,7 @@ class Tree:
         return sorted(some, key=lambda pair: os.fsencode(pair[0]))
 
     def walk(self, path: str) -> Iterator[tuple[str, os.stat_result]]:
-        """All paths below a directory, parents before their content."""
+        """All paths below a directory, each with its lstat, and each directory before its content."""
         waiting = [path]
         while waiting:
             here = waiting.pop()
@@ -201,8 +203,8 @@ class Tree:
 
 @contextlib.contextmanager
 def open_parents(source: Tree, path: str, target: Tree, onto: str) -> Iterator[tuple[int, str, int, str]]:
-    """Descriptor and name of both ends of a move. The first descriptor is duplicated, because reaching the second may
-    close it."""
+    """For the source and the target of a move or link: the descriptor of the parent directory, and the name in it. The
+    first descriptor is a duplicate, because the tree may close its own when it opens the second."""
     from_place, from_name = source.at(path)
     held = os.dup(from_place)
     try:
@@ -212,7 +214,7 @@ def open_parents(source: Tree, path: str, target: Tree, onto: str) -> Iterator[t
 
 
 def move_in(source: Tree, path: str, target: Tree, onto: str) -> None:
-    """Move to an unused path. Raises `FileExistsError` if the path is used."""
+    """Move a file or directory to the path `onto`. Raises `FileExistsError` if something is already there."""
     call = _renameat2()
     with open_parents(source, path, target, onto) as (from_place, from_name, to_place, to_name):
         if call is not None:
@@ -233,7 +235,7 @@ def rename(source: Tree, path: str, target: Tree, onto: str) -> None:
 
 
 def exchange(source: Tree, path: str, target: Tree, onto: str) -> bool:
-    """Exchange two paths atomically. False if the system cannot do that."""
+    """Exchange the files at two paths atomically. Returns False if the system cannot do that."""
     call = _renameat2()
     if call is None:
         return False
@@ -280,7 +282,7 @@ def set_mode(tree: Tree, path: str, mode: int) -> None:
 
 
 def set_owner(tree: Tree, path: str, uid: int, gid: int) -> None:
-    """chown, if we may."""
+    """chown, without following a link. Does nothing if this process may not change the owner."""
     place, name = tree.at(path)
     with contextlib.suppress(PermissionError):
         os.chown(name, uid, gid, dir_fd=place, follow_symlinks=False)
@@ -295,8 +297,8 @@ def set_time(tree: Tree, path: str, mtime_ns: int) -> None:
 
 @functools.cache
 def is_bound_by_modes() -> bool:
-    """Whether modes can keep this process out of its own files. They cannot stop root, unless a container removed that
-    capability."""
+    """Whether permission bits can keep this process from using files of its own user. They do not stop root, unless a
+    container took away root's capability to ignore them."""
     if os.geteuid() != 0:
         return True
     with contextlib.suppress(OSError, StopIteration), open("/proc/self/status", "rb") as file:

@@ -1,7 +1,8 @@
-"""Notes about temporarily widened modes, written first: after a kill they tell the original modes.
+"""Notes about modes that haft widens for a moment to get access to a file or directory.
 
-Only ordinary users need them; root can open every directory. A note is not the journal of a commit: it is also written
-when something is only read.
+A note is written before the mode is widened: if the host is killed, recovery reads the original mode from the note.
+Only ordinary users need notes; root can open every directory. A note does not belong to a commit: it is also written
+when haft only reads.
 """
 
 from __future__ import annotations
@@ -14,25 +15,25 @@ from collections.abc import Iterator
 from typing import Final
 
 TEMPORARY_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-"""Errors of a machine that lacks space or resources at the moment."""
+"""Error numbers that mean a failing or full disk, or a lack of resources: a later attempt may succeed."""
 NOTE_SUFFIX: Final = ".opened"
-"""The suffix of note files in the directory of a host's transactions."""
+"""The suffix of the files with notes, which lie in the directory of a host's transactions."""
 
 
 class WidenedModes:
-    """The notes of one use of a tree."""
+    """One file of notes, for the modes that one `Tree` or snapshot widens."""
 
     def __init__(self, directory: str) -> None:
-        """`directory` holds the host's transactions."""
+        """`directory` is the directory of the host's transactions; the file of notes is made there."""
         self._directory = directory
         self._place: str | None = None
         self._is_owed = False
         self.is_required = True
-        """Whether a mode may be widened only if the note can be written. Reverting goes on without a note: a full disk
-        must not stop it."""
+        """Whether a note that cannot be written is an error. It is not while steps are reverted: a full disk must not
+        stop that."""
 
     def note(self, root: str, path: str, mode: int, inode: int) -> None:
-        """Note a mode. Call it before the mode is widened."""
+        """Write a note: the mode and inode of the file `path` below `root`. Call this before the mode is widened."""
         if self._place is None:
             self._place = os.path.join(self._directory, f"{os.urandom(8).hex()}{NOTE_SUFFIX}")
         words = [os.fsencode(root).decode("latin-1"), os.fsencode(path).decode("latin-1"), mode, inode]
@@ -43,13 +44,13 @@ class WidenedModes:
                 raise
 
     def mark_unrestored(self, error: OSError) -> None:
-        """Record that a mode could not be restored. After a disk error the note stays for recovery."""
+        """Record that a mode could not be restored. If the disk failed, `clear` leaves the notes for recovery."""
         self._is_owed = self._is_owed or error.errno in TEMPORARY_ERRORS
 
     def clear(self) -> None:
-        """Remove the note, unless a mode could not be restored."""
+        """Remove the file of notes, unless a mode could not be restored because of the disk."""
         if self._place is not None and not self._is_owed:
-            with contextlib.suppress(OSError):  # It may not exist: the disk may have been full.
+            with contextlib.suppress(OSError):  # If the disk was full, the file may not exist.
                 os.unlink(self._place)
         self._place, self._is_owed = None, False
 
@@ -68,7 +69,7 @@ def read_notes(directory: str) -> Iterator[tuple[str, str, int, int]]:
     for name in os.listdir(directory):
         if name.endswith(NOTE_SUFFIX):
             with open(os.path.join(directory, name), "rb") as file:
-                lines = file.read().split(b"\n")[:-1]  # A last, incomplete line had no effect.
+                lines = file.read().split(b"\n")[:-1]  # If the last line is incomplete, its mode was not widened.
             for root, path, mode, inode in map(json.loads, lines):
                 found.append((os.fsdecode(root.encode("latin-1")), os.fsdecode(path.encode("latin-1")), mode, inode))
     yield from sorted(found, key=lambda each: each[1].count("/"), reverse=True)

@@ -1,5 +1,5 @@
 """The engines: how haft finds out which files one call changed. Each engine produces a list of paths with their states
-before and after. Each is imported at the first call that uses it."""
+before and after the call. The module of an engine is imported at the first call that uses the engine."""
 
 from typing import TYPE_CHECKING
 

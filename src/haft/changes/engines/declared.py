@@ -1,7 +1,7 @@
-"""The declared engine, for tools that write through the workspace object they are given, file by file.
+"""The declared engine, for tools in this process that write files through the `Workspace` object that haft gives them.
 
-Their writes wait beside the workspace until the call ends, and are then committed like other changes. Until then only
-the tool itself sees them.
+The writes of such a tool wait in the area until the call ends, and are then committed like other changes. Until then,
+only the tool itself sees them.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ class DeclaredTransaction(TransactionDefaults):
         complete: bool,
         scope: Scope | None = None,
     ) -> None:
-        """`complete` says that the tool cannot change files in another way. `scope` is the scope of the calling call,
-        if that call works above a layer; `workspace` is then the caller's view."""
+        """`complete` says that the tool changes files only through this object. If the call is nested in a call that
+        works in a layer, `scope` is the scope of that caller, and `workspace` is the workspace as the caller sees
+        it."""
         self.scope = scope
         self._base = transactions.workspace if scope is None else scope.path
         self._transactions = transactions
@@ -87,14 +88,15 @@ class DeclaredTransaction(TransactionDefaults):
         return self._inner.prepare(path, expect=expect)
 
     def replace(self, path: str, content: bytes, *, expect: Any = None) -> WrittenFile:
-        """Write a whole file when the call ends. Whether that is possible is checked now."""
+        """Write a whole file: it is checked now, and reaches the workspace when the call ends."""
         with self._lock:
             return self._stage(path, content, expect)
 
     def _stage(self, path: str, content: bytes, expect: Any) -> WrittenFile:
         prepared = self._inner.prepare(path, expect=expect)
         if self.scope is not None and expect is not None:
-            # The check opened the file for writing, which copied it into the caller's layer: only its ctime is new.
+            # `prepare` opened the file for writing, so the overlay copied the file into the caller's layer. If only its
+            # ctime differs from what the tool expects, nobody changed it.
             now = self._inner.identity(path)
             expect = now if now is not None and now[:-1] == expect[:-1] else expect
         where = prepared.path
@@ -115,7 +117,7 @@ class DeclaredTransaction(TransactionDefaults):
                     if (before.uid, before.gid) != (os.geteuid(), os.getegid()) and os.geteuid() == 0:
                         os.fchown(descriptor, before.uid, before.gid)
                     set_attributes(descriptor, without_names(before.attributes, CAPABILITIES))
-                    # Set-user-id on new content would be a privilege nobody granted; writing in place drops it too.
+                    # Nobody granted new content the privilege of set-user-id. The kernel drops it on a write, too.
                     os.fchmod(descriptor, before.mode & ~(stat.S_ISUID | stat.S_ISGID))
                 else:
                     os.fchmod(descriptor, 0o666 & ~_umask())
@@ -145,7 +147,8 @@ class DeclaredTransaction(TransactionDefaults):
         return not self._written
 
     def pause(self, granted_paths: Sequence[str]) -> HaftError | None:
-        """Make the writes so far a part, so that a nested call sees them. On an error, they wait as before."""
+        """Commit the writes so far as a part (see `nested_calls`), so that a nested call sees them. If that fails,
+        return the error; the writes then wait as before."""
         with self._lock:
             if not self._written or self._place is None:
                 return None
@@ -177,7 +180,7 @@ class DeclaredTransaction(TransactionDefaults):
         """Nothing to do after a nested call."""
 
     def _moved(self) -> list[str]:
-        """The paths that changed since the tool wrote them."""
+        """The paths that someone else changed in the workspace since the tool wrote them through this object."""
         return [path for path, seen in self._expected.items() if self._inner.identity(path) != seen]
 
     def _manifest(self) -> Manifest:
@@ -242,7 +245,7 @@ class DeclaredTransaction(TransactionDefaults):
 
 
 def _umask() -> int:
-    """The umask, read without setting it: other threads would see a change."""
+    """The umask, if possible read from `/proc`: `os.umask` would change it for a moment, also for other threads."""
     try:
         with open("/proc/self/status", "rb") as file:
             for line in file:

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 
 
 class TransactionDefaults:
-    """A transaction of a call whose processes have all ended."""
+    """Base class for transactions of calls whose processes have all ended when `finish` is called."""
 
     covers_others = False
-    """Whether changes that others made to the workspace meanwhile are counted as the call's."""
+    """Whether changes that others made to the workspace during the call are counted as the call's."""
 
     @contextlib.asynccontextmanager
     async def at_rest(self) -> AsyncIterator[str | None]:
-        """No process of the call is left, so there is nothing to stop and no reason for doubt."""
+        """Yields None: no process of the call is left to be stopped, so nothing makes the changes incomplete."""
         yield None

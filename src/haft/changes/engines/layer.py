@@ -1,8 +1,12 @@
 """Reading an overlay layer: turns the content of the layer into the change set of the call.
 
 The layer holds the new files, not the old ones. The old files are read from the workspace below, which someone else may
-have changed since. So haft notes when the call began, by the clock of the filesystem. A file below that changed at or
-after this time is not the file that the call saw: a conflict.
+have changed since. So haft notes when the call began, by the clock of the filesystem. If a file of the workspace has
+changed at or after this time, it may not be the file that the call saw: this is a conflict.
+
+In this module, "below" and "under" mean the workspace that the layer covers. Marks are the extended attributes by which
+the kernel's overlay remembers that a directory was renamed (`redirect`), that it hides the one below (`opaque`), or
+which file was copied up (`origin`).
 """
 
 from __future__ import annotations
@@ -25,12 +29,12 @@ from haft.values import dataclass, field
 
 LARGE: Final = 1_000_000
 DEEPEST: Final = 400
-"""The deepest nesting of directories: no program can name a path beyond it."""
+"""The deepest nesting of directories that haft reads in a layer."""
 
 
 def mark_prefix() -> str:
-    """The prefix of the attributes that our overlays set as marks. A call may set other attributes, which mean
-    nothing."""
+    """The prefix of the extended attributes that haft's overlays use as marks. Attributes with another prefix are not
+    marks, even if a call gives them a similar name."""
     return "trusted.overlay." if os.geteuid() == 0 else "user.overlay."
 
 
@@ -44,14 +48,15 @@ class LayerContents:
 
     entries: list[PathChange] = field(default_factory=list)
     conflicts: list[str] = field(default_factory=list)
-    """Paths that differ from what the call saw."""
+    """Paths that someone else changed in the workspace after the call began."""
     split_links: list[str] = field(default_factory=list)
-    """Files that had several names (hard links) and now have a copy of their own."""
+    """Paths of files that had several hard links. The layer holds a copy of its own for each such path."""
 
 
 def take_stamp(directory: str) -> int:
-    """The current time by the clock of the filesystem of a directory: later than every earlier change, and not later
-    than any later change. In some kernels this clock ticks slowly; this function waits for a tick."""
+    """The current time by the clock of the filesystem that holds a directory. It is later than the time of every
+    earlier change there, and not later than that of any later change. In some kernels this clock ticks slowly: this
+    function waits for the next tick."""
     first = os.stat(directory).st_ctime_ns
     while True:
         os.chmod(directory, 0o700)
@@ -62,8 +67,9 @@ def take_stamp(directory: str) -> int:
 
 
 def read_large(upper: Tree, most: int, stopped: Callable[[], bool]) -> dict[int, str]:
-    """The digests of a layer's large files, by inode, computed before the lock is taken. Files beyond `most` bytes in
-    total, holes included, are not read: a call can make files in a moment that take days to read."""
+    """The digests of a layer's large files, by inode. Call this before taking the lock, because it may take long. Once
+    the files exceed `most` bytes in total, the others get the digest `UNREADABLE`: a call can make a huge file with
+    holes in a moment, and reading it would take days."""
     known: dict[int, str] = {}
     left = most or None
     for path, status in upper.walk(""):
@@ -91,8 +97,8 @@ class LayerReader:
         known: Mapping[int, str] | None = None,
         stopped: Callable[[], bool] | None = None,
     ) -> None:
-        """Without `digests`, files are listed but not read. `known` maps inodes of new files to digests computed
-        before."""
+        """`stamp` is the result of `take_stamp` when the call began. Without `digests`, files are listed but not read.
+        `known` is the result of `read_large`."""
         self._digests = digests
         self._known = known or {}
         self._stopped = stopped
@@ -103,13 +109,14 @@ class LayerReader:
         self._prefix = mark_prefix()
         self._moved_in: list[tuple[str, bytes]] = []
         self._origins: dict[str, str] = {}
-        """Renamed directories of the layer: where each came from."""
+        """By directory of the layer that the call renamed: its original path in the workspace."""
         self._changed: dict[int, int] = {}
-        """By inode: the ctime of files below. Making a file readable changes the ctime under all of its names."""
+        """By inode: the ctime that a workspace file had when it was first seen. Later it may be newer, because haft may
+        have to make the file readable, which changes the ctime."""
 
     def read(self) -> LayerContents:
-        """All changes. Files that the layer takes from below are copied into it, and the overlay's marks are removed,
-        so that the layer becomes a plain tree of new files."""
+        """All changes in the layer. On the way, the layer becomes a plain tree of new files: the content of a renamed
+        directory is copied from the workspace into the layer, and the overlay's marks are removed."""
         waiting: list[tuple[str, str | None, bool]] = [("", "", False)]
         while waiting:
             path, below, covered = waiting.pop()
@@ -123,8 +130,9 @@ class LayerReader:
         return found
 
     def _vanished(self) -> list[str]:
-        """Files that the call changed in place and that someone else removed meanwhile. A file that the call renamed
-        looks the same, but then the call itself removed its old name."""
+        """Files that the call changed in place, and that someone else removed from the workspace during the call. In
+        the layer, a file that the call renamed looks the same, but then the layer also says that its old path is
+        deleted."""
         gone = {each.before.inode for each in self._found.entries if each.before is not None}
         found = []
         for path, origin in self._moved_in:
@@ -135,8 +143,8 @@ class LayerReader:
         return found
 
     def _directory(self, path: str, below: str | None, covered: bool) -> list[tuple[str, str | None, bool]]:
-        """Read one directory of the layer. `below` is the directory under it, if any; `covered` says that it is hidden
-        completely."""
+        """Read one directory of the layer, and return the arguments for its subdirectories. `below` is the workspace
+        directory under `path`, if any; `covered` says that the layer hides the content of that directory completely."""
         deeper: list[tuple[str, str | None, bool]] = []
         seen: set[str] = set()
         for name, status in self._upper.children(path):
@@ -233,7 +241,8 @@ class LayerReader:
     # The marks that the overlay sets.
 
     def _take_marks(self, path: str, *, off: bool = True) -> dict[str, bytes]:
-        """The overlay's marks of one path. With `off` they are removed: they mean nothing in the workspace."""
+        """The overlay's marks of one path. With `off`, the marks are also removed, because they mean nothing in the
+        workspace."""
         where = self._upper.proc_path(path)
         try:
             noted = [mark for mark in os.listxattr(where, follow_symlinks=False) if mark.startswith(self._prefix)]
@@ -262,16 +271,16 @@ class LayerReader:
                 set_mode(self._upper, path, stat.S_IMODE(status.st_mode))
 
     def _redirected(self, path: str, words: bytes) -> str:
-        """The original path of a directory that the call renamed. The mark has an absolute path or a name beside the
-        directory."""
+        """The original path of a directory that the call renamed to `path`. `words` is its `redirect` mark: an absolute
+        path, or another name in the same parent directory."""
         target = os.fsdecode(words)
         if target.startswith("/"):
-            return target.strip("/")  # The tree refuses a `..` in it.
+            return target.strip("/")  # `Tree` refuses a path with `..`.
         above = self._lower(os.path.dirname(path))
         return f"{above}/{target}" if above else target
 
     def _lower(self, path: str) -> str:
-        """The directory below that a layer directory covered while the call ran."""
+        """The path of the workspace directory that lay under a directory of the layer while the call ran."""
         if not path or path in self._origins:
             return self._origins.get(path, "")
         above, name = os.path.split(path)
@@ -279,7 +288,8 @@ class LayerReader:
         return f"{lower}/{name}" if lower else name
 
     def _copy_from_below(self, path: str, below: str) -> None:
-        """Copy the content below into a renamed directory, because the original will be gone."""
+        """Copy the content of the workspace directory `below` into the layer directory `path`. The call renamed `below`
+        to `path`, and the commit will remove `below`."""
         waiting = [(path, below)]
         while waiting:
             here, under = waiting.pop()

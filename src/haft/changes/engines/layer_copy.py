@@ -1,7 +1,8 @@
-"""Replaces a layer by a copy, so that processes that still hold files of the old layer cannot change what is committed.
+"""Replaces a layer by a copy, so that processes that still have its files open cannot change what is committed.
 
 The copy is then read and committed. A process that has a descriptor, a mapping or a directory of the old layer writes
-into the old layer, which nobody reads any more. The overlay's marks are copied too: they say what was deleted.
+into the old layer, which nobody reads any more. The overlay's marks (extended attributes) are copied too: they say
+which directories hide the content of the workspace.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ OLD: Final = "old"
 
 
 def replace_by_copy(place: str) -> None:
-    """Put a copy of the layer in its place. The old layer stays beside it, as `old`."""
+    """Rename the directory `upper` in `place` to `old`, and make a copy of it named `upper`."""
     os.rename(os.path.join(place, UPPER), os.path.join(place, OLD))
     with Tree(place, forced=True) as source, Tree(place, forced=True) as target:
         closed = _make_readable(source)

@@ -1,4 +1,4 @@
-"""The overlay engine: a call works in a layer above the workspace, and the layer holds its changes.
+"""The overlay engine: a call works in a layer above the workspace, and the layer holds the call's changes.
 
 The cost depends on the number of changes, not on the size of the workspace; a call without changes costs two
 directories.
@@ -26,15 +26,16 @@ from haft.files import shown
 
 
 def layer_options() -> str:
-    """The mount options of a layer. An ordinary user's overlay keeps its marks in `user.` attributes; only root's
-    overlay can rename directories of the workspace. The layer need not survive a power failure: the commit does."""
+    """The mount options of a layer. As an ordinary user, the overlay must keep its marks in `user.` attributes; only
+    root's overlay can rename directories of the workspace. With `volatile` the kernel does not sync the layer: only the
+    committed files must survive a power failure."""
     if os.geteuid() == 0:
         return "redirect_dir=on,index=off,metacopy=off,volatile"
     return "userxattr,volatile"
 
 
 class OverlayTransaction(TransactionDefaults):
-    """The transaction of one call above the workspace."""
+    """The transaction of one call that works in a layer above the workspace."""
 
     workspace = None
     lock = None
@@ -42,8 +43,8 @@ class OverlayTransaction(TransactionDefaults):
     def __init__(
         self, transactions: Transactions, owner: Owner, above: Scope | None = None, *, makes_calls: bool = False
     ) -> None:
-        """`above` is the scope of the calling call, if that call works above a layer too. `makes_calls` says that this
-        call may make nested calls."""
+        """If this call is nested in a call that works in a layer, `above` is the scope of that caller. `makes_calls`
+        says that this call may make nested calls itself."""
         self._above = above
         self._transactions = transactions
         self._owner = owner
@@ -69,7 +70,7 @@ class OverlayTransaction(TransactionDefaults):
         self._doubt: str | None = None
 
     def is_untouched(self) -> bool:
-        """Whether nothing was written: most calls only read."""
+        """Whether the layer is empty: most calls only read."""
         with os.scandir(self._upper) as found:
             return next(found, None) is None
 
@@ -156,7 +157,7 @@ class OverlayTransaction(TransactionDefaults):
                 self.drop()
 
     def _within(self, above: Scope, action: EndAction, granted_paths: Sequence[str]) -> TransactionResult:
-        """Merge the changes into the layer of the calling call."""
+        """End a nested call: merge its changes into the layer of its caller, whose scope is `above`."""
         found = self._read_layer()
         manifest = self._manifest(found)
         if action == "hold":

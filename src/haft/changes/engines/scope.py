@@ -1,14 +1,15 @@
-"""The scope of a call that works above a layer: what its nested calls see and change.
+"""The scope of a call that works in a layer: what its nested calls see and change.
 
     the workspace ◄─ finished layers ◄─ the caller's layer, in use
                             ▲                  │ a copy, finished
                             └──────────────────┴──► the nested call is mounted over these, below a layer of its own
 
-A nested call sees the workspace with its caller's changes. A layer in use is never mounted twice, nor put under another
-layer: the nested call gets a copy of it, made when the nested call begins. When the nested call ends, its changes are
-compared with the caller's current view and written there through the caller's own mount. So the caller keeps running,
-with its working directory and open files, and sees the changes at once. In the end the caller's layer holds everything,
-and is committed, held or discarded as one. The change sets of nested calls are kept beside it, and join the ledger when
+The caller's view is the workspace as the caller sees it: with the caller's own changes. A nested call sees the same. A
+layer in use must not be mounted a second time: so haft copies the caller's layer when the nested call begins, and puts
+the copy under a new layer for the nested call. When the nested call ends, its changes are compared with the caller's
+current view and written there through the caller's own mount. So the caller keeps running, with its working directory
+and open files, and sees the changes at once. In the end the caller's layer holds all changes, and is committed, held or
+discarded as one. The change sets of nested calls are kept beside that of the caller, and are added to the ledger when
 it is committed.
 """
 
@@ -49,14 +50,14 @@ STOPPED: Final = (
 
 @dataclass(slots=True)
 class ContainedChanges:
-    """The change set of a nested call, inside its caller's."""
+    """The change set of a nested call whose changes are part of its caller's layer."""
 
     owner: Owner
     manifest: Manifest
 
 
 class Scope:
-    """The scope of one call that works above a layer."""
+    """The scope of one call that works in a layer."""
 
     def __init__(self, transactions: Transactions, run: str, upper: str, lowers: tuple[Finished, ...]) -> None:
         self._transactions = transactions
@@ -69,10 +70,10 @@ class Scope:
         self._lock = threading.Lock()
         self._contained: list[ContainedChanges] = []
         self._granted: dict[str, Entry | None] = {}
-        """Paths that nested calls changed by their own grants, and the entries they left there."""
+        """By path that a nested call changed by its own grant: the entry that the call left there."""
 
     def set_view(self, view: int) -> None:
-        """Store a descriptor of the workspace as the call sees it, once its command runs."""
+        """Store a descriptor of the call's view. haft can open this view only when the call's command runs."""
         if self._is_over:
             os.close(view)  # The call has already ended.
             return
@@ -80,7 +81,8 @@ class Scope:
         self._view_set.set()
 
     async def wait_for_view(self) -> bool:
-        """Wait until the call's command runs. Whether nested calls can work in this scope."""
+        """Wait until the call's command runs. Returns whether the view is open, so that nested calls can work in this
+        scope."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(VIEW_SECONDS):
                 await self._view_set.wait()
@@ -99,8 +101,8 @@ class Scope:
             self._view = -1
 
     def finished_layers(self, place: str, name: str) -> tuple[Finished, ...]:
-        """The layers that a nested call is mounted over, topmost first. A copy of this call's layer is made in `place`,
-        and named `name`."""
+        """The layers that are mounted below the layer of a nested call, topmost first. The first is a copy of this
+        call's layer, made in the directory `place`, which is the directory `name` in `live`."""
         with os.scandir(self._upper) as found:
             if next(found, None) is None:
                 return self._lowers
@@ -125,8 +127,9 @@ class Scope:
         granted_paths: Sequence[str],
         judged_paths: Collection[str] = (),
     ) -> TransactionResult:
-        """Write the changes of a nested call into this call's layer. Changes that conflict, or that need a person's
-        approval, are refused. `judged_paths` were judged already."""
+        """Write the changes of a nested call into this call's layer. If there are conflicts, or a limit or the guard
+        forbids it, the changes are discarded, and the result has an error. The guard has already judged
+        `judged_paths`."""
         if not manifest.entries:
             return TransactionResult(manifest.changes("none"))
         is_accepted = len(granted_paths) > 1 or bool(judged_paths)
@@ -183,8 +186,8 @@ class Scope:
     # When the call ends.
 
     def granted_to_calls(self, entries: Sequence[PathChange]) -> frozenset[str]:
-        """The paths that nested calls changed by their own grants and that are still as they left them. A grant is
-        valid only for the call that has it: the caller's own changes there are not granted."""
+        """The paths that nested calls changed by their own grants, if the caller did not change them again. A grant is
+        valid only for the call that has it, so it does not cover the caller's own changes of such a path."""
         return frozenset(
             each.path
             for each in entries
@@ -192,18 +195,18 @@ class Scope:
         )
 
     def contained_runs(self) -> list[str]:
-        """The nested runs whose changes are among this call's."""
+        """The ids of the nested runs whose changes are part of this call's layer."""
         return [each.owner.run for each in self._contained]
 
     def write_contained(self) -> None:
-        """Write the change sets of the nested calls beside this call's own."""
+        """Write the change sets of the nested calls into this run's directory."""
         for each in self._contained:
             place = os.path.join(self._transactions.live, self.run, CONTAINED, each.owner.run)
             os.makedirs(place, mode=0o700, exist_ok=True)
             write_journal(place, each.manifest)
 
     def hand_contained_to(self, above: Scope) -> None:
-        """Give the contained change sets to the calling call's scope."""
+        """Add the change sets of this call's nested calls to `above`, the scope of this call's own caller."""
         above._contained += self._contained
 
     def drop(self) -> None:
@@ -226,7 +229,7 @@ def _ignored_fields(entry: Entry) -> dict[str, Any]:
 
 
 def copy_layer(upper: str, place: str) -> None:
-    """Copy a layer with its marks, while the call goes on working in it."""
+    """Copy a layer with the overlay's marks, while the call goes on working in the layer."""
     os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
     prefix = mark_prefix()
     with Tree(os.path.dirname(upper), forced=True) as source, Tree(os.path.dirname(place), forced=True) as target:
@@ -236,7 +239,7 @@ def copy_layer(upper: str, place: str) -> None:
             if stat.S_ISCHR(status.st_mode):
                 continue
             where = onto + path[len(top) :]
-            with contextlib.suppress(FileNotFoundError):  # It was removed while it was copied.
+            with contextlib.suppress(FileNotFoundError):  # The call removed the file while it was copied.
                 _copy_marks(source, path, target, where, prefix)
 
 
@@ -260,8 +263,8 @@ def _copy_marks(source: Tree, path: str, target: Tree, onto: str, prefix: str) -
 
 
 def write_changes(entries: Sequence[PathChange], new: Tree, target: Tree) -> None:
-    """Apply a change set to a tree, with the new files from another tree. Removals come first, innermost first; then
-    new files, each written whole under another name before it takes its place."""
+    """Apply a change set to the tree `target`, with the new files from the tree `new`. Removals come first, innermost
+    first. Then each new file is written completely under a temporary name and renamed to its path."""
     for each in sorted(entries, key=lambda one: one.path.count("/"), reverse=True):
         kind = None if each.after is None else each.after.kind
         if each.before is not None and (kind is None or (each.before.kind == "directory") != (kind == "directory")):
@@ -297,5 +300,5 @@ def write_changes(entries: Sequence[PathChange], new: Tree, target: Tree) -> Non
 
 
 def stopped_result(manifest: Manifest) -> TransactionResult:
-    """The result of a call that was stopped inside another call's scope."""
+    """The result of a nested call that was stopped and whose changes would have become part of its caller's layer."""
     return TransactionResult(replace(manifest, reason=None).changes("discarded", reason=STOPPED))

@@ -1,10 +1,11 @@
-"""The calls of a process that outlives them, each above a layer of its own.
+"""The calls of a session process, which outlives them. The process works in a layer of its own during each call, and in
+another layer between two calls.
 
     stop ─► collect writes between calls ─► a fresh layer ─► the call ─► stop ─► commit ─► a fresh layer ─► go on
 
-A layer is replaced by a copy before it is committed, so that files the process still holds open do not lead to
-committed files. Writes between two calls belong to no call: protected paths are dropped, and the rest is held for a
-person.
+A layer is replaced by a copy before it is committed: otherwise the process could change committed files through files
+that it still has open. Writes between two calls belong to no call: those to protected paths are dropped, and the rest
+is held for a person.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class WritesBetweenCalls:
     dropped: tuple[str, ...]
     """Protected paths: their changes are discarded."""
     problem: str | None = None
-    """Why the changes could not be held, and are lost."""
+    """If the changes could not be held and are lost: the reason."""
 
     def sentence(self) -> str:
         """One sentence for a person."""
@@ -60,12 +61,13 @@ class WritesBetweenCalls:
 
 
 class SessionCalls:
-    """The layers of one process, one after another. It answers one call at a time."""
+    """The layers of one session process, one after another. The process answers one call at a time."""
 
     def __init__(
         self, transactions: Transactions, granted_paths: Sequence[str], report: Callable[[WritesBetweenCalls], None]
     ) -> None:
-        """`granted_paths` are the paths that the process may write; `report` receives what it wrote between calls."""
+        """`granted_paths` are the paths that the process may write. `report` receives what the process wrote between
+        calls."""
         self._transactions = transactions
         self._spared = granted_paths
         self._between: BetweenCallsLayer | None = BetweenCallsLayer(transactions)
@@ -77,12 +79,12 @@ class SessionCalls:
 
     @property
     def at_work(self) -> str | None:
-        """The run that the process works on now."""
+        """The id of the run that the process works on now; None between calls."""
         return self._last.run if self._turn.locked() else None
 
     @property
     def first(self) -> Layer:
-        """The layer that the process starts above."""
+        """The layer in which the process starts."""
         assert self._between is not None
         return self._between.layer
 
@@ -116,7 +118,8 @@ class SessionCalls:
         return transaction
 
     async def collect_writes(self) -> WritesBetweenCalls | None:
-        """Collect what the process wrote since its last call. The process must be stopped or ended."""
+        """Hold what the process wrote since its last call, and report it; None if it wrote nothing. The process must be
+        stopped or ended."""
         between, self._between = self._between, None
         if between is None:
             return None
@@ -126,7 +129,7 @@ class SessionCalls:
         return written
 
     async def after_call(self, session: LayeredSession) -> None:
-        """Let the process continue after a call, once the call's changes are read."""
+        """Let the process continue, in a fresh layer, after a call whose changes have been read."""
         try:
             self._between = BetweenCallsLayer(self._transactions)
             await session.resume(self._between.layer)
@@ -146,7 +149,8 @@ class BetweenCallsLayer(OverlayTransaction):
         super().__init__(transactions, Owner(new_run_id(), "", ""))
 
     def collect_writes(self, last: Owner, granted_paths: Sequence[str]) -> WritesBetweenCalls | None:
-        """Hold the writes as a run of their own, in the name of the last caller, without the protected paths."""
+        """Hold the writes as a run of their own, in the name of the last call's owner; None if there are no writes.
+        Writes to protected paths are dropped."""
         if self.is_untouched():
             self.drop()
             return None
@@ -179,7 +183,8 @@ class BetweenCallsLayer(OverlayTransaction):
         return os.path.relpath(self._upper, self._transactions.area.path)
 
     def _drop_protected(self, found: LayerContents, granted_paths: Sequence[str]) -> tuple[str, ...]:
-        """Remove from a layer the files that could run code later on the host, until the guard has no objection."""
+        """Remove from the layer, and from `found`, the files that could run code later on the host, until the guard has
+        no objection. Returns the removed paths."""
         dropped: dict[str, None] = {}
         with Tree(self._upper, forced=True) as upper:
             while (
@@ -199,7 +204,7 @@ class BetweenCallsLayer(OverlayTransaction):
 
 
 class SessionTransaction(OverlayTransaction):
-    """The transaction of one call of such a process."""
+    """The transaction of one call of a session process."""
 
     def __init__(
         self,
@@ -217,8 +222,8 @@ class SessionTransaction(OverlayTransaction):
 
     @contextlib.asynccontextmanager
     async def at_rest(self) -> AsyncIterator[str | None]:
-        """Stop the process; yields the reason why its changes may be incomplete. Afterwards the process goes on, and
-        the next call may begin."""
+        """Stop the process while in this context. Yields the reason why the call's changes may be incomplete, or None.
+        Afterwards the process goes on, and the next call may begin."""
         session = self._calls.session
         assert session is not None
         try:
@@ -243,7 +248,8 @@ class SessionTransaction(OverlayTransaction):
         doubt: str | None = None,
         is_layer_open: Callable[[], bool] = lambda: True,
     ) -> TransactionResult:
-        """Commit from a copy in any case: the process still runs."""
+        """Commit, hold or discard a copy of the layer. `is_layer_open` is ignored: the process still exists, and may
+        have any file of the layer open."""
         return super().finish(
             action, granted_paths=granted_paths, why=why, stopped=stopped, doubt=doubt, is_layer_open=lambda: True
         )

@@ -1,7 +1,7 @@
-"""The snapshot engine: a call changes the workspace itself, and holds its lock meanwhile.
+"""The snapshot engine: a call changes the workspace itself, and holds the workspace lock meanwhile.
 
-Its changes are found by comparing the whole workspace before and after. If they may not stay, they are reverted and
-held like those of any other call.
+The changes are found by comparing the whole workspace before and after the call. If the changes may not stay in the
+workspace, they are reverted and held like those of any other call.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from haft.files import shown, sync_filesystem
 from haft.values import replace
 
 _WRITE_BACK: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs"})
-"""Filesystems that write pages back, and that notice a write through a mapping to a clean page."""
+"""Filesystems that change a file's times at the first write through a memory mapping after its pages were written
+back."""
 
 
 class SnapshotTransaction(TransactionDefaults):
@@ -53,8 +54,8 @@ class SnapshotTransaction(TransactionDefaults):
         why: str | None = None,
         watched: WatchedSession | None = None,
     ) -> None:
-        """`why` is the reason why no overlay is used, if one was wanted. `watched` is the session process of the tool,
-        if any."""
+        """`budget` is the most bytes that the store may hold. `why` says why no overlay is used, if the setting would
+        allow one. `watched` is the session process of the tool, if any."""
         self._transactions = transactions
         self._why = why
         self._owner = owner
@@ -70,11 +71,12 @@ class SnapshotTransaction(TransactionDefaults):
         self._between: list[str] = []
         self._top: tuple[int, str | None] | None = None
         self._unseen: str | None = None
-        """Why a session process may have changed files without a visible sign."""
+        """Why a session process may have changed files without changing their times; None if it cannot."""
         self._began = time.time()
 
     def begin(self, stopped: Callable[[], bool], report: Callable[[str], None]) -> None:
-        """Take the workspace lock and a snapshot. Raises if the workspace holds more than the store may keep."""
+        """Take the workspace lock and a snapshot. Raises `ToolFailed` if the workspace holds more than the store may
+        keep."""
         transactions = self._transactions
         self.lock.descriptor = transactions.take_lock(stopped)
         try:
@@ -97,8 +99,9 @@ class SnapshotTransaction(TransactionDefaults):
             raise
 
     def _write_back_pages(self) -> str | None:
-        """Write back every page that a process may have mapped. Only the first write to a clean page changes the file's
-        times, by which snapshots find changes. Returns the reason if some writes stay invisible."""
+        """Write all changed pages of the workspace's files to disk. A session process may write through a memory
+        mapping: then only the first write to a page after this changes the file's times, by which snapshots find
+        changes. Returns the reason if some writes may still go unnoticed, otherwise None."""
         if self._watched is None or sys.platform != "linux":
             return None
         unfit = []
@@ -124,21 +127,21 @@ class SnapshotTransaction(TransactionDefaults):
             self._between = unexplained_paths(self._transactions, self._left, found)
 
     def abandon(self) -> None:
-        """Give up before the call begins; the next call finds everything unchanged."""
+        """Give up before the call begins: release the lock, and keep the notes about the session's last call."""
         if self._watched is not None and self._left is not None:
             self._watched.keep(self._left)
         self.release()
 
     def is_untouched(self) -> bool:
-        """Always False: only a comparison of the whole workspace can tell."""
+        """Always False: only `finish`, which compares the whole workspace, can tell."""
         return False
 
     def release(self) -> None:
         self.lock.release()
 
     def pause(self, granted_paths: Sequence[str]) -> HaftError | None:
-        """Make the changes so far a part, because a nested call may change the workspace. The error if that is not
-        possible."""
+        """Commit the changes so far as a part (see `nested_calls`), because a nested call may change the workspace too.
+        Returns an error if that is not possible."""
         transactions, before = self._transactions, self._before
         assert before is not None
         self._write_back_pages()
@@ -191,7 +194,7 @@ class SnapshotTransaction(TransactionDefaults):
                 Changes("snapshot", complete=False, reason=failure.message, state="committed"), failure
             )
         finally:
-            # If the changes could not be read, or were reverted, the earlier snapshot counts.
+            # If the changes could not be read, or were reverted, there is no `_after`.
             left = self._after or self._before
             if self._watched is not None and left is not None:
                 self._watched.keep(WorkspaceAfterCall(self._owner.run, left, self._seq))
@@ -217,7 +220,7 @@ class SnapshotTransaction(TransactionDefaults):
         try:
             upper = revert_changes(transactions, self._owner.run, manifest)
         except CommitUnfinished as left:
-            # The reverting commit is unfinished: once it is finished, the changes are held.
+            # The unfinished commit is the one that reverts the call's changes: if it gets finished, they are held.
             other: Literal["committed", "taken back"] = "taken back" if left.becomes == "committed" else "committed"
             return unfinished_result(manifest, CommitUnfinished(left.path, left.why, other))
         except (CommitRefused, OSError, RecursionError, ValueError) as refusal:
@@ -265,7 +268,7 @@ class SnapshotTransaction(TransactionDefaults):
         return "; ".join(reasons) or None
 
     def _keep(self, manifest: Manifest) -> None:
-        """Commit changes that are already in the workspace: write the journal and the ledger."""
+        """Write the journal and the ledger of changes that are already in the workspace."""
         full = os.path.join(self._transactions.live, manifest.run)
         os.makedirs(full, mode=0o700, exist_ok=True)
         self._transactions.blobs.sync()
@@ -282,13 +285,13 @@ def _write_back(path: str) -> None:
 
 
 def snapshots_of(transactions: Transactions) -> Snapshots:
-    """The snapshots of the workspace, for the holder of its lock."""
+    """The snapshots of the workspace. Only the holder of the workspace lock may use them."""
     return Snapshots(os.path.dirname(transactions.area.lock), transactions.blobs, WidenedModes(transactions.live))
 
 
 def revert_changes(transactions: Transactions, run: str, manifest: Manifest) -> str:
-    """Revert a change set that is in the workspace, and move the call's new files to where they would wait in a layer.
-    Returns that place, below the area."""
+    """Revert a change set that is in the workspace, and move the call's new files to the directory that would hold them
+    if the call had worked in a layer. Returns that directory, relative to the area."""
     layer = f"{transactions.live_in_area}/{run}.layer"
     upper = f"{layer}/upper"
     os.makedirs(os.path.join(transactions.area.path, upper), mode=0o700, exist_ok=True)
@@ -312,4 +315,4 @@ def revert_changes(transactions: Transactions, run: str, manifest: Manifest) -> 
     finally:
         images.close()
         rebuilder.close()
-    return upper  # The journal stays until another replaces it: a crash must not lose the call's new files.
+    return upper  # The caller replaces or removes the journal: a crash before that must not lose the new files.

@@ -1,5 +1,5 @@
-"""The workspace directory itself. No engine tracks its mode or extended attributes: if a call changed them, its result
-says so."""
+"""The workspace directory itself. No engine tracks its mode or extended attributes: if a call changed them, the result
+of the call says so."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IN_PLACE: Final = (
 
 
 def state_of(directory: str) -> tuple[int, str | None]:
-    """Its mode, and its extended attributes if they may be read."""
+    """The mode of a directory, and its extended attributes; None for these if they may not be read."""
     try:
         attributes = attributes_of(directory)
     except UnreadableAttributes:
