@@ -112,7 +112,7 @@ class Rebuilder:
         if (found.st_uid, found.st_gid) != (wanted.uid, wanted.gid):
             with contextlib.suppress(PermissionError):
                 os.fchown(descriptor, wanted.uid, wanted.gid)
-        # After `fchown`, which removes capabilities, and before `fchmod`, after which setting attributes may be forbidden.
+        # After `fchown`, which removes capabilities. Before `fchmod`, because the new mode may forbid it.
         self.unset_attributes += set_attributes(descriptor, wanted.attributes)
         os.fchmod(descriptor, wanted.mode & 0o7777)
         os.utime(descriptor, ns=(found.st_atime_ns, wanted.mtime_ns))

@@ -1,7 +1,4 @@
-"""A snapshot as a value, and the differences between two snapshots.
-
-`snapshot` makes them.
-"""
+"""A snapshot as a value, and the differences between two snapshots. The module `snapshot` takes snapshots."""
 
 from __future__ import annotations
 
@@ -19,17 +16,17 @@ from haft.values import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state of every path. Entries are made on demand, because most are never needed."""
+    """The state of every path of a tree. `Entry` objects are made on demand, because most are never needed."""
 
     stamps: dict[str, Stamp]
     contents: dict[str, str]
-    """Digests of files, targets of links, device numbers."""
+    """By path: the digest of a file, the target of a link, or a device number."""
     racy: frozenset[str]
-    """Paths with an unreliable stamp: they could change again under the same stamp."""
+    """Files that changed so shortly before they were read that a further change may not show in their stamp."""
     unreadable: list[str]
-    """Files and directories that we may not read, and may not make readable."""
+    """Files and directories that this process may neither read nor make readable."""
     attributes: dict[str, str | None] = field(default_factory=dict)
-    """Extended attributes, if there are any; None if they could not be read."""
+    """By path: its extended attributes, if it has any; None if they could not be read."""
     skip: frozenset[tuple[int, int]] = frozenset()
     removals: str = field(default="", repr=False)
 
@@ -38,7 +35,7 @@ class Snapshot:
         return {path: self._entry(path, stamp) for path, stamp in self.stamps.items()}
 
     def entry(self, path: str) -> Entry | None:
-        """The state of one path."""
+        """The state of one path; None if it did not exist."""
         stamp = self.stamps.get(path)
         return None if stamp is None else self._entry(path, stamp)
 
@@ -51,19 +48,20 @@ class Snapshot:
 
 
 Linked = dict[Literal["before", "after"], list[list[str]]]
-"""Groups of names that were, and are, hard links of one file, if one of them changed."""
+"""Before and after a call: groups of paths that are hard links of one file, if at least one path of the group
+changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A tree compared with its earlier snapshot."""
+    """The result of comparing a tree with an earlier snapshot of it."""
 
     changes: list[PathChange]
-    """In byte order of the paths, so parents come before their content."""
+    """In byte order of the paths, so that a directory comes before its content."""
     unreadable: list[str]
-    """Paths that could not be read this time: changes there are unknown."""
+    """Paths that could not be read for this comparison: haft does not know whether they changed."""
     unkept: list[str]
-    """Changed files beyond the budget: only the digest of their content is known."""
+    """Changed files that did not fit into the budget: only the digest of their new content is known."""
     after: Snapshot
     """The snapshot of the tree now."""
     linked: Linked = field(default_factory=dict)
@@ -78,12 +76,12 @@ def changes_between(before: Snapshot, after: Snapshot) -> list[PathChange]:
 
 
 def changed_paths(before: Snapshot, after: Snapshot, paths: Collection[str]) -> tuple[list[PathChange], Linked]:
-    """The changes among `paths`, in byte order, and the groups of hard links. A name that now belongs to another file
-    has changed too."""
+    """The changes among `paths`, in byte order, and the groups of hard links. A hard link counts as changed, too, if
+    its path now belongs to another file with the same content."""
     found = []
     were, are = _hard_link_groups(before, paths), _hard_link_groups(after, paths)
     joined = {name for groups in (were, are) for group in groups for name in group}
-    # The content of a directory that could not be read before or after is unknown, not created or deleted.
+    # If a directory could not be read before or after the call, its content must not count as created or deleted.
     closed = tuple(f"{path}/" for side in (before, after) for path in side.unreadable if side.is_closed(path))
     for path in sorted(paths, key=os.fsencode):
         was, now = before.entry(path), after.entry(path)

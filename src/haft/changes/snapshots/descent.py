@@ -1,11 +1,12 @@
-"""Walking a tree to read all of it: one directory descriptor at a time, no link followed, any depth.
+"""Walking a tree of any depth to read it, from directory to directory, without following links.
 
-`scan` visits every directory with it, `read_files` those with files to read. A path of ours that its own mode closes is
-opened only as long as needed: a file while it is opened, a directory while we are in it. The mode is set on the file
-itself, never by a name that could be exchanged for a link. A note is written before: a kill at that moment leaves the
-wider mode behind.
+`scan` visits every directory in this way, `read_files` those with files to read. If the mode of a file or directory of
+our user forbids reading, the mode is widened only as long as needed: of a file, while it is opened; of a directory,
+while the walk is inside it. The mode is set through a descriptor, never by a name that someone could exchange for a
+link. A note about the mode is written before, for recovery if haft is killed meanwhile.
 
-Deep trees need no more descriptors than shallow ones: the way back up is `..`, and its identity is checked.
+Only the innermost directories of the walk stay open, so that a deep tree does not use up all descriptors. The others
+are reached again by `..`, and their device and inode are checked.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from haft.changes.commit.attributes import UnreadableAttributes, attributes_of
 from haft.values import dataclass
 
 _LIST: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# O_NONBLOCK: a pipe that replaces the file between two steps must not block us.
+# O_NONBLOCK: if someone replaces the file by a pipe just before it is opened, opening must not block.
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 _PIN: Final[int | None] = getattr(os, "O_PATH", None)
 _MOST_OPEN: Final = 64
@@ -29,25 +30,26 @@ _SWAPPED: Final = (errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EISDIR)
 
 
 Note = Callable[[str, int, int], None]
-"""Receives a path, its mode and its inode before the mode is widened."""
+"""Called with a path, its mode and its inode before the mode is widened."""
 NoteMode = Callable[[os.stat_result], None]
 
 
 class Swapped(Exception):
-    """The path is another file by now: a reader of the whole tree starts again."""
+    """Someone exchanged the path for another file during the walk. Whoever reads the whole tree must start again."""
 
 
 @dataclass(slots=True)
 class _Step:
     descriptor: int
-    """-1 while it is closed to save descriptors; `identity` then tells which directory to expect."""
+    """The open directory; -1 while it is closed to save descriptors. Then `identity` is its device and inode."""
     mode: int | None
-    """The mode to restore when we leave."""
+    """The mode to restore when the walk leaves the directory; None if it was not widened."""
     identity: tuple[int, int] = (0, 0)
 
 
 class Descent:
-    """A position in the tree below `root`. Use it as a context manager: leaving restores every mode."""
+    """A position in the tree below `root`. Use it as a context manager, which restores every widened mode at the
+    end."""
 
     __slots__ = ("_names", "_note", "_steps")
 
@@ -74,8 +76,8 @@ class Descent:
         return readable_attributes(self._steps[-1].descriptor, self._steps[-1].mode)
 
     def go(self, path: str) -> int:
-        """Go to the directory `path`. Raises `FileNotFoundError`, `PermissionError`, or `Swapped` if another file is
-        there."""
+        """Go to the directory `path` and return its descriptor. Raises `FileNotFoundError`, `PermissionError`, or
+        `Swapped` if `path` is not a directory any more."""
         names = path.split("/") if path else []
         shared = 0
         for name, here in zip(names, self._names, strict=False):
@@ -89,7 +91,7 @@ class Descent:
         return self.descriptor
 
     def widen(self) -> None:
-        """Widen the mode of a directory that can be listed but whose content cannot be inspected."""
+        """Widen the mode of the current directory, because its names can be listed but not its files' status read."""
         step = self._steps[-1]
         status = os.fstat(step.descriptor)
         mode = stat.S_IMODE(status.st_mode)
@@ -100,9 +102,9 @@ class Descent:
         step.mode = mode
 
     def open_file(self, name: str) -> tuple[int, str | None]:
-        """Open a file of this directory for reading. Returns the descriptor and the extended attributes, or None if
-        they may not be read: the mode is widened for both and then restored. The caller closes the descriptor and
-        checks the kind of file."""
+        """Open a file of the current directory for reading. Returns the descriptor, and the extended attributes or None
+        if they may not be read. If necessary, the mode is widened and restored at once. The caller closes the
+        descriptor and checks the kind of file."""
         descriptor, mode = self._open_here(name, _READ, 0o400)
         try:
             try:
@@ -133,7 +135,7 @@ class Descent:
         self._steps.append(_Step(*self._open_here(name, _LIST, 0o500)))
         self._names.append(name)
         far = self._steps[max(0, len(self._steps) - _MOST_OPEN - 1)]
-        # Never close one with a widened mode: restoring it must not depend on finding it again.
+        # Never close a directory whose mode is widened: its descriptor is needed to restore the mode.
         if len(self._steps) > _MOST_OPEN and far.descriptor >= 0 and far.mode is None:
             far.identity = _identity(far.descriptor)
             os.close(far.descriptor)
@@ -152,7 +154,8 @@ class Descent:
 
 
 def readable_attributes(place: int | bytes, mode: int | None = None) -> str | None:
-    """The extended attributes; None if they may not be read. `mode` is the original mode, if it was widened."""
+    """The extended attributes of a descriptor or path; None if they may not be read. If haft has widened the mode,
+    `mode` is the original mode."""
     try:
         return attributes_of(place, mode)
     except UnreadableAttributes:
@@ -177,7 +180,7 @@ def _identity(descriptor: int) -> tuple[int, int]:
 def _open(
     name: str, directory: int | None, flags: int, bits: int, note_mode: NoteMode | None = None
 ) -> tuple[int, int | None]:
-    """Open a path. Returns the descriptor, and the original mode if `bits` had to be added to it."""
+    """Open a path. Returns the descriptor, and, if `bits` had to be added to the mode, the original mode."""
     try:
         try:
             return os.open(name, flags, dir_fd=directory), None
@@ -212,7 +215,8 @@ def _open_widened(
         place = f"/proc/self/fd/{pin}"
         os.chmod(place, mode | bits)
         try:
-            # Through the pin, not by name: what is opened is what was widened. O_NOFOLLOW would refuse the pin itself.
+            # Open through the pin, not by name, to get the file whose mode was widened. The pin's path in /proc is a
+            # link, which O_NOFOLLOW would refuse.
             return os.open(place, flags & ~os.O_NOFOLLOW), mode
         except BaseException:
             os.chmod(place, mode)
@@ -222,8 +226,9 @@ def _open_widened(
 
 
 def _may_widen(status: os.stat_result) -> bool:
-    """Whether the mode could be restored exactly: the system removes the set-group-ID bit if we are not in the group.
-    Whether the file is ours, the system checks."""
+    """Whether a widened mode could be restored exactly. It could not if the file has the set-group-ID bit and this
+    process is not in the group, because the system then removes the bit. Whether our user owns the file is not checked:
+    the system refuses a change if not."""
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
         return False
     return not status.st_mode & stat.S_ISGID or status.st_gid in (os.getegid(), *os.getgroups())

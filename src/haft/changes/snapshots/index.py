@@ -1,8 +1,8 @@
-"""The index of a workspace on disk: by path, the stat stamp and the digest of a file.
+"""The index of a workspace on disk: for each file, its stamp (see `scan`) and the digest of its content.
 
-It is only a cache that saves reading: if a file or the whole index is missing or broken, files are read again. Data is
-stored by columns, which load several times faster than rows: a header line, the paths, the digests, then each field of
-the stamps. Extended attributes, which few files have, follow by path.
+The index is only a cache: files that it does not know are read again, and so are all files if it is missing or broken.
+Data is stored by columns, which load several times faster than rows: a header line, the paths, the digests, then each
+field of the stamps. Extended attributes, which few files have, follow at the end.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ _TYPES: Final = "QQQQQQqqq"
 
 @dataclass(slots=True)
 class Index:
-    """Files by path, only those with a reliable stamp."""
+    """The files of a workspace, by path, without those whose stamps are unreliable (racy)."""
 
     stamps: dict[str, Stamp] = field(default_factory=dict)
     contents: dict[str, str] = field(default_factory=dict)
-    """Their digests."""
+    """By path: the digest of the file."""
     removals: str = ""
-    """`Blobs.removals()` at a time when the store held all of the digests."""
+    """`Blobs.removals()` at a time when the store held the contents of all these files."""
     attributes: dict[str, str | None] = field(default_factory=dict)
-    """Their extended attributes, where there are any."""
+    """By path: the extended attributes of the file, if it has any."""
 
     def write(self, place: str) -> None:
         """Replace the index on disk atomically."""
         try:
             self._write(place)
-        except OverflowError:  # Times past the year 2262.
+        except OverflowError:  # Times after the year 2262 do not fit: leave out these files.
             kept = {path: stamp for path, stamp in self.stamps.items() if max(map(abs, stamp[7:])) < 1 << 63}
             Index(kept, self.contents, self.removals, self.attributes)._write(place)
 
@@ -70,7 +70,7 @@ class Index:
 
     @classmethod
     def read(cls, place: str) -> Index:
-        """Read the index; empty if it is missing or broken."""
+        """Read the index file `place`. If it is missing or broken, return an empty index."""
         try:
             with open(place, "rb") as file:
                 words = file.read()

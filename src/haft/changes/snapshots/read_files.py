@@ -1,4 +1,4 @@
-"""Reading the files whose content a scan could not know, each once, and judging whether their stamps are reliable."""
+"""Reading the files whose content is not known from the index, and judging whether their stamps are reliable."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from haft.contracts import ToolFailed
 from haft.values import dataclass
 
 Keep = Callable[[str, int, int], str]
-"""Stores a file, given its path, a descriptor and its size; returns the digest of its content."""
+"""Called with a path, a descriptor of the file and its size. Stores the content and returns its digest."""
 
 _TRIES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One file as it was read."""
+    """The state of one file when it was read."""
 
     stamp: Stamp
     content: str
     """The digest, or `UNREADABLE`."""
     racy: bool
-    """Whether the file could change, or did change, without a new stamp."""
+    """Whether the stamp is unreliable: the file changed while it was read, or could change without a new stamp."""
     attributes: str | None = None
 
 
@@ -39,7 +39,8 @@ def read_files(
     stopped: Callable[[], bool],
     note: Note | None = None,
 ) -> Iterator[tuple[str, Read | None]]:
-    """Read each path; None if it vanished. Hard links of one file are read once."""
+    """Read the files at `paths`. Yields each path with the result, or with None if the path vanished. A file with
+    several hard links is read once."""
     known: dict[Stamp, Read] = {}
     with Descent(root, note) as descent:
         for path in paths:
@@ -68,7 +69,7 @@ def _read(descent: Descent, path: str, stamp: Stamp, keep: Keep) -> Read | None:
 
 
 def _read_until_stable(path: str, descriptor: int, keep: Keep, attributes: str | None) -> Read:
-    """Read a file again if it changed meanwhile. After the last try, the last reading counts."""
+    """Read a file, and read it again if it changed meanwhile, at most `_TRIES` times. The last reading is returned."""
     moment, before = now(), os.fstat(descriptor)
     if not stat.S_ISREG(before.st_mode):
         raise Swapped

@@ -1,11 +1,11 @@
 """A scan of every path below a root: its kind and its last change, without reading content.
 
-`snapshot` decides what to read. Nothing is left out: hidden and ignored files, nested repositories, empty directories,
-special files. Only directories that the caller skips by device and inode are missing.
+`snapshot` decides which files to read. The scan includes hidden and ignored files, nested repositories, empty
+directories and special files. It leaves out only the directories that the caller wants to skip.
 
-Not seen: writes through a memory mapping that was made before the scan and is still open, because the system updates
-their times late. The clock that stamps files is assumed to be this machine's: if a file server's clock is far behind,
-two writes within one tick of that clock look like one.
+The scan does not notice writes through a memory mapping that was made before the scan and still exists, because the
+system updates the times of the file late. The scan assumes that files get their times from this machine's clock: if a
+file server's clock is far behind, two writes within one tick of that clock look like one.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from haft.contracts import ToolFailed
 from haft.values import dataclass, field
 
 Stamp = tuple[int, ...]
-"""Mode, inode, device, links, owner, group, size, mtime, ctime (both in nanoseconds). As long as the stamp is equal,
-the content is equal, unless it was racy. Directories have only mode, inode, device and owner; the rest is zero."""
+"""Mode, inode, device, links, owner, group, size, mtime, ctime (both in nanoseconds) of a path. As long as the stamp is
+equal, the content is equal, unless the stamp was racy (see `is_racy`). A directory's stamp has only mode, inode,
+device, owner and group; the rest is zero."""
 
 _SECOND: Final = 1_000_000_000
 _COARSE: Final[int | None] = getattr(time, "CLOCK_REALTIME_COARSE", None)
@@ -32,7 +33,7 @@ _TICK: Final = 20_000_000
 
 @dataclass(slots=True)
 class Scan:
-    """The result of a scan, by path, parents before their content."""
+    """The result of a scan, by path, each directory before its content."""
 
     stamps: dict[str, Stamp] = field(default_factory=dict)
     contents: dict[str, str] = field(default_factory=dict)
@@ -40,14 +41,15 @@ class Scan:
     attributes: dict[str, str | None] = field(default_factory=dict)
     """Extended attributes of paths that are not files, if there are any; None if they may not be read."""
     racy: set[str] = field(default_factory=set)
-    """Paths that are neither file nor directory, and could change again without a new stamp."""
+    """Paths of links and special files that could change again without a new stamp."""
     closed: list[str] = field(default_factory=list)
     """Directories that could not be read."""
 
 
 def scan(root: str, skip: Collection[tuple[int, int]], stopped: Callable[[], bool], note: Note | None = None) -> Scan:
-    """Scan everything below `root`, without the root itself. Raises `Swapped` if a directory became something else
-    meanwhile; paths that vanished are left out."""
+    """Scan everything below `root`, without the root itself. Directories whose device and inode are in `skip` are left
+    out, and so are paths that vanish during the scan. Raises `Swapped` if a directory becomes something else
+    meanwhile."""
     found = Scan()
     with Descent(root, note) as descent:
         waiting = [""]
@@ -72,17 +74,17 @@ def scan(root: str, skip: Collection[tuple[int, int]], stopped: Callable[[], boo
 
 
 def _list(descent: Descent, path: str, found: Scan, skip: Collection[tuple[int, int]]) -> list[str]:
-    """Scan one directory. Returns its subdirectories."""
+    """Add the content of one directory to `found`. Returns its subdirectories."""
     try:
         return _look_at_each(descent.descriptor, path, found, skip)
     except PermissionError:
-        # The directory can be listed, but its content cannot be inspected.
+        # The names in the directory can be listed, but not their status read.
         descent.widen()
         return _look_at_each(descent.descriptor, path, found, skip)
 
 
 def _look_at_each(descriptor: int, path: str, found: Scan, skip: Collection[tuple[int, int]]) -> list[str]:
-    # Every file of the workspace passes this loop: it does only the necessary work.
+    # This loop runs for every file of the workspace, so it must be fast.
     prefix = f"{path}/" if path else ""
     stamps, below, moment = found.stamps, [], now()
     with os.scandir(descriptor) as items:
@@ -104,12 +106,12 @@ def _look_at_each(descriptor: int, path: str, found: Scan, skip: Collection[tupl
 
 
 def _look_at_other(descriptor: int, name: str, path: str, status: os.stat_result, found: Scan) -> bool:
-    """Scan a link, pipe, socket or device. False if it is gone."""
+    """Add a link, pipe, socket or device to `found`. Returns False if it is gone."""
     content = str(status.st_rdev)
     if stat.S_ISLNK(status.st_mode):
         try:
             content = os.readlink(name, dir_fd=descriptor)
-        except OSError:  # Gone, or no longer a link: treated as absent.
+        except OSError:  # The link is gone, or something else has its name: it is left out.
             return False
     found.stamps[path] = stamp_of(status)
     found.contents[path] = content
@@ -121,18 +123,19 @@ def _look_at_other(descriptor: int, name: str, path: str, status: os.stat_result
 
 
 def stamp_of(status: os.stat_result) -> Stamp:
-    """The stamp of a file: it changes when the file does."""
+    """The stamp of a path, from its stat result."""
     if stat.S_ISDIR(status.st_mode):
         return (*status[:3], 0, status.st_uid, status.st_gid, 0, 0, 0)
     return (*status[:7], status.st_mtime_ns, status.st_ctime_ns)
 
 
 def now() -> int:
-    """A time such that a change before it has another stamp than any later change: the clock that stamps files moves in
-    ticks."""
+    """The time by the clock from which files get their times, which moves in ticks. A change with an earlier time has
+    another stamp than any change that comes after this call."""
     return time.time_ns() - _TICK if _COARSE is None else time.clock_gettime_ns(_COARSE)
 
 
 def is_racy(ctime_ns: int, moment: int) -> bool:
-    """Whether a change after `moment` could have the same stamp. Some filesystems store only whole or even seconds."""
+    """Whether a change after `moment`, a result of `now`, could leave the ctime as it is. Then a stamp with this ctime
+    is unreliable: racy. Some filesystems store only whole seconds, or even seconds."""
     return ctime_ns >= (moment if ctime_ns % _SECOND else moment - 2 * _SECOND)

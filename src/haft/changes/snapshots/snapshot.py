@@ -1,10 +1,10 @@
-"""Snapshots of a workspace: its content before a call, and the differences after it, on any machine.
+"""Snapshots of a workspace: its content before a call, and the differences after the call, on any machine.
 
-A snapshot inspects every path; only files that the index does not know are read, and their content is stored as blobs.
-After the call everything is inspected again, and files with another stamp are read: the content decides, the ctime only
-says where to look. `scan` inspects, `read_files` reads, `index` remembers from call to call.
+To take a snapshot, `scan` looks at the status of every path. `read_files` reads only the files that the index from
+earlier calls does not know, and their content is stored as blobs. After the call every path is scanned again, and files
+whose stamp (size, times and so on) differs are read: a file has changed if its content has.
 
-It excludes nobody: to know that only the call made the changes, the caller must hold the workspace lock.
+A snapshot locks nothing: to know that only the call made the changes, the caller must hold the workspace lock.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ __all__ = ["Comparison", "OverBudget", "Snapshot", "Snapshots"]
 
 _MANY_FILES: Final = 5_000
 _MANY_BYTES: Final = 50_000_000
-"""Beyond this, a person is told why it takes a while."""
+"""If a snapshot must store more files or bytes than this, a person is told why it takes a while."""
 _FEW_FILES: Final = 100
 _FEW_BYTES: Final = 4_000_000
-"""Up to this, reading the files again is cheaper than writing a new index."""
+"""If no more files and bytes than this were read, the index is not written: reading these files again is cheaper."""
 _TRIES: Final = 3
 _SIZE: Final = 6
 
@@ -55,7 +55,7 @@ class OverBudget(Exception):
 
 
 class Snapshots:
-    """Takes snapshots of one workspace. `directory` holds its index."""
+    """Takes snapshots of one workspace. Its index is in `directory`."""
 
     def __init__(self, directory: str, blobs: Blobs, notes: WidenedModes | None = None) -> None:
         """`notes` records temporarily widened modes, for recovery after a crash."""
@@ -71,18 +71,18 @@ class Snapshots:
         report: Callable[[str], None],
         skip: Collection[tuple[int, int]] = (),
     ) -> Snapshot:
-        """Take a snapshot of `root` and store the content of every file. Raises `OverBudget` if that needs more than
-        `budget` bytes. Directories in `skip`, by device and inode, are left out."""
+        """Take a snapshot of `root` and store the content of every file. Raises `OverBudget` if more than `budget`
+        bytes would have to be stored. Directories whose device and inode are in `skip` are left out."""
         with self._recording_modes():
             return _retry_if_swapped(lambda: self._take(root, budget, stopped, report, frozenset(skip)))
 
     def compare(self, before: Snapshot, root: str, budget: int, stopped: Callable[[], bool]) -> list[PathChange]:
-        """The changes since a snapshot, without the limits of that knowledge: see `examine`."""
+        """The changes since a snapshot. `examine` also tells which paths could not be read or kept."""
         return self.examine(before, root, budget, stopped).changes
 
     def examine(self, before: Snapshot, root: str, budget: int, stopped: Callable[[], bool]) -> Comparison:
-        """Compare the workspace with a snapshot. The new content of changed files is stored up to `budget` bytes;
-        beyond that only the digest is computed: the call is over, and its changes must be known in any case."""
+        """Compare the workspace with a snapshot. Up to `budget` bytes of the new content of changed files are stored.
+        Beyond that, only digests are computed, because the changes of the call must be known in any case."""
         with self._recording_modes():
             return _retry_if_swapped(lambda: self._compare(before, root, budget, stopped))
 
@@ -161,7 +161,7 @@ class Snapshots:
         return Comparison(path_changes, after.unreadable, sorted(unkept), after, linked)
 
     def _drop_removed(self, index: Index) -> None:
-        """Drop index entries whose content was removed from the store."""
+        """Remove from the index the files whose content was removed from the blob store."""
         there = set(self._blobs.digests())
         for path in [path for path, digest in index.contents.items() if digest not in there]:
             del index.stamps[path], index.contents[path]
@@ -216,7 +216,7 @@ def _differing(before: Mapping[str, Stamp], after: Mapping[str, Stamp]) -> list[
 
 
 def _differing_attributes(before: Snapshot, found: Scan) -> list[str]:
-    """Paths that are not files, with other extended attributes under the same stamp."""
+    """Paths of directories, links and special files whose extended attributes differ, with an equal stamp."""
     known = {path: text for path, text in before.attributes.items() if not stat.S_ISREG(before.stamps[path][0])}
     return [
         path
@@ -227,8 +227,8 @@ def _differing_attributes(before: Snapshot, found: Scan) -> list[str]:
 
 
 def _update_contents(after: Snapshot, known: Mapping[str, Stamp], found: Scan, differing: Iterable[str]) -> list[str]:
-    """Update the contents with the results of the scan alone. Returns the files that must be read. A file that moved
-    with its directory keeps its stamp under a new name, and need not be read."""
+    """Update the contents of `after`, as far as possible without reading files, and return the files that must be read.
+    A file whose directory was renamed has the same stamp under its new path, and need not be read."""
     contents, attributes = after.contents, after.attributes
     gone = known.keys() - found.stamps.keys()
     moved = {known[path]: (contents[path], attributes.get(path, "")) for path in gone if path in contents}
@@ -267,7 +267,7 @@ def _store_read(after: Snapshot, racy: set[str], path: str, read: Read | None) -
 
 
 def _size_of(paths: Iterable[str], stamps: Mapping[str, Stamp]) -> int:
-    """The total size of these files; a file with several names counts once."""
+    """The total size of these files; a file with several hard links counts once."""
     return sum({stamps[path][1:3]: stamps[path][_SIZE] for path in paths}.values())
 
 

@@ -1,6 +1,7 @@
 """How the content of a blob is stored: as it is, with its holes, or compressed.
 
-`blobs` decides; this module only knows descriptors. Content is processed piece by piece, with little memory.
+The module `blobs` chooses the form and the file; this module reads and writes descriptors. Content is processed piece
+by piece, so that large files need little memory.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _BLOCK: Final = 4096
 _ZEROS: Final = bytes(_BLOCK)
 _SAMPLE: Final = 1 << 16
 _LEAST: Final = 512
-"""Smaller content takes one disk block in any case."""
+"""Smaller content is not compressed: it takes one disk block in any case."""
 _LEVEL: Final = 1
 
 
@@ -37,7 +38,8 @@ class DamagedBlob(ValueError):
 
 
 def pieces_of(descriptor: int, stopped: Callable[[], bool] | None = None) -> Iterator[bytes]:
-    """The content of an open file in pieces, whatever its position is. `stopped` is checked between pieces."""
+    """The content of an open file from its start, in pieces. Raises `ToolFailed` if `stopped` returns True between two
+    pieces."""
     at = 0
     while piece := os.pread(descriptor, PIECE, at):
         if stopped is not None and stopped():
@@ -49,32 +51,33 @@ def pieces_of(descriptor: int, stopped: Callable[[], bool] | None = None) -> Ite
 def beginning_of(descriptor: int, most: int) -> bytes:
     """Up to `most` bytes from the start of a file."""
     content = os.pread(descriptor, most, 0)
-    # One read returns everything except on unusual filesystems: an empty second read confirms it.
+    # Except on unusual filesystems, one read returns all; a second read, which returns nothing, confirms that.
     while len(content) < most and (more := os.pread(descriptor, most - len(content), len(content))):
         content += more
     return content
 
 
 def is_sparse(descriptor: int) -> bool:
-    """Whether the file is mostly holes: stored as they are, holes cost nothing; compressing them takes time."""
+    """Whether at least half of the file is holes. Such a file is not compressed: holes need no space, and compressing
+    them takes time."""
     status = os.fstat(descriptor)
     return status.st_blocks * 1024 <= status.st_size
 
 
 def new_hasher() -> _Hash:
-    """A hasher for the kind of digest that `files` uses."""
+    """A hasher for the kind of digest that `haft.files` uses."""
     return hashlib.sha256()
 
 
 def hashed(pieces: Iterable[bytes], hasher: _Hash) -> Iterator[bytes]:
-    """The same pieces; each also updates `hasher`."""
+    """Yield the pieces unchanged, and update `hasher` with each."""
     for piece in pieces:
         hasher.update(piece)
         yield piece
 
 
 def digest_of_descriptor(descriptor: int, stopped: Callable[[], bool] | None = None) -> str:
-    """The digest of an open file, whatever its position is."""
+    """The digest of the whole content of an open file."""
     hasher = new_hasher()
     for piece in pieces_of(descriptor, stopped):
         hasher.update(piece)
@@ -82,7 +85,7 @@ def digest_of_descriptor(descriptor: int, stopped: Callable[[], bool] | None = N
 
 
 def compressed(content: bytes) -> bytes | None:
-    """The compressed content; None if compression does not pay."""
+    """The compressed content; None if that would save too little space."""
     if not pays(content):
         return None
     smaller = zlib.compress(content, _LEVEL)
@@ -124,7 +127,7 @@ def write_sparse(pieces: Iterable[bytes], descriptor: int) -> None:
 
 
 def _runs(piece: bytes) -> Iterator[tuple[int, int]]:
-    """The ranges of `piece` that are not zeros, in whole blocks."""
+    """The ranges of `piece`, in whole blocks, whose blocks are not all zeros."""
     start = -1
     for at in range(0, len(piece), _BLOCK):
         block = piece[at : at + _BLOCK]
@@ -139,7 +142,7 @@ def _runs(piece: bytes) -> Iterator[tuple[int, int]]:
 
 
 class DecompressingReader(io.RawIOBase):
-    """The content of a compressed file, as a stream. Closing it closes the file."""
+    """The content of a compressed file, as a stream. Closing the stream closes the file."""
 
     def __init__(self, file: io.FileIO, digest: str) -> None:
         self._file = file

@@ -1,15 +1,15 @@
-"""File contents by digest, each stored once, compressed if it pays.
+"""File contents by digest, each stored once, and compressed if that saves space.
 
 The snapshot engine stores the content of files here, and undo and diff read it. A blob is complete or absent: it is
-written under another name (`tmp-…`) and renamed. Nothing is synced on the way; a caller that needs durability calls
-`sync` first. An empty file left by a power failure does not count as a blob, and content that is written to a file is
-checked.
+written under another name (`tmp-…`) and then renamed. `put` does not sync: a caller who needs the blob to survive a
+power failure calls `sync`. An empty file that a power failure left does not count as a blob. `write_to`, which undo
+uses, checks the content against the digest.
 
     <directory>/ab/cdef…      as it is
     <directory>/ab/cdef….z    compressed
     <directory>/removed       grows with every removal
 
-It does not know who still needs a blob: the remover must know.
+This module does not know who still needs a blob: the caller of `remove` must know.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ class Blobs:
         self._cannot_clone: set[int] = set()
 
     def put(self, descriptor: int, size: int, stopped: Callable[[], bool] | None = None) -> str:
-        """Store the content of an open regular file of about `size` bytes. If it changes meanwhile, the digest is that
-        of the stored content."""
+        """Store the content of an open regular file of about `size` bytes, and return the digest of the stored
+        content."""
         if size <= _SMALL:
             content = beginning_of(descriptor, size + 1)
             if len(content) <= size:
                 return self.put_bytes(content)
-        # Read before writing: content that is already stored needs no extra space, even temporarily.
+        # Compute the digest before writing: content that is already stored then needs no extra space.
         digest = digest_of_descriptor(descriptor, stopped)
         return digest if self.has(digest) else self._copy(descriptor, stopped)
 
@@ -87,11 +87,12 @@ class Blobs:
         return self._find(digest) is not None
 
     def open(self, digest: str) -> BinaryIO:
-        """The content as a stream, not checked. Raises `FileNotFoundError` if it is missing."""
+        """The content as a stream, without a check against the digest. Raises `FileNotFoundError` if the blob is
+        missing."""
         return cast(BinaryIO, io.BufferedReader(self._raw(digest)))
 
     def write_to(self, digest: str, descriptor: int) -> None:
-        """Write the content into an open, empty file, with holes for zeros. Raises `DamagedBlob` if the written content
+        """Write the content into an open, empty file; blocks of zeros become holes. Raises `DamagedBlob` if the content
         does not match the digest: the file is then useless."""
         hasher = new_hasher()
         with self.open(digest) as file:
@@ -100,7 +101,8 @@ class Blobs:
             raise DamagedBlob(digest)
 
     def read(self, digest: str, most: int | None = None) -> bytes:
-        """The content, or its first `most` bytes. Only the whole content is checked."""
+        """The content, or its first `most` bytes. If the whole content is read and does not match the digest, raises
+        `DamagedBlob`."""
         with self.open(digest) as file:
             content = file.read() if most is None else file.read(most)
         if most is None and digest_of(content) != digest:
@@ -109,7 +111,7 @@ class Blobs:
 
     def remove(self, digest: str) -> None:
         """Remove the content, if it exists."""
-        # Marked before and after: a process that looked in between must look again.
+        # `removals` must change before and after: another process may ask for it and for the blob in between.
         self._mark()
         for place in self._places(digest):
             with contextlib.suppress(FileNotFoundError):
@@ -117,7 +119,7 @@ class Blobs:
         self._mark()
 
     def removals(self) -> str:
-        """A text that changes with every removal: as long as it is equal, no blob was removed."""
+        """A text that changes with every removal. As long as this text is the same, no blob was removed."""
         try:
             status = os.stat(os.path.join(self._directory, _REMOVED))
         except FileNotFoundError:
@@ -153,7 +155,7 @@ class Blobs:
                     os.unlink(place)
 
     def sync(self) -> None:
-        """Sync everything stored so far."""
+        """Sync everything stored so far to disk."""
         with contextlib.suppress(FileNotFoundError):
             descriptor = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
@@ -177,14 +179,15 @@ class Blobs:
         return digest
 
     def _clone(self, descriptor: int, target: int) -> bool:
-        """Share the file's blocks, if the filesystem can."""
+        """Make `target` share the blocks of the open file `descriptor`. Returns False if the filesystem cannot do
+        that."""
         device = os.fstat(descriptor).st_dev
         if sys.platform != "linux" or device in self._cannot_clone:
             return False
         try:
             fcntl.ioctl(target, _CLONE, descriptor)
         except OSError:
-            self._cannot_clone.add(device)  # For any reason: copying works too.
+            self._cannot_clone.add(device)  # The reason does not matter: the caller copies instead.
             return False
         return True
 

@@ -1,5 +1,5 @@
-"""The limits of the store, and whether maintenance is due. Every host checks this, and few hosts have work to do: so
-this module imports very little."""
+"""The limits of the store, and whether maintenance is due. Every host checks that, but few hosts have something to do:
+so this module imports very little."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from haft.changes.ledger import Ledger
 from haft.values import dataclass
 
 LOCK: Final = "tidying"
-"""A file in the directory for all workspaces: the lock of a maintenance pass, with the ledger's newest number at the
-last pass."""
+"""The name of a file in the directory for all workspaces. A maintenance pass locks this file. It holds the sequence
+number of the newest change set at the last pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much, and how long, the store may keep."""
+    """How many bytes the store may keep, and for how many days."""
 
     bytes: int
     days: float
     rest_days: float = 1.0
-    """Older originals are packed; all originals are packed if half of the bytes are used."""
+    """Originals older than this are packed into the blob store. If half of the bytes are used, all are packed."""
 
 
 def is_due(home: str, ledger: Ledger, commits: int, seconds: float) -> bool:
-    """Whether the last pass was at least `commits` commits or `seconds` seconds ago."""
+    """Whether the last maintenance pass was at least `commits` commits or `seconds` seconds ago. `home` is the
+    directory for all workspaces."""
     try:
         with open(os.path.join(home, LOCK), "rb") as file:
             seen, at = int(file.read() or 0), os.fstat(file.fileno()).st_mtime

@@ -1,8 +1,8 @@
-"""One maintenance pass over the store: pack, then prune.
+"""One maintenance pass over the store: pack originals into the blob store, then prune the oldest runs.
 
-It uses `packer`, `needs` (what must stay) and `prune_plan` (what goes). It may be killed at any point: a run is
-recorded as pruned before its files are removed, and leftovers are removed by the next pass. Workspaces are locked only
-briefly, so that no call waits long.
+`packer` packs, `needs` says which blobs must stay, and `prune_plan` says what is removed. The pass may be killed at any
+point: a run is recorded as pruned before its files are removed, and the next pass removes files that are left over.
+Workspaces are locked only briefly, so that no call waits long.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from haft.changes.store.workspace_locks import Busy, lock_workspaces
 from haft.contracts import ToolFailed, path_to_json
 
 _SLICE: Final = 200
-"""How many blobs are removed at once, before calls get their turn."""
+"""How many blobs are removed under one lock. Then the lock is released, so that calls can go on."""
 _PAUSE: Final = 0.002
 
 
 @dataclass(slots=True)
 class PruneResult:
-    """What a pass did, or would do."""
+    """What a maintenance pass did, or would do."""
 
     used: int = 0
-    """Bytes before."""
+    """The bytes that the store used before the pass; `after` are those after it."""
     after: int = 0
     runs: list[PrunedRun] = field(default_factory=list)
     contents: int = 0
@@ -47,7 +47,7 @@ class PruneResult:
     busy: list[str] = field(default_factory=list)
     """Workspaces that stayed locked, and are left for the next pass."""
     missing: list[str] = field(default_factory=list)
-    """Workspaces that are missing: no blob is removed as long as they may come back."""
+    """Workspaces that are missing, perhaps because their disk is not mounted: so no blob is removed."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -72,7 +72,8 @@ class PruneResult:
 
 
 class MaintenancePass:
-    """One pass, over the state at its beginning. `home` is the directory for all workspaces in the state home."""
+    """One maintenance pass. It works on the change sets that the ledger has when this object is made. `home` is the
+    directory for all workspaces in the state home."""
 
     def __init__(
         self,
@@ -83,7 +84,8 @@ class MaintenancePass:
         patience: float,
         stopped: Callable[[], bool],
     ) -> None:
-        """`patience` is how many seconds it waits for a locked workspace; once `stopped`, it ends soon."""
+        """`patience` is how many seconds the pass waits for a locked workspace. The pass ends soon after `stopped`
+        returns True."""
         self._ledger = ledger
         self._blobs = blobs
         self._bounds = bounds
@@ -94,17 +96,17 @@ class MaintenancePass:
         self._needs = Needs(home, ledger)
         self._done = PruneResult(held=held_in(self._areas, ledger.held()))
         self.seen = max((row.seq for row in self._rows), default=0)
-        """The ledger's newest number at the beginning."""
+        """The highest sequence number in the ledger when this object was made."""
 
     def preview(self) -> PruneResult:
-        """What the pass would do."""
+        """What the pass would prune, without doing it and without packing."""
         plan, done = self._plan(), self._done
         done.runs, done.contents = plan.runs, len(plan.contents)
         return done
 
     def run(self, *, thorough: bool) -> PruneResult:
-        """Run the pass, as far as possible. Unless `thorough`, nothing is pruned while the store is within its
-        limits."""
+        """Run the pass, without the workspaces that stay locked. If the store is within its limits, prune only if
+        `thorough`."""
         self._blobs.sweep()
         self._sync()
         before = self._used()
@@ -120,8 +122,8 @@ class MaintenancePass:
         return self._done
 
     def _sync(self) -> None:
-        """Sync all areas first: after a power failure an unsynced commit is reverted with its originals, so everything
-        that this pass may touch must be on disk."""
+        """Sync all areas to disk. After a power failure, recovery reverts an unsynced commit by its originals, so this
+        pass may remove originals only if their commits are synced."""
         for area in self._areas:
             with contextlib.suppress(OSError):
                 sync(area)
@@ -152,13 +154,13 @@ class MaintenancePass:
             except Busy as busy:
                 self._done.busy.append(busy.workspace)
             except (OSError, ToolFailed):
-                pass  # The disk is full, or we must stop: keep what was packed.
+                pass  # The disk is full, or the pass must stop. Originals packed so far stay packed.
             packed.files += packer.packed.files
             packed.bytes += packer.packed.bytes
 
     def _forget(self, plan: Plan) -> None:
-        """Record that runs can no longer be undone, then remove their originals. Done under the workspace lock: a
-        reversal that has begun keeps what it needs."""
+        """Record that the pruned runs can no longer be undone, then remove their originals. They are recorded under the
+        workspace lock, so that no undo or redo is under way that needs the originals."""
         places = {area.path: area for area in self._areas}
         by_area: dict[str, list[PrunedRun]] = {}
         for each in plan.runs:
@@ -179,8 +181,8 @@ class MaintenancePass:
                 remove(os.path.join(path, "kept", each.row.run, OUT))
 
     def _sweep(self, plan: Plan) -> None:
-        """Remove blobs that nobody needs. All workspaces are locked, because any call may begin to need a blob; a few
-        blobs at a time, so that no call waits long."""
+        """Remove blobs that nobody needs. All workspaces are locked meanwhile, because any call may begin to need a
+        blob. The locks are released after every `_SLICE` blobs, so that no call waits long."""
         # No call runs in a missing workspace.
         present = [area for area in self._areas if os.path.isdir(area.workspace)]
         for some in _slices(plan.contents, _SLICE):

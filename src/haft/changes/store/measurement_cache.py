@@ -15,17 +15,17 @@ from typing import Final
 from haft.storage import decode, encode
 
 LARGE: Final = 5_000
-"""A store with this many runs, blobs and outputs together is large."""
+"""A store is large if it has at least this many runs, blobs and outputs together."""
 _NAME: Final = "measured"
 
 
 @dataclass(slots=True)
 class Measurement:
-    """Bytes at a time when the ledger had come to `seq`."""
+    """The disk usage of a store when `seq` was the highest sequence number in the ledger."""
 
     seq: int
     kept: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """By area: the bytes of originals and of lists."""
+    """By area: the bytes of originals, and the bytes of manifests."""
     blobs: int = 0
     contents: int = 0
     outputs: int = 0
@@ -33,7 +33,7 @@ class Measurement:
 
 
 def load(home: str) -> Measurement | None:
-    """The cached measurement; None if there is none, or it is not plausible."""
+    """The cached measurement; None if there is none, or if the file is damaged."""
     wrong = (OSError, ValueError, TypeError, KeyError, AttributeError)
     with contextlib.suppress(*wrong), open(os.path.join(home, _NAME), "rb") as file:
         words = decode(file.read())
@@ -46,7 +46,7 @@ def load(home: str) -> Measurement | None:
 
 
 def save(home: str, found: Measurement) -> None:
-    """Cache a measurement until the next pass. If it cannot be written, the next measurement takes longer."""
+    """Cache a measurement until the next maintenance pass. If the file cannot be written, nothing is cached."""
     kept = [[os.fsencode(area).decode("latin-1"), *sizes] for area, sizes in found.kept.items()]
     words = {"seq": found.seq, "blobs": found.blobs, "contents": found.contents, "outputs": found.outputs}
     fresh = os.path.join(home, f"{_NAME}.{os.urandom(8).hex()}")
@@ -60,6 +60,6 @@ def save(home: str, found: Measurement) -> None:
 
 
 def clear(home: str) -> None:
-    """Remove the cached measurement, after a pass changed the store."""
+    """Remove the cached measurement, after a maintenance pass changed the store."""
     with contextlib.suppress(OSError):
         os.unlink(os.path.join(home, _NAME))

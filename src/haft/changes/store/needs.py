@@ -1,8 +1,8 @@
-"""Which blobs are still needed, and by which run last: all others may be removed.
+"""Which blobs are still needed, and for each of them the newest run that needs it. All other blobs may be removed.
 
-A blob is needed by every run that can be undone or redone, and by change sets that are held, still running, or in an
-area without being in the ledger. Nothing is removed here. The remover checks again under the locks of all workspaces,
-because runs go on being committed meanwhile.
+Every run that can be undone or redone needs the blobs of its change set. So do change sets that are held, that still
+run, or that are in an area but not in the ledger. This module removes nothing. Before `maintenance` removes a blob, it
+updates the needs under the locks of all workspaces, because runs are committed meanwhile.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def is_kept(row: Row) -> bool:
 
 
 def contents_of(manifest: Manifest) -> Iterator[str]:
-    """The digests of all contents in a change set, before and after."""
+    """The digests of all files in a change set, before and after."""
     for each in manifest.entries:
         for entry in (each.before, each.after):
             if _is_content(entry):
@@ -34,7 +34,8 @@ def contents_of(manifest: Manifest) -> Iterator[str]:
 
 
 def needs_nothing(row: Row, manifest: Manifest) -> bool:
-    """Whether the run can be reversed without stored content: a run that only created files needs none for its undo."""
+    """Whether the run can be reversed (undone or redone) without stored content. The undo of a run that only created
+    files, for example, needs none."""
     if row.verb != "call":
         return False
     sides = (each.before if row.state == "committed" else each.after for each in manifest.entries)
@@ -53,20 +54,20 @@ class Needs:
     """The directory for all workspaces in the state home."""
     ledger: Ledger
     last: dict[str, int] = field(default_factory=dict)
-    """By digest: the newest run that needs it."""
+    """By digest: the sequence number of the newest run that needs the blob."""
     pinned: set[str] = field(default_factory=set)
-    """Digests that are needed even if old runs are pruned."""
+    """Digests of blobs that must stay even if old runs are pruned."""
     unreachable: dict[int, str] = field(default_factory=dict)
-    """Runs whose disk is not mounted, so that their needs are unknown; and their workspaces."""
+    """By sequence number of a run whose needs are unknown, because its area's disk is not mounted: its workspace."""
     needing_nothing: set[int] = field(default_factory=set)
-    """Runs that need no stored content."""
+    """The sequence numbers of runs that need no stored content."""
     _seen: int = 0
     _again: list[Row] = field(default_factory=list)
-    """Runs whose manifest was missing: it may have been on its way."""
+    """Runs whose manifest was not in `kept` yet: the next update looks again."""
     _read: set[str] = field(default_factory=set)
 
     def update(self, areas: Iterable[Area]) -> None:
-        """Read the needs of all change sets; a second time, only those of newer ones."""
+        """Read the manifests of all change sets, or, after the first update, only of those that are new since."""
         first = not self._seen
         rows = self._again + self.ledger.since(self._seen)
         self._again = []
@@ -77,15 +78,15 @@ class Needs:
         listed = {row.run for row in rows}
         for area in areas:
             self._take_waiting(area)
-            if first:  # Later change sets are in the ledger before they are here.
+            if first:  # Change sets committed since then are in the ledger before they are in `kept`.
                 self._take([os.path.join(area.kept, run) for run in names_in(area.kept) if run not in listed])
 
     def is_needed(self, digest: str, cut: int) -> bool:
-        """Whether a blob is needed; of the runs, only those after `cut` count."""
+        """Whether a blob is needed if all runs up to the sequence number `cut` are pruned."""
         return digest in self.pinned or self.last.get(digest, 0) > cut
 
     def pin(self, row: Row) -> None:
-        """Keep the contents of a run after all."""
+        """Keep the blobs of a run that was to be pruned but could not be."""
         manifest = self._manifest(row)
         if manifest is not None:
             self.pinned.update(contents_of(manifest))
@@ -112,7 +113,8 @@ class Needs:
         return Manifest.read(os.path.join(row.area, "kept", row.run))
 
     def _is_gone(self, row: Row) -> bool:
-        """Whether a missing area is gone forever: it was in the state home, or beside a workspace that exists."""
+        """Whether the missing area of a run is gone forever. It is if it was in the state home, or if its workspace
+        still exists: then no disk is unmounted."""
         return row.area.startswith(self.home.rstrip("/") + "/") or os.path.isdir(row.workspace)
 
     def _take_waiting(self, area: Area) -> None:

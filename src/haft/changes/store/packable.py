@@ -1,8 +1,8 @@
-"""Which originals of a run can be replaced by blobs.
+"""Which originals of a run can be replaced by blobs, from which undo makes the files anew.
 
-An original is better than a copy: it may go only if a copy made from its entry is equal for every reader. That requires
-one name, no extended attributes, and an owner that we can set again. If a directory could not be restored exactly,
-everything below it stays.
+This is allowed only if the new file would be equal in everything but the inode. That requires that the original has no
+other hard link and no extended attributes, and that this process may set its owner. If an original directory could not
+be made anew exactly, all files in it stay.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from haft.changes.commit.manifest import Manifest
 from haft.changes.commit.tree import Tree
 
 _MARKS: Final = ("trusted.overlay.", "user.overlay.")
-"""Attributes that an overlay sets as its own marks."""
+"""Prefixes of the extended attributes that an overlay uses as marks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """An original that can be removed once its content is a blob."""
+    """An original file that can be removed once its content is in the blob store."""
 
     place: str
-    """Its place below the area."""
+    """The path of the original, relative to the area."""
     entry: Entry
     status: os.stat_result
 
 
 class PackableFinder:
-    """Finds originals that can be restored from blobs."""
+    """Finds originals that undo could make anew from blobs."""
 
     def __init__(self) -> None:
         self._user = os.geteuid()
         self._groups = {os.getegid(), *os.getgroups()}
 
     def originals(self, ours: Tree, run: str, manifest: Manifest) -> list[Original]:
-        """The packable originals of a run; `ours` is the area."""
+        """The originals of a run that can be replaced by blobs. `ours` is the area."""
         before = {each.path: each.before for each in manifest.entries}
         found: list[Original] = []
         for place, path in places_of(run, manifest):
@@ -49,7 +49,7 @@ class PackableFinder:
         return found
 
     def _beneath(self, ours: Tree, place: str, path: str, before: dict[str, Entry | None]) -> list[Original]:
-        """The packable files in one original."""
+        """The files that can be replaced by blobs in one original, which is a file or a directory with its content."""
         status = ours.status(place)
         if status is None:
             return []
@@ -66,7 +66,7 @@ class PackableFinder:
                 elif entry is not None and stat.S_ISREG(here.st_mode) and self._may_go(ours, inner, here, entry):
                     found.append(Original(inner, entry, here))
         except OSError:
-            return []  # Something in it cannot be read: it stays.
+            return []  # If a part of the original cannot be read, all of it stays.
         return found
 
     def _may_go(self, ours: Tree, place: str, here: os.stat_result, entry: Entry) -> bool:
@@ -90,8 +90,8 @@ class PackableFinder:
     def empty_tree(
         self, ours: Tree, place: str, path: str, before: dict[str, Entry | None]
     ) -> list[tuple[str, os.stat_result]]:
-        """A tree that holds only directories and links, all of which can be restored, innermost first; empty if it
-        holds anything else."""
+        """If the original directory at `place` holds only directories and links, and all of them can be made anew:
+        their places, innermost first, the directory itself last. Otherwise an empty list."""
         status = ours.status(place)
         if status is None or not stat.S_ISDIR(status.st_mode):
             return []
@@ -108,12 +108,12 @@ class PackableFinder:
 
 
 def places_of(run: str, manifest: Manifest) -> list[tuple[str, str]]:
-    """The place below the area of each original of a run, and its path in the workspace."""
+    """For each original of a run: its path relative to the area, and its path in the workspace."""
     return [(f"kept/{run}/{OUT}/{step.number}", step.path) for step in steps_of(manifest) if step.out is not None]
 
 
 def _is_as_it_was(here: os.stat_result, entry: Entry) -> bool:
-    """Whether a file equals its entry, as far as its stat tells."""
+    """Whether owner, mode, size and mtime of an original are those of `entry`."""
     if (here.st_uid, here.st_gid) != (entry.uid, entry.gid):
         return False
     if entry.kind == "link":
@@ -124,7 +124,7 @@ def _is_as_it_was(here: os.stat_result, entry: Entry) -> bool:
 
 
 def _has_attributes(ours: Tree, place: str) -> bool:
-    """Whether the file has attributes that an entry does not keep. True if unknown."""
+    """Whether the file has extended attributes other than an overlay's marks. True if that is unknown."""
     if sys.platform != "linux":
         return True
     where, name = ours.at(place)

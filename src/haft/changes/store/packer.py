@@ -1,7 +1,7 @@
 """Packing: moves originals of older runs into the blob store, if that saves space.
 
-`packable` says which originals may go, `maintenance` says when. An original is removed only after its content is safe
-on disk, under the lock of the workspace, and only if it is unchanged.
+`packable` says which originals may be packed, `maintenance` says when. An original is removed only after its blob is
+synced to disk, under the workspace lock, and only if the original is unchanged.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from haft.changes.store.packable import Original, PackableFinder, places_of
 from haft.changes.store.workspace_locks import lock_workspaces
 
 DONE: Final = "packed"
-"""A file in the directory of a run: everything in it was checked, and the remaining originals stay."""
+"""The name of an empty file in a run's directory, which says that the run was packed: the other originals stay."""
 _BLOCK: Final = 4096
 _BATCH_FILES: Final = 500
 _BATCH_BYTES: Final = 64_000_000
@@ -42,11 +42,11 @@ _BATCH_BYTES: Final = 64_000_000
 
 @dataclass(slots=True)
 class PackResult:
-    """The result of packing."""
+    """The number of originals that were packed, and their bytes."""
 
     files: int = 0
     bytes: int = 0
-    """The bytes of the removed originals; their blobs are counted elsewhere."""
+    """The bytes of the removed originals on disk. The bytes of their new blobs are not subtracted."""
 
 
 class Packer:
@@ -60,7 +60,7 @@ class Packer:
         self._sound: set[str] = set()
         self._finder = PackableFinder()
         self._times: Counter[str] = Counter()
-        """How many originals have a content, by the start of its digest."""
+        """By the start of a digest: how many originals have this content."""
         self.packed = PackResult()
 
     def pack(self, rows: Iterable[Row]) -> None:
@@ -86,8 +86,8 @@ class Packer:
         return Manifest.read(os.path.join(self._area.kept, row.run))
 
     def _pays(self, each: Original) -> bool:
-        """Whether packing frees space: the blob exists already, will be used several times, or is smaller
-        compressed."""
+        """Whether packing an original frees space: its blob exists already, several originals have this content, or
+        compression makes it smaller."""
         content = each.entry.content
         assert content is not None
         if not each.entry.size or self._blobs.has(content) or self._times[_short(content)] > 1:
@@ -111,7 +111,7 @@ class Packer:
                     self._remove(ours, each)
 
     def _keep(self, each: Original) -> bool:
-        """Store the content. Whether the store has it completely."""
+        """Store the content of an original. Returns whether the blob store has the complete content now."""
         content = each.entry.content
         assert content is not None
         try:
@@ -130,7 +130,7 @@ class Packer:
             return False
 
     def _is_sound(self, digest: str) -> bool:
-        """Whether a blob is complete. A blob that a power failure damaged is removed, to be stored anew."""
+        """Whether a blob exists and matches its digest. A damaged blob is removed, so that it can be stored anew."""
         if digest in self._sound:
             return self._blobs.has(digest)
         if not self._blobs.has(digest):
@@ -171,7 +171,7 @@ class Packer:
         self.packed.bytes += now.st_blocks * 512
 
     def _tidy(self, row: Row, manifest: Manifest) -> None:
-        """Remove directories whose files were all packed, then mark the run as done."""
+        """Remove original directories whose files were all packed, then mark the run as packed."""
         before = {each.path: each.before for each in manifest.entries}
         with lock_workspaces([self._area], self._patience, self._stopped), Tree(self._area.path) as ours:
             for place, path in places_of(row.run, manifest):
@@ -183,7 +183,7 @@ class Packer:
             with contextlib.suppress(OSError):
                 where, name = ours.at(f"kept/{row.run}/{DONE}")
                 os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=where))
-                os.rmdir(OUT, dir_fd=where)  # Fails if something is left in it.
+                os.rmdir(OUT, dir_fd=where)  # Fails if originals remain, which is fine.
 
 
 def _short(content: str | None) -> str:
@@ -191,7 +191,7 @@ def _short(content: str | None) -> str:
 
 
 def _batches(originals: list[Original]) -> Iterator[list[Original]]:
-    """Batches that are small enough to be removed quickly and synced soon."""
+    """The originals in batches that are small, so that each batch is synced soon and the lock is held briefly."""
     batch: list[Original] = []
     size = 0
     for each in originals:

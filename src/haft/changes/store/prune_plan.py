@@ -1,8 +1,8 @@
 """What to prune so that the store keeps its budget and age limit: the oldest runs first, and no more than needed.
 
-A reversal needs only what its own run and later runs replaced (see `reversal`), never what earlier runs replaced. So
-runs are pruned in ledger order, and no remaining run loses anything it needs. A run that needs nothing for its undo
-frees nothing either, and stays.
+To undo or redo a run, haft needs only files that this run and later runs replaced, never those that earlier runs
+replaced. So runs are pruned from the oldest on, and no remaining run loses a file that it needs. A run whose undo needs
+no stored content stays, because pruning it would free nothing.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ DAY: Final = 86_400.0
 
 @dataclass(slots=True)
 class PrunedRun:
-    """A run that can no longer be undone, and why."""
+    """A run that is pruned, so that it can no longer be undone, and the reason."""
 
     row: Row
     reason: str
     bytes: int
-    """The bytes of its originals, which are freed."""
+    """The bytes of the run's originals, which pruning frees."""
 
 
 @dataclass(slots=True)
@@ -37,24 +37,24 @@ class Plan:
     """What a prune removes."""
 
     used: int
-    """Bytes before."""
+    """The bytes that the store uses before the prune; `after` are those after it."""
     after: int
     runs: list[PrunedRun] = field(default_factory=list)
     leftovers: list[tuple[str, int]] = field(default_factory=list)
-    """Files that an interrupted prune or drop left behind: place, and bytes."""
+    """Directories that an interrupted prune or drop left behind: the path of each, and its bytes."""
     cut: int = 0
-    """The last pruned run, in ledger order."""
+    """The sequence number of the newest pruned run; 0 if none is pruned."""
     contents: list[str] = field(default_factory=list)
-    """Digests that nobody needs any more."""
+    """Digests of the blobs to remove, because nobody will need them any more."""
     indexes: list[Area] = field(default_factory=list)
-    """Workspaces whose snapshot index is removed: the next snapshot reads everything."""
+    """Areas of workspaces whose snapshot index is removed, so that the next snapshot reads all files again."""
     unreachable: set[str] = field(default_factory=set)
-    """Workspaces that are missing: no blob is removed as long as they may come back."""
+    """Workspaces that are missing, perhaps because their disk is not mounted: so no blob is removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedContents:
-    """The blobs that a workspace's snapshot index refers to."""
+    """The digests in the snapshot index of one workspace."""
 
     area: Area
     at: float
@@ -91,7 +91,8 @@ def plan_for(
     budget: int,
     days: float,
 ) -> Plan:
-    """Make the plan. `rows` are all change sets, oldest first."""
+    """Make the plan. `rows` are all change sets, oldest first. `sizes` maps each blob to its bytes on disk.
+    `remembered` are the snapshot indexes of all workspaces, most recently used first."""
     kept = [row for row in rows if is_kept(row)]
     originals = {row.seq: originals_of(row.area, row.run) for row in kept}
     leftovers = _leftovers(rows)
@@ -111,14 +112,15 @@ def plan_for(
             if last in weights:
                 weights[last] += size
             else:
-                plan.after -= size  # Nobody needs it.
+                plan.after -= size  # No run needs the blob.
     plan.cut = _choose_runs(plan, kept, weights, originals, needs, budget, days)
     plan.contents = [digest for digest in sizes if digest not in pinned and not needs.is_needed(digest, plan.cut)]
     return plan
 
 
 def _leftovers(rows: Iterable[Row]) -> list[tuple[str, int]]:
-    """Files that should be gone already, and their bytes: the remover was killed, or the disk failed."""
+    """Directories, with their bytes, that an earlier prune or drop should have removed: it was killed, or the disk
+    failed."""
     found = []
     for row in rows:
         place = os.path.join(row.area, "kept", row.run, "out")
@@ -133,8 +135,9 @@ def _leftovers(rows: Iterable[Row]) -> list[tuple[str, int]]:
 def _pinned_contents(
     plan: Plan, needs: Needs, sizes: dict[str, int], remembered: Sequence[IndexedContents], budget: int
 ) -> set[str]:
-    """Digests that stay in any case. Indexed contents only save reading the workspace again; no undo needs them. If the
-    store is over its budget, they are removed first, except for the most recently used workspaces."""
+    """Digests of blobs that stay in any case. A blob may stay only because a snapshot index names it: no undo needs it,
+    but the next snapshot need not read the file again. If the store is over its budget, such blobs are removed first,
+    except for the most recently used workspaces. Adds the indexes that are removed to the plan."""
     pinned = set(needs.pinned)
     room = budget // 2 if plan.used > budget else None
     for number, memory in enumerate(remembered):
@@ -158,7 +161,7 @@ def _choose_runs(
     budget: int,
     days: float,
 ) -> int:
-    """Choose the runs to prune, and return the last of them."""
+    """Add the runs to prune to the plan, and return the sequence number of the newest of them; 0 if there are none."""
     now = time.time()
     date = time.strftime("%Y-%m-%d", time.localtime(now))
     cut = 0

@@ -1,7 +1,7 @@
-"""The store of all replaced files: measuring it, packing it, and pruning it to its limits.
+"""The store of all replaced files: measuring, packing, and pruning it to its limits.
 
-The service and the command line use it; `usage` measures, and `maintenance` is one pass. A state home has one pass at a
-time; calls go on meanwhile.
+The service and the command line use this module. `usage` measures, and `maintenance` is one maintenance pass. A state
+home has at most one pass at a time; calls go on meanwhile.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["PruneResult", "Store"]
 
 
 class Store:
-    """The store of a state home. `home` is its directory for all workspaces."""
+    """The store of a state home. `home` is the state home's directory for all workspaces."""
 
     def __init__(self, home: str, stores: Stores, blobs: str, bounds: Bounds) -> None:
         self._home = home
@@ -72,7 +72,7 @@ class Store:
         return known
 
     def preview(self) -> PruneResult:
-        """What a pass would prune at most: packing may free more space than can be known before."""
+        """What `prune` would prune at most. It may prune less, because packing may free space before."""
         return self._pass(0.0, lambda: False).preview()
 
     def prune(
@@ -82,11 +82,12 @@ class Store:
         patience: float = 10.0,
         stopped: Callable[[], bool] = lambda: False,
     ) -> PruneResult:
-        """Run a whole pass: pack, then prune. `patience` is how many seconds it waits for a locked workspace."""
+        """Run a maintenance pass: pack, then prune. `patience` is how many seconds it waits for a locked workspace or
+        for another pass. If the store is within its limits, prune only if `thorough`."""
         try:
             with lock_file(os.path.join(self._home, LOCK), patience, stopped) as mark:
                 done = self._pass(patience, stopped)
-                # Written first: a pass that is always interrupted must not start again every time.
+                # Written before the pass, so that a pass that is interrupted does not start again at once.
                 words = b"%d" % done.seen
                 os.pwrite(mark, words, 0)
                 os.ftruncate(mark, len(words))

@@ -1,6 +1,7 @@
 """The disk usage of the store, by part.
 
-Counted are allocated disk blocks; a file with several names counts once. Unreadable directories are not counted.
+The numbers are bytes of allocated disk blocks. A file with several hard links counts once. The content of unreadable
+directories does not count.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def _statuses(path: str) -> Iterator[os.stat_result]:
 
 
 def names_in(path: str) -> list[str]:
-    """The sorted names in a directory; empty if it cannot be read."""
+    """The sorted names in a directory; empty if the directory cannot be read."""
     try:
         return sorted(os.listdir(path))
     except OSError:
@@ -86,14 +87,14 @@ class WorkspaceUse:
     workspace: str
     area: str
     originals: int = 0
-    """Replaced files, as they were."""
+    """Replaced files, kept as they were, not as blobs."""
     lists: int = 0
     """Manifests: the lists of changed paths."""
     held: int = 0
     under_way: int = 0
     """Layers of calls that still run, or whose host was killed."""
     saved: int = 0
-    """Files that failed commits could not put back."""
+    """Originals that could not be put back when a commit was reverted."""
     undoable: int = 0
     oldest: float | None = None
     """When the oldest undoable run was committed."""
@@ -132,11 +133,11 @@ class Usage:
     scratch: int = 0
     """The bytes in the threads' `/tmp`."""
     at: float | None = None
-    """When the main numbers were measured, if they were cached."""
+    """When the cached numbers were measured; None if no cache was used."""
 
     @property
     def used(self) -> int:
-        """The bytes that count against the budget: all that pruning can free."""
+        """The bytes that count against the budget: originals and blobs, which pruning can remove."""
         return self.contents + sum(each.originals for each in self.workspaces)
 
     @property
@@ -177,8 +178,8 @@ class Usage:
 
 
 def use_of(area: Area, kept: tuple[int, int], undoable: tuple[int, float | None]) -> WorkspaceUse:
-    """The usage of one workspace. `kept` are the bytes of originals and of lists; `undoable` is the number of runs that
-    can be undone, and the time of the oldest."""
+    """The usage of one workspace. `kept` is the result of `kept_of`. `undoable` is the number of runs that can be
+    undone, and the time of the oldest of these runs."""
     found = WorkspaceUse(area.workspace, area.path, saved=_disk_usage_inside(area.saved))
     found.held, found.under_way = _disk_usage_inside(area.held), _disk_usage_inside(area.live)
     found.originals, found.lists = kept
@@ -187,7 +188,7 @@ def use_of(area: Area, kept: tuple[int, int], undoable: tuple[int, float | None]
 
 
 def kept_of(area: str, runs: Iterable[str]) -> tuple[int, int]:
-    """The bytes of the originals of some runs, and of their lists."""
+    """The bytes of the originals of some runs, and the bytes of their manifests."""
     originals = lists = 0
     for run in runs:
         displaced = originals_of(area, run)
@@ -212,7 +213,7 @@ def originals_in(area: Area) -> int:
 
 
 def held_in(areas: list[Area], rows: list[Row]) -> list[HeldChangeSet]:
-    """The held change sets among `rows` that exist on disk, oldest first."""
+    """The held change sets among `rows` that exist on disk, in the order of `rows`."""
     waiting = {(area.path, run) for area in areas for run in names_in(area.held)}
     found = [row for row in rows if (row.area, row.run) in waiting]
     return [HeldChangeSet(row.run, row.workspace, row.at, row.reason) for row in found]

@@ -1,4 +1,4 @@
-"""Short exclusive locks on workspaces. Maintenance gives way to calls: it gives up if a lock is not free soon."""
+"""Workspace locks for maintenance, which holds them only briefly and gives up if a call holds a lock for long."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FULL: Final = (errno.EMFILE, errno.ENFILE)
 
 
 class Busy(Exception):
-    """A workspace stayed locked for longer than we wait."""
+    """Another process held the lock of a workspace for longer than we wanted to wait."""
 
     def __init__(self, workspace: str) -> None:
         self.workspace = workspace
@@ -28,15 +28,15 @@ class Busy(Exception):
 def lock_workspaces(
     areas: Sequence[Area], patience: float, stopped: Callable[[], bool] = lambda: False
 ) -> Iterator[None]:
-    """Lock all these workspaces at once. Raises `Busy` after `patience` seconds. All other processes take one of these
-    locks at a time, so there is no deadlock."""
+    """Lock all these workspaces within this context. Raises `Busy` if some are still locked after `patience` seconds.
+    There is no deadlock, because calls hold only one of these locks at a time."""
     end = time.monotonic() + patience
     with contextlib.ExitStack() as held:
         for area in areas:
             try:
                 descriptor = os.open(area.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             except FileNotFoundError:
-                continue  # Its directory in the state home is gone.
+                continue  # The workspace's directory in the state home was removed.
             except OSError as error:
                 if error.errno in _FULL:
                     raise Busy(area.workspace) from error
@@ -61,7 +61,8 @@ def _take(descriptor: int, what: str, end: float, stopped: Callable[[], bool]) -
 
 @contextlib.contextmanager
 def lock_file(path: str, patience: float, stopped: Callable[[], bool] = lambda: False) -> Iterator[int]:
-    """Lock the file at `path`, and yield its descriptor."""
+    """Lock the file at `path` within this context, and yield its descriptor. Raises `Busy` if another process still
+    holds the lock after `patience` seconds."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         _take(descriptor, path, time.monotonic() + patience, stopped)
