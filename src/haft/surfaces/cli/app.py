@@ -15,10 +15,11 @@ from haft.contracts import BadUsage, near_miss
 from haft.surfaces.cli.globals import HaftGroup
 
 COMPLETE_VARIABLE: Final = "_HAFT_COMPLETE"
-"""Set by the completion scripts: the program then answers a shell instead of running a command."""
+"""The variable that the completion scripts set. If it is set, haft prints completions for the shell and runs no
+command."""
 
 Place = tuple[str, str]
-"""The place of a command, as `module:attribute` below `commands`, and its help line."""
+"""Where to import a command from, as `module:attribute` below `commands`; and the command's help line."""
 
 
 class LazyGroup(HaftGroup):
@@ -37,7 +38,8 @@ class LazyGroup(HaftGroup):
         self._short_forms = short_forms or {}
         """Commands that may be called without the name of their group: for each, the group and the command."""
         self._synonyms = synonyms or {}
-        """For each name that other programs give to a command, haft's name. Hints use it."""
+        """Names that other programs use for a command, each with haft's name for it. The hint of an error suggests
+        haft's name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._places)

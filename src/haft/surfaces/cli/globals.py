@@ -24,7 +24,8 @@ class Globals:
 
 def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
     options = context.find_object(Globals)
-    # Every group and command on the line has the option: one without a value must not reset the value of another.
+    # Every group and command on the line has this option. One that got no value must not reset the value that another
+    # got.
     if value and options is not None and parameter.name:
         setattr(options, parameter.name, value)
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def state_home() -> StateHome:
-    """The directory of all state: `HAFT_HOME`, else the platform's default."""
+    """The state home: `HAFT_HOME`, else the platform's default."""
     from haft.service import StateHome, default_home
 
     return StateHome(default_home(os.environ))

@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     code = run(sys.argv[1:] if arguments is None else arguments)
     try:
         sys.stdout.flush()
-    except OSError:  # It was reported before, or nobody reads.
+    except OSError:  # The error was reported before, or nobody reads stdout any more.
         code = code or _reader_gone()
     sys.exit(code)
 
@@ -57,7 +57,7 @@ def run(arguments: Sequence[str]) -> int:
             from click.shell_completion import shell_complete
 
             return shell_complete(HAFT, {"obj": options}, "haft", COMPLETE_VARIABLE, completing)
-        # `HAFT.main` would handle pipes, Ctrl-C and exit codes in click's way.
+        # Not `HAFT.main`, because it would handle closed pipes, Ctrl-C and exit codes in click's way.
         with HAFT.make_context("haft", list(arguments), obj=options) as context:
             _refuse_inside()
             HAFT.invoke(context)
@@ -99,7 +99,8 @@ def _failed(error: HaftError, arguments: Sequence[str], options: Globals) -> int
 
 
 def _answer(error: HaftError, arguments: Sequence[str], options: Globals) -> None:
-    """Print an error as JSON: as an outcome for `tools use`, else as `{"error": …}` if `--json` is given."""
+    """Print an error as JSON on stdout: as an outcome if the command is `tools use`; for other commands as `{"error":
+    …}`, and only with `--json`."""
     from haft.surfaces.cli.commands.use_failure import print_failure, words_of_use
 
     json = options.json or "--json" in arguments
@@ -117,7 +118,7 @@ def _reader_gone() -> int:
 
 
 def _forget_stdout() -> None:
-    """Drop the text in stdout's buffer: Python would try to write it again when the process ends."""
+    """Drop the text in stdout's buffer, because Python would try to write it again when the process ends."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -1,4 +1,5 @@
-"""What commands share: the workspace, the warnings about its configuration, and access to past runs and changes."""
+"""Functions that many commands use: for the workspace, warnings about its configuration, and access to past runs and
+changes."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def current_directory() -> str:
 
 @functools.cache
 def _nearest(start: str, home: str, *, quiet: bool) -> str:
-    """The nearest workspace. Directories that cannot be the workspace are reported once."""
+    """The nearest workspace. Prints a warning, once, for each nearer directory that cannot be the workspace."""
     from haft.service import find_workspace
 
     def report_skipped(stranger: ForeignFile) -> None:
@@ -60,7 +61,8 @@ def tell_ignored(config: Config, options: Globals, *, is_brief: bool = False) ->
         if not one.waits:
             warn(one.sentence())
     for unset in config.unset:
-        if unset.setting in ("providers", "templates.paths", "toolbox.paths"):  # Of others, the tool says so itself.
+        # For other settings, the list of tools names the missing variable.
+        if unset.setting in ("providers", "templates.paths", "toolbox.paths"):
             warn(unset.sentence())
     if not is_brief:
         tell_trust_hint(config)
@@ -100,7 +102,7 @@ def _new_since_trusted(config: Config, waiting: Sequence[Ignored]) -> Sequence[I
 
 
 def tell_what_is_logged(options: Globals) -> None:
-    """Print haft's log messages as warnings, such as the one about a sandbox that this machine cannot build."""
+    """From now on, print haft's log messages as warnings, for example that this machine has no sandbox."""
     import logging
 
     class Warn(logging.Handler):
@@ -125,7 +127,7 @@ def recover(home: StateHome) -> None:
 
 @contextlib.contextmanager
 def history() -> Iterator[History | None]:
-    """The history of runs, after the cleanup of dead hosts; None if there is no state yet."""
+    """The history of runs, after the cleanup of dead hosts; None if there is no state home yet."""
     from haft.service import open_history
 
     home = state_home()
@@ -141,7 +143,7 @@ def history() -> Iterator[History | None]:
 
 @contextlib.contextmanager
 def history_with(run: str) -> Iterator[History]:
-    """The history of runs; `UnknownRun` if there is no state yet."""
+    """The history of runs; `UnknownRun` if there is no state home yet, because then there is no such run."""
     with history() as opened:
         if opened is None:
             raise UnknownRun(run)
@@ -150,7 +152,8 @@ def history_with(run: str) -> Iterator[History]:
 
 @contextlib.contextmanager
 def change_sets() -> Iterator[ChangesFacade | None]:
-    """The change sets; None if there is no state yet. Enter `history` first: it cleans up after dead hosts."""
+    """The change sets; None if there is no state home yet. Enter `history` first, because it cleans up after dead
+    hosts."""
     from haft.service import open_changes
 
     opened = open_changes(state_home())
@@ -162,8 +165,8 @@ def change_sets() -> Iterator[ChangesFacade | None]:
 
 
 def find_changed(kept: History, changes: ChangesFacade | None, name: str) -> tuple[str, RunRecord | None]:
-    """The full name of a run, and its record. Changes that a session process wrote between two calls have a change set
-    but no record."""
+    """The full name of a run, and its record. The record is None for changes that a session process made between two
+    calls, which have a change set but no run."""
     try:
         record = kept.find(name)
     except UnknownRun:

@@ -99,8 +99,8 @@ def export_record(options: Globals, target: str | None) -> None:
 
 
 def _print(record: AuditLogFacade, *, as_array: bool) -> None:
-    """Print one line for each record; with `--json` the same lines as one array. Never all of them are in memory, since
-    the audit log only grows."""
+    """Print one line for each record; with `--json` the same lines as one array. Reads one record at a time, because
+    the audit log may be larger than memory."""
     first = True
     for entry in record.entries():
         lead = "" if not as_array else "[" if first else ","

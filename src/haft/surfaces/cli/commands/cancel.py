@@ -73,7 +73,7 @@ def _cancel(kept: History, runs: Sequence[RunRecord], options: Globals) -> list[
 
 
 def _wait(kept: History, runs: Sequence[RunId], options: Globals) -> dict[RunId, RunRecord]:
-    """The runs when all have ended, or after `WAIT_SECONDS`."""
+    """Wait until all runs have ended, for at most `WAIT_SECONDS`, and return them as they are then."""
     began = time.monotonic()
     is_told = options.quiet
     found = {run: kept.find(run) for run in runs}

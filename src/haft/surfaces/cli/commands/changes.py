@@ -111,7 +111,8 @@ def _settle(context: click.Context, verb: Verb, run: str) -> None:
 
 
 def _held(verb: Verb, name: str) -> Row:
-    """The change set of a run. `BadUsage` if it has no held changes, so that no run starts only to say so."""
+    """The change set of a run. `BadUsage` if the run has no held changes. Checked here, so that no run of `apply` or
+    `drop` starts only to report that."""
     from haft.service import nothing_to
 
     with history() as kept, change_sets() as changes:

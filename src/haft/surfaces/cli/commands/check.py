@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from haft.service import Discovery
 
 RESERVED: Final = frozenset(option.removeprefix("--") for option in (*OPTIONS, *LATER))
-"""Names of parameters that are also options of haft: on the command line they must follow `--`."""
+"""Names of parameters that are also options of haft. On the command line, such parameters must come after a bare
+`--`."""
 _STYLES: Final = {"error": "bad", "warning": "warn", "note": "dim"}
 
 
@@ -39,7 +40,7 @@ def complete_what(context: click.Context, parameter: click.Parameter, incomplete
 
 
 def complete_codes(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[Any]:
-    """Shell completion: the codes."""
+    """Shell completion: the codes of findings."""
     from click.shell_completion import CompletionItem
 
     from haft.authoring.check import CODES
@@ -175,7 +176,7 @@ async def _check_and_fix(
         for finding, why in mended.refused:
             warn(f"{one_line(finding.path or targets[at].path)}: {finding.code} could not be fixed: {why}")
     if changed:
-        # Check all targets again: a fix for one, such as of a directory, may fix others too.
+        # Check all targets again, because a fix for one of them, such as of a directory's rights, may also fix others.
         found = await check_targets(sources, targets, launcher, RESERVED)
     for at, codes in changed.items():
         found[at] = [found[at][0].with_fixed(codes), *found[at][1:]]

@@ -33,12 +33,13 @@ def print_completion(shell: str) -> None:
 
     chosen = get_completion_class(shell)
     assert chosen is not None
-    # `source` of the base class: the one of the bash class would start a bash to ask for its version.
+    # Use the base class's `source`: that of the class for bash would start bash to ask for its version.
     data(ShellComplete.source(chosen(HAFT, {}, "haft", COMPLETE_VARIABLE)))
 
 
 def complete_parameters(name: str | None, words: Sequence[str], incomplete: str) -> list[Any]:
-    """Shell completion for `tools use NAME`: the tool's parameters, or the values of the last one."""
+    """Shell completion for `tools use NAME`: the tool's parameters, or the values of the parameter that was typed
+    last."""
     from haft.surfaces.cli.words.definitions import parameters
 
     spec = _spec(name)
@@ -83,7 +84,8 @@ def _names(known: Mapping[str, Any], words: Sequence[str], incomplete: str) -> l
 
 
 def own_options(name: str | None, options: list[Any]) -> list[Any]:
-    """The options of haft that are valid after the tool's name: the tool has no parameter of the same name."""
+    """Those of haft's `options` that are valid after the tool's name, because the tool has no parameter of the same
+    name."""
     from haft.surfaces.cli.words.binding import declared_as
 
     spec = _spec(name)
@@ -103,7 +105,7 @@ def _values(schema: Any, root: Mapping[str, Any], incomplete: str) -> list[Any]:
         options = ["true", "false"] if types_of(schema, root) == {"boolean"} else []
     if options:
         return [CompletionItem(str(one)) for one in options if str(one).startswith(incomplete)]
-    # Most text parameters are paths: offering files does no harm for the others.
+    # Most text parameters are paths, and to offer files for the others does no harm.
     return [CompletionItem(incomplete, type="file")] if "string" in types_of(schema, root) else []
 
 

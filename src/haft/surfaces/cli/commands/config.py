@@ -50,7 +50,7 @@ def show_config(options: Globals) -> None:
             }
         )
         return
-    # Rules and free tables are long: the table cuts them, and the rules follow below, one a line.
+    # Rules and some other values are long. The table cuts them; the rules are printed in full below it, one per line.
     table([(one.name, _short(config.shown(one.name)), config.sources[one.name]) for one in SETTINGS], cut=False)
     lines(f"rule: {visible(rule.words)} ({visible(rule.source)})" for rule in rules)
     lines(f"ignored: {visible(one.sentence())}" for one in config.ignored)

@@ -1,7 +1,8 @@
 """`haft diff RUN`: the changes of a run.
 
 A pipe gets the patch and nothing else, byte for byte, so that `haft diff RUN | git apply -R` works; facts that a patch
-cannot hold go to stderr. A terminal gets all of it, in colour, with control characters written as escapes.
+cannot hold go to stderr. A terminal gets the patch and these facts together, in colour, with control characters written
+as escapes.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Form = Literal["patch", "stat"]
 
 
 class ChangeSet(Protocol):
-    """The changes of a run, as they are kept."""
+    """A stored change set: the state of a run's changes, and its conflicts."""
 
     @property
     def run(self) -> str: ...
@@ -50,7 +51,7 @@ Kept = TypeVar("Kept", bound=ChangeSet)
 
 
 class KeptChanges(Protocol[Kept]):
-    """Where change sets and their content are kept."""
+    """The store of change sets and of the content of changed files."""
 
     def find(self, run: str, /) -> Kept: ...
     def differences(self, found: Kept, /) -> Iterable[FileDifference]: ...
@@ -58,7 +59,7 @@ class KeptChanges(Protocol[Kept]):
 
 @dataclass(frozen=True, slots=True)
 class RecordedChanges:
-    """The changes of a run as its record lists them, if their content is not kept."""
+    """The changes of a run as its record lists them. Used if the content of the changed files is not stored."""
 
     run: str
     state: str
@@ -104,7 +105,8 @@ def print_changes(kept: KeptChanges[Kept], run: str, options: Globals, form: For
 
 
 def _recorded(run: RunRecord) -> RecordedChanges:
-    """The changes of a run without a change set: it changed nothing, haft did not track it, or they were discarded."""
+    """The changes of a run that has no change set: the run changed nothing, haft did not track it, or its changes were
+    discarded."""
     from haft.service import FileDifference
 
     changes = run.record["changes"]
@@ -169,11 +171,11 @@ def _tell_state(found: ChangeSet, options: Globals) -> None:
 
 
 def _print_patch(each_file: Iterable[FileDifference], options: Globals) -> None:
-    """Print the patch unchanged on stdout, and on stderr what the patch does not hold."""
+    """Print the patch unchanged on stdout, and on stderr the facts that a patch cannot contain."""
     for each in each_file:
         if each.text:
             with writing():
-                # A patch holds the bytes of files, whatever the encoding of stdout is.
+                # A patch contains bytes of files, so the encoding of stdout must not change them.
                 sys.stdout.buffer.write(each.text.encode("utf-8", "surrogateescape"))
         if each.note and each.renamed_to is None and not options.quiet:
             say(f"not in the patch: {one_line(each.change.path)}: {one_line(each.note)}")

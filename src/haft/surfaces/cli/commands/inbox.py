@@ -1,7 +1,7 @@
 """`haft inbox`, `haft approve`, `haft reject`: lists waiting calls and answers them, from any process.
 
-Listing and answering start no host. If the process that asked is alive, it acts on the answer. Only if it has ended
-after a trial run, this process applies or discards the changes.
+Listing and answering start no host. If the process that asked is alive, that process acts on the answer. If it has
+ended after a trial run, the process that answers applies or discards the changes.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _waiting_lines(waiting: Waiting) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _inbox() -> Iterator[InboxFacade | None]:
-    """The inbox, after the cleanup of dead hosts; None if there is no state yet."""
+    """The inbox, after the cleanup of dead hosts; None if there is no state home yet."""
     from haft.service import InboxFacade, has_state
 
     home = state_home()
@@ -217,7 +217,7 @@ def _answer(context: click.Context, name: str, *, choice_is_open: bool = False, 
 
 
 def _require_grantable(waiting: Waiting) -> None:
-    """Raise an error if the configuration of that workspace never opens the network."""
+    """`BadUsage` if the configuration of the waiting call's workspace never grants the network."""
     from haft.service import load_config, never_granted
 
     source = load_config(waiting.workspace, os.environ, trust_home=state_home().path).never_network
@@ -226,8 +226,8 @@ def _require_grantable(waiting: Waiting) -> None:
 
 
 def _require_fit(waiting: Waiting, arguments: Mapping[str, Any], options: Globals) -> None:
-    """Raise `InvalidArguments` if the tool cannot be called with them. For a tool that only the process that asked
-    knows, that process checks them."""
+    """`InvalidArguments` if the arguments do not fit the schema of the waiting call's tool. If only the process that
+    asked knows the tool, nothing is checked here: that process checks the arguments."""
     from haft.service import check_arguments
     from haft.surfaces.cli.commands.tools import listings
 
@@ -245,7 +245,7 @@ def _require_choice(waiting: Waiting, *, is_open: bool) -> None:
 
 
 def _approved_lines(waiting: Waiting, answer: Mapping[str, Any]) -> Iterator[str]:
-    """The whole approved call, with the grants of the answer."""
+    """The approved call as lines for a person: the arguments in full, and the grants of the answer."""
     from haft.surfaces.cli.person.questions import call_lines, request_from_inbox
 
     request = request_from_inbox(waiting)

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from haft.service import RunRecord
 
 ROOMY: Final = 100
-"""The width of a terminal from which a line has room for every column."""
+"""A terminal with at least this width has room for every column in full."""
 NARROW_WHO: Final = 8
 NARROW_TOOL: Final = 18
 USUAL_LIMIT: Final = 50
 MOST_FILES: Final = 100
-"""How many changed files a person is shown."""
+"""How many changed files `haft show` lists for a person."""
 
 
 @click.command("log", cls=HaftCommand)
@@ -73,7 +73,7 @@ def log_runs(options: Globals, /, after: str | None, status: str | None, path: s
     elif found:
         table(list(_rows(found)))
         if not options.quiet:
-            if more and chosen.limit == USUAL_LIMIT:  # A person who gave another limit knows the option.
+            if more and chosen.limit == USUAL_LIMIT:  # A person who gave a limit knows the option.
                 say(f"the {chosen.limit} newest; `--limit N` shows more")
             if chosen.workspace is None:
                 _tell_workspaces(found, options)
@@ -82,24 +82,26 @@ def log_runs(options: Globals, /, after: str | None, status: str | None, path: s
 
 
 def _tell_workspaces(runs: Sequence[RunRecord], options: Globals) -> None:
-    """Say how to list only the runs of this workspace, if some are of others."""
-    with contextlib.suppress(BadUsage):  # The current directory does not exist any more.
+    """Print how to list only the runs of this workspace, if some of `runs` belong to other workspaces."""
+    with contextlib.suppress(BadUsage):  # The current directory was deleted.
         here = os.path.realpath(workspace_of(options))
         if any(run.record["workspace"] != here for run in runs):
             say(f"runs of every workspace; `-w {one_line(os.path.relpath(here))}` shows only those of this one")
 
 
 def _inside(workspace: str, path: str) -> str:
-    """A path as the audit log has it: relative to the workspace, with links resolved as far as they exist."""
+    """The path as records contain it: relative to the workspace, with symbolic links resolved."""
     relative = os.path.relpath(os.path.realpath(path), os.path.realpath(workspace))
     if relative == ".." or relative.startswith("../"):
-        # The path is not relative to the current directory: take it as relative to the workspace.
+        # Taken relative to the current directory, the path is outside the workspace. So take it as relative to the
+        # workspace.
         relative = os.path.normpath(path)
     return relative
 
 
 def _rows(runs: Sequence[RunRecord]) -> Iterator[tuple[str, ...]]:
-    """A row for each run. On a narrow terminal the other columns are shorter, so that arguments have room."""
+    """A row for each run. On a narrow terminal, the columns before the arguments are shorter, so that the arguments
+    have room."""
     is_narrow = is_terminal(sys.stdout) and width() < ROOMY
     when = moment if is_terminal(sys.stdout) else clock
     for run in runs:
@@ -144,7 +146,7 @@ def show_run(options: Globals, run: str) -> None:
         facts({**record.to_json(), "children": made})
     else:
         first, *more = _described(record, children)
-        verbatim([first])  # The full name of the run appears once.
+        verbatim([first])  # Here alone, the run's name is printed in full.
         lines(more)
 
 
@@ -208,7 +210,7 @@ def _change_lines(record: RunRecord, changes: dict[str, Any]) -> Iterator[str]:
     elif reason:
         words.append(reason)
     yield visible(f"changes: {'; '.join(words)}")
-    if state in ways and changes["files"]:  # A run of `apply` has no files of its own.
+    if state in ways and changes["files"]:  # A run of `apply` has no changed files of its own.
         yield f"  {ways[state]}"
     for change in changes["files"][:MOST_FILES]:
         yield f"  {change['type']} {one_line(change['path'])}"

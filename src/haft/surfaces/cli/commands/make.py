@@ -143,12 +143,12 @@ def _command(options: Globals, verb: str, called: str) -> str:
 
 
 def _within(path: str, workspace: str) -> str:
-    """A path as tools take it: relative if it is in the workspace."""
+    """The path as a tool's argument: relative to the workspace if it is inside, else unchanged."""
     relative = os.path.relpath(os.path.realpath(path), os.path.realpath(workspace))
     return path if relative.startswith("..") else relative
 
 
 def _setting(path: str, workspace: str) -> str:
-    """A path as haft.toml takes it."""
+    """The path as a value in haft.toml: relative to the workspace and with a leading `./` if it is inside."""
     relative = _within(path, workspace)
     return relative if os.path.isabs(relative) or relative == "." else f"./{relative}"

@@ -1,7 +1,7 @@
-"""`haft output RUN`: the whole kept output of a run, raw, in bounded memory.
+"""`haft output RUN`: prints the whole kept output of a run, byte for byte, without loading it into memory as a whole.
 
-Of a very long output haft keeps the head and the tail. The size of the gap is printed on stderr, so that stdout holds
-only the tool's own bytes.
+Of a very long output, haft keeps only the beginning and the end. The size of the gap between them is printed on stderr,
+so that stdout has only the tool's own bytes.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 
 MOST_IN_JSON: Final = 10_000_000
 LONGEST_LINE: Final = 1_000_000
-"""A longer line is matched in pieces, since a line may never end."""
+"""The longest line that is matched as a whole. Longer ones are matched in pieces of this size, because a line can have
+any length."""
 
 Piece = tuple[bytes, int]
-"""Bytes, and how many bytes are missing before them."""
+"""A piece of output, and how many bytes are missing before it."""
 
 
 @click.command("output", cls=HaftCommand)
@@ -78,7 +79,8 @@ def _span(text: str | None) -> tuple[int, int | None]:
 
 
 def _lines(frames: Iterable[Frame]) -> Iterator[tuple[bytes, int, int]]:
-    """The output line by line: bytes, missing bytes, line number. A gap ends the line before it."""
+    """The output line by line: the line's bytes, the number of bytes missing before it, and its number. A gap ends the
+    line before it."""
     rest, number = b"", 1
     for frame in frames:
         if frame.skipped:
@@ -87,7 +89,7 @@ def _lines(frames: Iterable[Frame]) -> Iterator[tuple[bytes, int, int]]:
             rest = b""
             yield b"", frame.skipped, number
         if frame.line != number:
-            rest, number = b"", frame.line  # The lines before `first` were skipped.
+            rest, number = b"", frame.line  # The lines before this frame's first one were skipped.
         *whole, rest = (rest + frame.data).split(b"\n")
         for line in whole:
             yield line + b"\n", 0, number

@@ -1,6 +1,6 @@
 """`haft skills`: lists, shows, activates, makes and installs skills.
 
-These commands open no service. They run files of a skill only to describe its tools, once the skill is active.
+These commands open no service. They run files of a skill only to describe its tools, and only if the skill is active.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def activate_skill(options: Globals, name: str, thread: str | None) -> None:
     skill = skills.get(name)
     _require_thread(thread)
     changed = activations.activate(skill.folder, thread)
-    # Which of its tools are ready is known only after haft has described them.
+    # haft must describe the skill's tools to know which of them are ready.
     ready, others = tools_by_readiness(skill, listings(options, thread=thread)) if skill.tool_files() else ([], {})
     servers = _servers(skill)
     if options.json:
@@ -139,7 +139,7 @@ def deactivate_skill(options: Globals, name: str, thread: str | None) -> None:
     """Make a skill's tools unavailable again."""
     skills, activations = _opened(options)
     _require_thread(thread)
-    # Every active folder of that name, also one that is now deleted, broken or shadowed.
+    # All folders of this name that were activated, also those that are deleted, broken or hidden by another skill now.
     active = {folder for folder in activations.anywhere() if os.path.basename(folder) == name}
     skill = None if active and not _is_there(skills, name) else skills.get(name)
     if skill is not None:

@@ -1,4 +1,5 @@
-"""`haft store show` and `haft store prune`: the disk space of before-images and outputs, and freeing it."""
+"""`haft store show` and `haft store prune`: show and free the disk space of outputs and of before-images, which are the
+contents that files had before they were changed."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ _DAY: Final = 86_400.0
 
 @contextlib.contextmanager
 def _store() -> Iterator[StoreFacade | None]:
-    """The store, after the cleanup of dead hosts; None if there is no state yet."""
+    """The store, after the cleanup of dead hosts; None if there is no state home yet."""
     from haft.service import StoreFacade, bounds_of, has_state, load_config
 
     home = state_home()
@@ -99,7 +100,7 @@ def _dashed(name: str) -> str:
 
 
 def _tell_held(held: list[HeldChangeSet]) -> None:
-    """Print the runs with held changes. haft never deletes them: only a person applies or drops them."""
+    """Print the runs with held changes. haft never deletes held changes by itself: a person applies or drops them."""
     for each in held[:_MANY]:
         days = (time.time() - each.since) / _DAY
         age = f"for {days:.0f} days" if days >= 2 else f"since {clock(each.since)}"

@@ -71,7 +71,8 @@ def check_templates(context: click.Context, folders: tuple[str, ...], packing: b
 
 
 def _templates_at(folder: str, named: Sequence[str]) -> list[str]:
-    """The templates in a directory. A directory that was named and has none is checked as a template itself."""
+    """The templates in a directory. If there are none and the person named the directory, it is checked as a template
+    itself."""
     from haft.authoring.studio import templates_in
 
     if named and not os.path.isdir(folder):
@@ -170,7 +171,7 @@ def list_templates(options: Globals, inside: str | None) -> None:
         problems, template_state = problems_of(one, usable), state_of_template(one.folder, options, environments)
         found.append((one, problems, template_state))
         rows.append(_row(one, problems, template_state, taken=len(problems_of_name(one, usable))))
-        usable += [] if problems else [one]  # Of several with the same name, the first usable one gets it.
+        usable += [] if problems else [one]  # Of templates with the same name, the first usable one counts.
     if options.json:
         facts([_facts(*one) for one in found])
         return
@@ -212,8 +213,8 @@ def _facts(one: TemplateFolder, problems: Sequence[str], template_state: Templat
 @click.option("--allow-builds", is_flag=True, help="Build packages without a wheel: this runs code of their authors.")
 @click.pass_obj
 def build_environment(options: Globals, word: str, workflow: str | None, allow_builds: bool) -> None:
-    """Build a template's environment now, if it has no current one. Nothing of the template is run. `--allow-builds`
-    holds until its requirements change."""
+    """Build a template's environment now, unless there is an up-to-date one. Nothing of the template is run.
+    `--allow-builds` holds until the template's requirements change."""
     import asyncio
 
     from haft.authoring.studio import find_template

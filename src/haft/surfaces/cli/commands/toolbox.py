@@ -111,7 +111,7 @@ def _from_python(
         )
         commands = asyncio.run(ask(python=python)).commands
         if python is None and not pin and commands[0]["program"][1:2] == ["-m"]:
-            # haft's own Python has another path on other machines: prefer the one on PATH if it has the module.
+            # The path of haft's own Python differs between machines. So prefer the Python on PATH if it has the module.
             with contextlib.suppress(BadUsage):
                 asyncio.run(ask(python=shutil.which("python3") or "python3"))
                 commands = [{**one, "program": ["python3", *one["program"][1:]]} for one in commands]
@@ -119,7 +119,7 @@ def _from_python(
 
 
 def _where(program: str, python: str | None) -> str:
-    """The full path of a program: from PATH, else from the directory of its Python."""
+    """The full path of a program: from PATH, else from the directory of the interpreter `python`."""
     beside = os.path.join(os.path.dirname(python or sys.executable), program)
     found = shutil.which(program) or shutil.which(beside)
     if found is None:

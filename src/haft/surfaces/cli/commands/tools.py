@@ -1,6 +1,6 @@
 """`haft tools list`, `show` and `search`. They open no service, and start a process only to describe a new tool file.
 
-Programs call these commands often, and people wait for them: so they import the registry and the built-in tools, but
+Programs call these commands often, and people wait for them. So they import the registry and the built-in tools, but
 neither pydantic nor the database.
 """
 
@@ -23,8 +23,8 @@ from haft.surfaces.cli.words.definitions import FORMS, after_dashes, parameter_l
 
 
 def listings(options: Globals | None = None, *, describe: bool = True, thread: str | None = None) -> list[Listing]:
-    """Every tool of a workspace, also those that cannot be called. With `describe`, haft describes new tool files; else
-    no process is started."""
+    """Every tool of a workspace, also those that cannot be called. With `describe`, haft describes new tool files;
+    without it, no process is started."""
     from haft.service import ListedTools
     from haft.surfaces.cli.home import state_home
     from haft.surfaces.cli.place import tell_ignored, workspace_of
@@ -155,7 +155,8 @@ def show_tool(options: Globals, name: str, form: str | None) -> None:
 
 
 def _withheld(spec: ToolSpec, options: Globals) -> tuple[str, ...]:
-    """The variables that a tool asks for and that are set here, but that no rule for all its calls passes on."""
+    """The environment variables that a tool asks for, but that its calls do not get although they are set in this
+    process: no rule grants them to all calls of the tool."""
     from haft.service import withheld_from
     from haft.surfaces.cli.home import state_home
     from haft.surfaces.cli.place import workspace_of
@@ -182,7 +183,7 @@ def _print(shown: Iterable[Listing], *, with_state: bool) -> None:
     if not with_state or not is_terminal(sys.stdout):
         table(rows, style_first="bold")
         return
-    # The reason why a tool cannot be called is never cut: its end says what to do.
+    # The reason why a tool cannot be called is never cut, because its end says what to do.
     widths = [max(len(row[column]) for row in rows) for column in range(3)] if rows else []
     for listing, row in zip(shown, rows, strict=True):
         padded = [cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True)]

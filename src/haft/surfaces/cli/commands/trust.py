@@ -1,8 +1,8 @@
-"""`haft trust [DIR]`: shows the configuration file of a workspace and trusts it, so that the settings that widen count;
-and accepts a workspace that belongs to another user.
+"""`haft trust [DIR]`: shows the configuration file of a workspace and trusts it, so that settings count that widen what
+tools may do. Also accepts a workspace that belongs to another user.
 
-The file is shown whole the first time, and later as a diff to the trusted one. The shown, the digested and the kept
-bytes are the same, read once. Trust ends when the file changes.
+The file is shown whole the first time, and later as a diff from the trusted one. It is read once: the person sees
+exactly the bytes whose digest is saved. Trust ends when the file changes.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 @click.option("--yes", "is_confirmed", is_flag=True, help="Do not ask; for a file that you have read.")
 @click.pass_obj
 def trust_workspace(options: Globals, directory: str | None, is_revoked: bool, is_confirmed: bool) -> None:
-    """Trust a workspace's configuration file as it is now, so that the settings in it that widen what tools may do
-    count too. haft shows the whole file, or the difference from the file that you trusted before, and asks."""
+    """Trust a workspace's configuration file as it is now. Until then, those of its settings do not count that widen
+    what tools may do. haft shows the whole file, or the difference from the file that you trusted before, and asks."""
     if is_revoked and is_confirmed:
         raise BadUsage("`--revoke` and `--yes` cannot be used together")
     workspace = checked_directory(directory) if directory is not None else workspace_of(options)

@@ -122,8 +122,8 @@ def _reverse(context: click.Context, undo_options: UndoOptions) -> None:
 
 
 def _find_runs(undo_options: UndoOptions, options: Globals) -> tuple[str, UndoOptions]:
-    """The workspace that the runs changed, and the options with full run names. A run that is named may be of any
-    workspace."""
+    """The workspace that the runs changed, and the options with full run names. If the person named runs, these may
+    belong to any workspace."""
     from haft.service import nothing_to, rows_for, user_name
 
     here = "" if undo_options.runs else os.path.realpath(workspace_of(options))
@@ -132,7 +132,7 @@ def _find_runs(undo_options: UndoOptions, options: Globals) -> tuple[str, UndoOp
             if undo_options.runs:
                 raise UnknownRun(undo_options.runs[0])
             raise BadUsage(f"there is nothing to undo in {here}")
-        # The name of a batch is not the name of a run: only its calls are runs.
+        # A name with `b_` is that of a batch. A batch is not a run, so the name is not looked up.
         names = [name if name.startswith("b_") else find_changed(kept, changes, name)[0] for name in undo_options.runs]
         for name in names:
             known = changes.ledger.get(name) is not None or changes.ledger.of_parent(name) or kept.made_by(name)
@@ -147,7 +147,8 @@ def _find_runs(undo_options: UndoOptions, options: Globals) -> tuple[str, UndoOp
 
 
 def _tell_elsewhere(workspace: str, options: Globals) -> None:
-    """Say so if the run is of another workspace: the beginning of a name may match a run that nobody meant."""
+    """Print a message if the runs belong to another workspace, because a short name may match a run that the person did
+    not mean."""
     with contextlib.suppress(HaftError):
         if options.quiet or os.path.realpath(workspace_of(options)) == os.path.realpath(workspace):
             return
@@ -157,7 +158,8 @@ def _tell_elsewhere(workspace: str, options: Globals) -> None:
 async def _perform(
     workspace: str, undo_options: UndoOptions, options: Globals
 ) -> tuple[dict[str, Any], Outcome | None]:
-    """What was or would be done, as JSON; and the outcome of the run that did it, None for `--dry-run`."""
+    """Undo or redo. Returns what was or would be done, as JSON; and the outcome of the run that did it, or None with
+    `--dry-run`."""
     from haft.service import ToolService
 
     async with ToolService.open(workspace) as service:
@@ -190,7 +192,7 @@ def _run_names(runs: Sequence[str]) -> str:
 
 
 def _plan_lines(plan: Sequence[dict[str, str]], undo_options: UndoOptions) -> Iterator[str]:
-    # A redo writes the later content, so a person would not call it restoring.
+    # A redo writes the newer content, so "restore" would be the wrong word.
     words = {"restore": "rewrite"} if undo_options.direction == "redo" else {}
     if not plan:
         yield "  nothing to do: every path has that content already"

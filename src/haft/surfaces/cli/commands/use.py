@@ -64,7 +64,8 @@ class UseCommand(HaftCommand):
         return []
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """The usage line. NAME comes first: options before it are haft's, words after it may be the tool's."""
+        """The usage line. NAME comes first, because options before it are haft's, and words after it may be the
+        tool's."""
         return ["NAME", *([self.options_metavar] if self.options_metavar else [])]
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
@@ -86,8 +87,8 @@ def _name_among(words: list[str]) -> str | None:
 
 
 def refuse_hidden(line: Line, options: Globals, only: str | None = None) -> None:
-    """Raise `BadUsage` if an option after the tool's name is both haft's and a parameter of the tool. The tool is
-    looked up as if these options were not given."""
+    """`BadUsage` if a word after the tool's name is both an option of haft and a parameter of the tool. The tool is
+    looked up as if this word were not on the line. With `only`, just this option is checked."""
     if line.name is None or not line.after_name or (only is not None and only not in line.after_name):
         return
     named = line.options.get("--workspace", [])
@@ -102,7 +103,8 @@ def refuse_hidden(line: Line, options: Globals, only: str | None = None) -> None
 
 @contextlib.contextmanager
 def _hidden_first(line: Line, options: Globals) -> Iterator[None]:
-    """If an option of haft is invalid, but may be the tool's parameter, report that instead."""
+    """If one of haft's options has an invalid value, but may be meant as the tool's parameter, raise the error of
+    `refuse_hidden` instead."""
     workspace = options.workspace
     try:
         yield
@@ -119,7 +121,8 @@ def _tell_parameters(name: str | None) -> None:
 
 
 def _refuse_version(name: str | None) -> None:
-    """Refuse `--version` after the tool's name: a wrong guess would print the version instead of calling the tool."""
+    """Refuse `--version` after the tool's name: if it was meant for the tool, haft would print its version instead of
+    calling the tool."""
     raise BadUsage(
         f"haft's `--version` goes before `tools use`{f', not after {name}' if name else ''}",
         hint="put the tool's own parameter of that name after `--`",
@@ -157,10 +160,10 @@ def _refuse_version(name: str | None) -> None:
 def use_tool(context: click.Context, line: Line) -> None:
     """Call a tool. Its parameters follow its name: `--path a.txt`, `--path=a.txt`, `--flag`, `--no-flag`; a repeated
     parameter makes an array. After a bare `--` every word is a parameter. If the call needs approval, haft asks at the
-    terminal; `--approve` approves it, and with `--wait` it waits for an answer from any process; else it is rejected.
-    `--network`, `--scratch`, `--read`, `--write` and `--env` open the sandbox for this call only. With `--try` the tool
-    makes a trial run, and you apply its changes after you have seen them; without a terminal haft holds them for `haft
-    changes`. If stdout is not a terminal, haft prints the outcome as JSON."""
+    terminal; `--approve` approves the call in advance, and with `--wait` it also waits for an answer from any process.
+    If nobody can answer, it is rejected. `--network`, `--scratch`, `--read`, `--write` and `--env` open the sandbox for
+    this call only. With `--try` the tool makes a trial run, and you apply its changes after you have seen them; without
+    a terminal haft holds them for `haft changes`. If stdout is not a terminal, haft prints the outcome as JSON."""
     options = context.find_object(Globals) or Globals()
     with _hidden_first(line, options):
         use_options = UseOptions.from_line(line)
@@ -202,7 +205,8 @@ def use_tool(context: click.Context, line: Line) -> None:
 
 
 def _inbox_settings(use_options: UseOptions, *, has_approver: bool) -> dict[str, Any]:
-    """The setting that says how long a question waits in the inbox: without an approver, only as long as `--wait`."""
+    """The setting for how long a request waits in the inbox: as long as `--wait` says. Without `--wait`, the configured
+    time if there is an approver, and not at all if there is none."""
     if use_options.wait is None and has_approver:
         return {}
     return {"approval.expires_seconds": use_options.wait or 0.0}
@@ -218,7 +222,8 @@ async def _perform(
     tells_waiting: bool,
     has_own_thread: bool,
 ) -> Outcome | str | None:
-    """The outcome; with `--preview` the tool's preview instead. `has_own_thread`: no other call is in its thread."""
+    """Make the call, and return its outcome; with `--preview`, return the tool's preview instead. `has_own_thread` says
+    that no other call is in the call's thread."""
     from haft.surfaces.cli.words.threads import with_scratch_note
 
     async with service:
@@ -265,7 +270,7 @@ async def _with_note_of_calls(service: ToolService, outcome: Outcome) -> Outcome
     run = outcome.run_id
     try:
         paths = len((await service.changes.plan("undo", run)).plan)
-    except HaftError:  # There is nothing to undo.
+    except HaftError:  # The nested calls changed nothing that could be undone.
         return outcome
     count = "1 path" if paths == 1 else f"{paths:_} paths"
     note = f"the calls that it made changed {count} (haft show {run}, haft undo {run})"
@@ -273,7 +278,8 @@ async def _with_note_of_calls(service: ToolService, outcome: Outcome) -> Outcome
 
 
 async def _found(service: ToolService, name: str, grants: Grants) -> tuple[str, ToolSpec | None]:
-    """The tool's name and its spec; None if there is no such tool, which the pipeline then refuses and records."""
+    """The tool's name and its spec. The spec is None if there is no such tool; the pipeline then rejects the call and
+    records that."""
     listed = service.tools(all=True)
     if is_path(name) and all(listing.spec.name != name for listing in listed):
         listing = await service.load(name, grants=grants)
@@ -283,14 +289,15 @@ async def _found(service: ToolService, name: str, grants: Grants) -> tuple[str, 
     if found is None:
         found = await service.look_again(name)
     if found is None and grants != NO_GRANTS and (path := _broken_at(service, name)) is not None:
-        # The tool could not be described without these grants: describe it again with them, by its path.
+        # Describe the broken tool again, by its path and with these grants: perhaps it could not be described without
+        # them.
         found = await service.load(path, grants=grants)
         return found.spec.name, found.spec
     return name, None if found is None else found.spec
 
 
 def _broken_at(service: ToolService, name: str) -> str | None:
-    """The path of a toolbox tool that could not be described; None if there is none of that name."""
+    """The path of the toolbox tool `name` if haft could not describe it; else None."""
     broken = (one for one in service.tools(all=True) if one.spec.name == name and one.state == "broken")
     return next((one.spec.origin for one in broken if one.spec.kind == "amp-toolbox"), None)
 

@@ -1,7 +1,7 @@
 """The outcome of a `haft tools use` that failed before there was a run: the usual shape, with `run` null.
 
-So programs can read one shape in every case. The line itself may be invalid, so this module reads it leniently: the
-tool's name and the form of the output.
+So programs can read the same JSON in every case. The command line may be invalid, so this module only looks for the
+tool's name and the requested form of the output in it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STATUSES: Final[dict[str, Status]] = {"rejected": "rejected-by-user", "cancelle
 
 
 def words_of_use(arguments: Sequence[str]) -> list[str] | None:
-    """The words after `haft tools use`, or after its short form `haft use`; None if it is another command."""
+    """The words after `haft tools use`, or after its short form `haft use`; None if the line is of another command."""
     wanted, rest = ["tools", "use"], list(arguments)
     while rest and wanted:
         word = rest.pop(0)

@@ -46,7 +46,8 @@ def watch_run(context: click.Context, run: str) -> None:
 
 
 def _keep_recovering() -> Callable[[], None]:
-    """A function to call while nothing happens. Without it, the run of a killed host would stay open for ever."""
+    """A function to call while the run is silent. Now and then, it cleans up after killed hosts; otherwise their runs
+    would look open for ever."""
     home = state_home()
     last = time.monotonic()
 
@@ -60,14 +61,14 @@ def _keep_recovering() -> Callable[[], None]:
 
 
 class _Stream:
-    """For programs."""
+    """Prints each event as a line of JSON, for programs."""
 
     def __call__(self, event: Event) -> None:
         data(to_json_text(event.to_json()) + "\n")
 
 
 class _Show:
-    """For a person."""
+    """Prints output, states and progress for a person."""
 
     def __init__(self, options: Globals) -> None:
         self._quiet = options.quiet

@@ -1,7 +1,7 @@
 """The prompt at the terminal: shows the whole call as it would run, and asks until the answer is valid.
 
-After a trial run the prompt shows the changes instead. The prompt ends without an answer when the call is cancelled or
-when somebody answers it in the inbox.
+After a trial run, the prompt shows the changes instead of the call. The prompt ends without an answer if the call is
+cancelled, or if somebody answers the request in the inbox.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ KEYS: Final = {
     "h": "?",
     "help": "?",
 }
-"""The key for each word that a person may type instead; other words are left as they are."""
+"""The words that a person may type instead of a key, each with its key."""
 
 HELP = (
     "y, yes: approve this call, once",
@@ -162,7 +162,8 @@ class _Prompt:
                 is_shown = True
 
     async def _edit(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The arguments after the person has edited them; the request then holds the new decision."""
+        """Let the person edit the arguments, and return them. Also decides about the new arguments, and keeps that
+        decision in `request`."""
         edited = await _edited(arguments, self.interrupts)
         if edited != arguments and self.request.revise is not None:
             again = await self.request.revise(edited)
@@ -172,7 +173,7 @@ class _Prompt:
         return edited
 
     async def _answer_for(self, answer: str, arguments: Mapping[str, Any]) -> ApprovalAnswer | None:
-        """The answer that a key stands for; None if the key is not offered or needs a number."""
+        """The answer for a typed key; None if the key is not offered, or needs a number that is missing."""
         if answer in ("", "n"):
             return ApprovalAnswer(approved=False, message=REJECTED)
         if answer == "y":
@@ -214,7 +215,7 @@ class _Prompt:
         return not_understood(answer, keys) if why is None else f"`{answer}` is not offered: {why}; type {keys}"
 
     def _why_not_offered(self, answer: str, arguments: Mapping[str, Any]) -> str | None:
-        """Why an existing key is not offered for this call; None if the answer is not a key."""
+        """Why the typed key is not offered for this call; None if there is no such key at all."""
         longer = _LASTING_ANSWER.fullmatch(answer)
         if (answer == "o" or (longer is not None and longer[1] == "v")) and not self.request.withheld:
             return "no variable is withheld"

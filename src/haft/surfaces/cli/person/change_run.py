@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from haft.service import Run
 
 MOST: Final = 50
-"""How many paths a person is shown."""
+"""How many paths are printed at most."""
 
 
 async def wait_for_changes(run: Run, options: Globals) -> Outcome:
-    """Wait until a run that moves changes has ended. Ctrl-C cancels it as long as it has not touched any file."""
+    """Wait until a run that applies, drops, undoes or redoes changes has ended. Ctrl-C cancels the run if it has not
+    touched a file yet."""
     from haft.surfaces.cli.person.interrupts import Interrupts
     from haft.surfaces.cli.screen.progress import Progress
 

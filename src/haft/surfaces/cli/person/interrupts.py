@@ -1,7 +1,7 @@
 """Ctrl-C, SIGTERM and SIGHUP: the first signal cancels the run and waits for its end, the second quits at once.
 
-Quitting at once is safe: the helper process ends everything that the tool started when it loses its host, and the next
-haft process marks the run as interrupted.
+Quitting at once is safe. When the helper loses its host, it ends all processes that the tool started, and the next haft
+process marks the run as interrupted.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ QUIT: Final = 130
 
 
 class Interrupts:
-    """Handles these signals while it is entered as a context manager."""
+    """A context manager. While it is entered, it handles these signals."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
         self._cancel: Callable[[], bool] | None = None
         self._paused = False
         self.heard = 0
-        """How many signals came."""
+        """How many signals have come so far."""
 
     def cancels(self, cancel: Callable[[], bool]) -> None:
         """Call `cancel` at the first signal; at once if a signal came before."""

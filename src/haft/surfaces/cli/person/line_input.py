@@ -34,12 +34,12 @@ async def confirm(question: str, *, default: bool = False) -> bool:
 
 
 def not_understood(answer: str, keys: str) -> str:
-    """The message about a word that is not an answer."""
+    """The message for an answer that is not valid; `keys` are the valid ones."""
     return f"`{answer[:40]}` is not an answer here: type {keys}"
 
 
 async def read_line(question: str) -> str:
-    """A line from the terminal; empty at the end of input. Cancelling leaves no thread behind."""
+    """A line that the person types; empty at the end of input. If this is cancelled, the thread that reads ends too."""
     descriptor = sys.stdin.fileno()
     with contextlib.suppress(termios.error):
         termios.tcflush(descriptor, termios.TCIFLUSH)
@@ -78,7 +78,7 @@ def _line(descriptor: int, awake: int) -> str:
             return ""
         try:
             part = os.read(descriptor, 65536)
-        except OSError:  # the terminal went away
+        except OSError:  # The terminal was closed.
             return ""
         if not part:
             break

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from haft.service import Waiting
 
 MOST_LINES: Final = 200
-"""How many lines of a diff a question shows."""
+"""How many lines of a diff are shown at most."""
 MOST_COLUMNS: Final = 1000
 
 
@@ -33,8 +33,9 @@ def call_lines(
     *,
     verb: str = "needs approval",
 ) -> Iterator[str]:
-    """The call as lines: why it needs approval, its arguments, the decision about each part, its sandbox. `arguments`
-    may differ from those of the request; the parts are then left out. `stream` is where the lines are printed."""
+    """The call as lines: why it needs approval, its arguments, the decision about each part, its sandbox. If
+    `arguments` differ from those of the request, the parts are left out. `stream` is where the lines will be
+    printed."""
     stream = stream or sys.stderr
     first, *more = framed(one_line(f"{request.tool} {verb}: {request.reason}"), "", at_blanks=True)
     yield styled(first, "bold", stream)
@@ -64,17 +65,19 @@ def call_lines(
         yield from diff_lines(request.definition_diff, stream, "`haft inbox --json` shows all")
     yield from _wrapped("sandbox", sandbox_words(request.sandbox, workspace))
     if request.withheld:
-        # Each is the name of a variable that is set here, so it cannot hold control characters.
+        # These are names of variables that are set, so they cannot contain control characters.
         yield from _wrapped("withheld", f"{', '.join(request.withheld)} (the tool asks for it)")
 
 
 def changed_part(difference: str) -> str:
-    """Which part of a tool differs from the approved one. In the diff the definition comes before the files."""
+    """Which part of a tool differs from the approved version, its definition or a file. If both differ, the diff begins
+    with the definition."""
     return "definition" if difference.startswith("--- definition as ") else "file"
 
 
 def _parts(request: ApprovalRequest) -> Iterator[str]:
-    """Each part of a command with its decision; nothing if the headline has said it already."""
+    """Each part of a command line with the decision about it; nothing if the first line of the question says the
+    same."""
     parts = request.parts
     if len(parts) == 1 and (parts[0].action == "allow" or parts[0].reason == request.reason):
         return

@@ -1,4 +1,4 @@
-"""The display of a running call: live on a terminal; for programs one JSON object, or one event a line.
+"""The display of a running call: live on a terminal; for programs one JSON object, or one line per event.
 
 A display gets every event and then the outcome. It writes in a thread, so that a slow or stopped reader blocks neither
 the tool nor Ctrl-C.
@@ -25,14 +25,15 @@ class Display(Protocol):
     async def show(self, event: Event) -> None: ...
 
     async def show_trial_output(self, output: str) -> None:
-        """Show the output of a trial run before the question about its changes; on stderr if stdout gets the JSON."""
+        """Show the output of a trial run before the question about its changes; on stderr if stdout is for JSON."""
         ...
 
     async def end(self, outcome: Outcome) -> None: ...
 
 
 class Live:
-    """For a person: the output as it comes, with progress below it, and at the end only what is worth saying."""
+    """For a person: the output as it comes, with progress below it. At the end, only facts that the output does not
+    show."""
 
     for_a_person = True
 
@@ -64,7 +65,7 @@ class Live:
             await asyncio.to_thread(data, visible(text))
 
     async def _whole(self, output: str) -> None:
-        """Write the output of a tool that did not stream it, and end an open last line."""
+        """Write the output of a tool that sent it only at its end. If the last line has no newline, add one."""
         self._progress.clear()
         if not self._any:
             await self._write(output)
@@ -80,7 +81,7 @@ class Live:
 
 
 RAW_FIELDS = ("output", "stderr")
-"""Fields that are printed unchanged; the others get a newline at the end."""
+"""Fields of the outcome that are printed unchanged; other fields get a newline at the end."""
 
 
 class Collected:
@@ -165,12 +166,12 @@ def tell_failure(outcome: Outcome, *, for_a_person: bool) -> None:
 
 
 def tell_changes(outcome: Outcome, *, for_a_person: bool) -> None:
-    """Print what a call changed, and the commands for it. Programs read changes in the outcome, so for them only held
-    changes are printed."""
+    """Print which files a call changed, and the commands that show and undo the changes. Programs find changes in the
+    outcome, so for them only held changes are printed."""
     changes, run = outcome.changes, outcome.run_id
     if changes.state == "held":
         if outcome.error is not None and "haft changes" in (outcome.error.hint or ""):
-            return  # The hint of the error has said it.
+            return  # The hint of the error has already named the commands.
         why = f" ({changes.reason})" if changes.reason else ""
         say(f"{_count(changes)} held, not in the workspace{why}: `haft diff {run}`, then")
         say(f"  `haft changes apply {run}` to apply them, `haft changes drop {run}` to discard them")

@@ -9,10 +9,11 @@ from haft.surfaces.cli.screen.terminal import styled, visible
 
 
 def coloured_lines(text: str, stream: IO[Any]) -> Iterator[str]:
-    """The lines of a patch, in colour. A removed line `-- a` looks like a header: only its place in a hunk tells."""
+    """The lines of a patch, in colour. A removed line `-- a` is shown as `--- a`, like a header. It is a header only if
+    no hunk has begun."""
     in_hunk = False
     for line in text.removesuffix("\n").split("\n"):
-        # The newline is split off first, so that a carriage return before it is escaped too.
+        # `line` has no newline any more, so that `visible` also escapes a carriage return at its end.
         shown = visible(line)
         in_hunk = line.startswith("@@") or (in_hunk and line[:1] in (" ", "+", "-", "\\"))
         if not in_hunk:

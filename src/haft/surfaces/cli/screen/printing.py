@@ -69,13 +69,13 @@ def data(text: str) -> None:
 def _as_bytes(text: str) -> bytes:
     try:
         return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # A surrogate that does not stand for a byte.
+    except UnicodeEncodeError:  # The text has a surrogate that does not stand for a byte.
         return text.encode("utf-8", "backslashreplace")
 
 
 @contextlib.contextmanager
 def writing() -> Iterator[None]:
-    """Turn errors of writing to stdout into `StdoutFailed`, but leave a closed pipe to `main`."""
+    """Turn errors of writing to stdout into `StdoutFailed`, except for a closed pipe, which `main` handles."""
     try:
         yield
     except BrokenPipeError:
@@ -97,7 +97,8 @@ def verbatim(texts: Iterable[str]) -> None:
 
 def table(rows: Sequence[Sequence[str]], *, style_first: str | None = None, cut: bool = True) -> None:
     """Print aligned columns, the last one cut to the terminal's width. Invisible characters are escaped."""
-    shortened(" ".join(cell for row in rows for cell in row))  # Look up all names at once: it opens the database.
+    # Look up all run names at once, because each lookup opens the database.
+    shortened(" ".join(cell for row in rows for cell in row))
     cells = [[one_line(shortened(cell)) for cell in row] for row in rows]
     if not cells:
         return

@@ -37,7 +37,7 @@ class Progress:
             self.clear()
 
     def passing(self, words: str) -> None:
-        """Show a temporary message, only on a terminal."""
+        """Show a message that the next one replaces. Does nothing if stderr is not a terminal."""
         if self._redraws and not self.quiet:
             self._show(words, may_draw=True)
 

@@ -54,7 +54,7 @@ def limits_lines(limits: Mapping[str, Any]) -> Iterator[str]:
     hit = f"; hit: {one_line(limits['hit'])}" if limits["hit"] else ""
     yield f"limits: {own or 'none'}{hit}"
     for mechanism in dict.fromkeys(enforced.values()):
-        # Zero means no limit, so nothing enforces it.
+        # Zero means that there is no limit, so no mechanism is named.
         held = [
             _limit(name, applied.get(name))
             for name, by in enforced.items()
@@ -69,8 +69,8 @@ def _profile(confinement: Mapping[str, Any]) -> str:
 
 
 def _network(confinement: Mapping[str, Any]) -> str:
-    """The network and `/tmp` of a call. Both are shown together, since a tool with network could send away files that
-    another tool left in `/tmp`."""
+    """The network and the `/tmp` of a call, in words. They are shown together, because a tool with network could send
+    away files that another tool left in `/tmp`."""
     if not confinement["network"]:
         return "no network"
     shared = {"thread": ", with this thread's /tmp", "call": ", an empty /tmp"}
@@ -78,7 +78,7 @@ def _network(confinement: Mapping[str, Any]) -> str:
 
 
 def _openings(confinement: Mapping[str, Any], workspace: str) -> Iterator[tuple[str, str]]:
-    """What the sandbox opens beyond its profile."""
+    """What the call may reach in addition to its profile: pairs of a name and the paths, variables or programs."""
     written = [path for path in confinement.get("writable", ()) if path not in (workspace, os.path.realpath(workspace))]
     for label, found in (
         ("may write", written),
@@ -91,7 +91,7 @@ def _openings(confinement: Mapping[str, Any], workspace: str) -> Iterator[tuple[
 
 
 def _listed(words: Any) -> str:
-    """Words, separated by commas; a word that is not plain is quoted."""
+    """The words, separated by commas. A word with unusual characters is quoted."""
     return ", ".join(word if _PLAIN.fullmatch(word) else one_line(to_json_text(word)) for word in words)
 
 

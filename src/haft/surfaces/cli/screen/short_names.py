@@ -1,4 +1,5 @@
-"""Short run names for people: the shortest beginning that no other run has. Every command accepts such a beginning.
+"""Short run names for people. A short name is the shortest beginning of a run's name that no other run has. Every
+command accepts it.
 
 `printing` shortens the names in everything that it prints for a person. JSON always has the full names.
 """
@@ -18,7 +19,7 @@ _known: dict[str, str] = {}
 
 
 def shortened(text: str) -> str:
-    """`text` with every run name as short as it stays unique. Names of unknown runs are not changed."""
+    """`text` with every run name replaced by its short name. Names of unknown runs are not changed."""
     if "r_" not in text:
         return text
     new = {name for name in _RUN.findall(text) if name not in _known}
@@ -37,5 +38,5 @@ def _look_up(names: Collection[str]) -> dict[str, str]:
             return {}
         with contextlib.closing(history):
             return history.shortest(names)
-    except (HaftError, OSError):  # If the history cannot be read, full names do as well.
+    except (HaftError, OSError):  # If the history cannot be read, the full names are printed.
         return {}

@@ -38,7 +38,7 @@ def activation_lines(
 
 
 def file_lines(files: Sequence[str], verb: str) -> Iterator[str]:
-    """A line for each tool file, with the same words."""
+    """A line for each tool file, each with `verb` after its name."""
     for file in files:
         yield one_line(f"  {file} {verb}")
     if not files:
@@ -51,13 +51,14 @@ def summary(skill: Skill) -> str:
 
 
 def listed_summary(skill: Skill, found: Sequence[Skill]) -> str:
-    """The summary, after a note about the skill that this one hides."""
+    """The summary of a skill. If the skill hides another one, a note about that comes first."""
     other = hides(skill, found)
     return summary(skill) if other is None else f"({other}) {summary(skill)}"
 
 
 def hides(skill: Skill, found: Sequence[Skill]) -> str | None:
-    """Which built-in skill or skill of the user a skill of the workspace hides; None if it hides none."""
+    """A text that says which built-in skill or skill of the user a skill of the workspace hides; None if it hides
+    none."""
     if skill.provenance != "workspace" or not skill.is_usable:
         return None
     for other in found:

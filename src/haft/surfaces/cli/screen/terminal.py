@@ -27,7 +27,8 @@ _HIDDEN: Final = regex(
 
 
 MOST_MARKS: Final = 4
-"""The most marks, such as accents, on one character: no language needs more, and a stack of them covers other lines."""
+"""How many marks, such as accents, one character may have. No language needs more, and a high stack of marks would
+cover other lines."""
 
 
 def visible(text: str) -> str:
@@ -52,8 +53,8 @@ def _written(character: str) -> str:
 
 
 def columns(text: str) -> int:
-    """How many columns a visible text takes at most. Marks that are drawn over the character before them count one: a
-    terminal gives them no more."""
+    """How many columns of a terminal a visible text takes at most. A mark that is drawn over the character before it
+    counts as one column, because no terminal gives it more."""
     if text.isascii():
         return len(text)
     import unicodedata
@@ -77,10 +78,10 @@ BAR: Final = "  │ "
 
 
 def framed(text: str, first: str = BAR, *, at_blanks: bool = False) -> Iterator[str]:
-    """The lines of a text, each behind a bar, the first behind `first`, and broken before the terminal would break
-    them: no text can look as if haft had printed it. Tabs are escaped, since their width is unknown, and so are marks
-    that would be drawn over the bar. `at_blanks` breaks sentences between words, and drops the blank there; without it,
-    for example for a command, no character is dropped."""
+    """The lines of a text, each after a bar, the first after `first`. Long lines are broken before the terminal would
+    break them, so that no text can look as if haft had printed it. Tabs are escaped, because their width is unknown,
+    and so are marks that would be drawn over the bar. With `at_blanks`, lines are broken between words, and the blank
+    there is dropped. Without it, for example for a command, no character is dropped."""
     room = max(8, width() - max(columns(BAR), columns(first)))
     for line in visible(text).replace("\t", "\\t").split("\n"):
         for piece in _between_words(line, room) if at_blanks and line.isascii() else _pieces(line, room):
@@ -120,10 +121,10 @@ def _pieces(text: str, room: int) -> Iterator[str]:
 
 
 def is_terminal(stream: IO[Any] | None) -> bool:
-    """Whether a stream is a terminal. It may be None or closed."""
+    """Whether a stream is a terminal. `stream` may be None or closed."""
     try:
         return stream is not None and stream.isatty()
-    except ValueError:  # closed
+    except ValueError:  # The stream is closed.
         return False
 
 
@@ -136,7 +137,7 @@ def styled(text: str, style: str, stream: IO[Any]) -> str:
 
 def width() -> int:
     """The number of columns of the terminal."""
-    # The same as in `shutil`, whose import would take too long.
+    # This does the same as `shutil.get_terminal_size`, but importing `shutil` would take too long.
     columns_set = os.environ.get("COLUMNS", "")
     if columns_set.isascii() and columns_set.isdecimal() and int(columns_set):
         return int(columns_set)

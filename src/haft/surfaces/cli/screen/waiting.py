@@ -7,6 +7,6 @@ from haft.surfaces.cli.screen.printing import say
 
 
 def tell_waiting(event: Event) -> None:
-    """Print the command that answers a waiting call, if the event says that it waits for a person."""
+    """If the event says that the call waits for a person, print the command that approves it."""
     if event.type == "status" and event.status == "blocked-on-user":
         say(f"waiting for approval: haft approve {event.facts.get('request', event.run)}")

@@ -1,7 +1,8 @@
 """Binds the words of a line to the parameters of a tool's schema: which parameter is meant, and which words are values.
 
-The pipeline validates the values: a text that fits no type is passed on as text, so that one error names all invalid
-arguments and is recorded. This module refuses only lines from which no call can be made.
+This module does not validate the values; the pipeline does, so that one error names all invalid arguments, and is
+recorded. A value that does not fit the parameter's type is passed on as text. This module refuses only lines from which
+no call can be made.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def arguments(line: Line, tool: str, schema: Mapping[str, Any]) -> dict[str, Any
 
 def hidden_parameter(line: Line, tool: str, schema: Mapping[str, Any]) -> BadUsage | None:
     """The error for an option of haft after the tool's name, if the tool has a parameter of the same name: haft cannot
-    know which of them is meant. None if there is no such option."""
+    know whether the option or the parameter is meant. None if there is no such option on the line."""
     for option, written in line.after_name.items():
         name = declared_as(option, schema)
         if name is not None:
@@ -69,7 +70,7 @@ class _Binding:
         """Whether the tool takes parameters that its schema does not name."""
 
     def bind(self, pieces: Sequence[Token]) -> dict[str, list[str]]:
-        """The texts given for each parameter."""
+        """The texts that the line gives for each parameter."""
         texts: dict[str, list[str]] = {}
         rest = list(pieces)
         while rest:
@@ -90,7 +91,7 @@ class _Binding:
         return texts
 
     def _following(self, name: str, given: str, rest: list[Token]) -> str:
-        """The value of a name without `=`: the next word, or `true` for a flag."""
+        """The value of a parameter that was given as `--name` without `=`: the next word, or `true` for a flag."""
         types = types_of(self._known.get(name, {}), self._schema)
         following = rest[0] if rest else None
         if isinstance(following, WordToken):
@@ -105,7 +106,7 @@ class _Binding:
         raise BadUsage(f"`--{given}` needs a value: {wanted}", hint=hint)
 
     def _resolve(self, given: str) -> tuple[str, bool]:
-        """The parameter that is meant, and whether it is negated."""
+        """The parameter that the typed name `given` means, and whether it is negated, as in `--no-flag`."""
         found = self._find(given)
         if found is not None:
             return found, False

@@ -38,7 +38,8 @@ def anthropic(spec: ToolSpec) -> dict[str, Any]:
 
 
 def amp(spec: ToolSpec) -> dict[str, Any]:
-    """The definition as an Amp toolbox executable describes itself: without the prefix, which the host adds."""
+    """The definition as an Amp toolbox executable describes itself. The name has no `tb__`, because the program that
+    hosts the toolbox adds it."""
     name = spec.meta["toolbox"]["describes"] if "toolbox" in spec.meta else spec.name
     return {"name": name, "description": spec.description, "inputSchema": dict(spec.input_schema)}
 
@@ -62,7 +63,7 @@ def parameter_lines(schema: Mapping[str, Any]) -> Iterator[str]:
     known = parameters(schema)
     for name, inner in known.items():
         about = inner.get("description", "") if isinstance(inner, Mapping) else ""
-        text = " ".join(str(about).split())  # One line each: a second line could look like another parameter.
+        text = " ".join(str(about).split())  # On one line, because a second line could look like another parameter.
         more = ", ".join(_limit_words(resolved(inner, schema)))
         text += f" ({more})" if more and text else more
         yield f"- {' '.join(name.split())} ({type_words(inner, schema)}): {text}".removesuffix(": ")
@@ -127,7 +128,8 @@ def types_of(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:
 
 
 def resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """`schema`, or the schema inside `root` that it refers to; empty, which allows anything, if that does not exist."""
+    """`schema` itself; or, if it is a reference, the schema in `root` that it refers to. If that does not exist, an
+    empty schema, which allows anything."""
     for _ in range(8):  # A reference may be circular.
         if not isinstance(schema, Mapping):
             return {}

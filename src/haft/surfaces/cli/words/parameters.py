@@ -1,8 +1,8 @@
 """The words after `haft tools use`: which are haft's options, and which are the tool's parameters.
 
-This is the first of two steps, since the tool must be found before its schema is known: `split_words` knows only haft's
-options. A word that begins with `--` is an option or the name of a parameter, never a value. In the second step,
-`binding` reads the other words with the schema.
+This is the first of two steps, because the tool must be found before its schema is known. In this step, `split_words`
+knows only haft's options. A word that begins with `--` is an option or the name of a parameter, never a value. In the
+second step, `binding` reads the other words with the schema.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class NameToken:
 
 @dataclass(frozen=True, slots=True)
 class WordToken:
-    """A word that does not begin with `--`: the value of the name before it, if that takes one."""
+    """A word that does not begin with `--`. It is the value of the name before it, if that parameter takes a value."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class GapToken:
-    """The place of one of haft's options: a value cannot belong to a name before it."""
+    """Stands where one of haft's options was on the line. A word after it is not the value of a name before it."""
 
 
 Token = NameToken | WordToken | GapToken
@@ -68,7 +68,7 @@ class Line:
     tokens: list[Token] = field(default_factory=list)
     """The other words, in order: the names and values of the tool's parameters."""
     after_name: dict[str, str] = field(default_factory=dict)
-    """Haft's options after the tool's name, each with its spelling there: `--workspace`, `-w`."""
+    """Haft's options that come after the tool's name, each with its spelling on the line: `--workspace` or `-w`."""
     command: str = "haft tools use"
 
     def flag(self, option: str) -> bool:
@@ -123,7 +123,7 @@ def split_words(words: Sequence[str]) -> Line:
 
 
 def is_option(name: str) -> bool:
-    """Whether `--name`, from the name of a tool's parameter, is also an option of haft."""
+    """Whether `name`, written as `--name`, is an option of haft."""
     return name.replace("_", "-") in (*OPTIONS, *LATER)
 
 

@@ -1,4 +1,4 @@
-"""Shell completion of run names and statuses. It is quick and prints no errors, since a shell waits for it."""
+"""Shell completion of run names and statuses. It must be quick and print no errors, because a shell waits for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The directories of templates, for `haft templates`: the configured ones, else `./templates`."""
+"""Finds the directories of templates for `haft templates`: the configured ones, or `./templates` if none is
+configured."""
 
 from __future__ import annotations
 
@@ -22,11 +23,12 @@ _PATHS: Final = "templates.paths"
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """A configured directory: of templates, or a template itself."""
+    """A configured directory. It contains templates, or is a template itself."""
 
     path: str
     is_bound: bool
-    """Whether it must be inside the workspace, because the file that names it is not trusted."""
+    """Whether the directory must be inside the workspace, because the configuration file that names it is not
+    trusted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ class Places:
         return os.path.realpath(place) in (os.path.realpath(each.path) for each in self.configured)
 
     def target(self, given: str | None) -> str:
-        """The directory for new templates."""
+        """The directory for new templates: `given`, else the first configured directory that is not a template itself,
+        else the default."""
         from haft.authoring.studio import is_template_folder
 
         if given is not None:
@@ -103,7 +106,7 @@ def environments_of(options: Globals) -> TemplateEnvironments:
 
 
 def state_of_template(folder: str, options: Globals, environments: TemplateEnvironments | None = None) -> TemplateState:
-    """The known state of the template in a folder. No process is started."""
+    """The state of the template in a folder, as far as it is known without starting a process."""
     from haft.service import template_state
 
     return template_state(folder, environments or environments_of(options), state_home())

@@ -1,4 +1,5 @@
-"""The thread of a call from the command line: the one given with `--thread`, else the terminal's, else a new one.
+"""The thread of a call from the command line: the one given with `--thread`, else that of the terminal, else a new one
+for each call.
 
 A terminal is identified by its session leader, usually a shell: its pid, its start time, and the boot of the machine.
 """
@@ -14,7 +15,7 @@ from haft.values import replace
 
 OWN_TMP: Final = "without a terminal, each call has its own /tmp: `--thread NAME` shares one between calls"
 
-# Fields of /proc/PID/stat, counted after the name.
+# Fields of /proc/PID/stat, counted from the one after the program's name.
 _TERMINAL: Final = 4
 _STARTED: Final = 19
 
@@ -40,7 +41,8 @@ def thread_lifetime(thread: str | None, terminal: str | None) -> str | None:
 
 
 def with_scratch_note(outcome: Outcome) -> Outcome:
-    """The outcome of a call with a thread of its own, with a note if the call missed a file in its `/tmp`."""
+    """The outcome of a call with a thread of its own. If the call did not find a file in `/tmp`, a note says that its
+    `/tmp` was new."""
     if outcome.sandbox.scratch is None:
         return outcome
     from haft.service import missed_scratch
@@ -52,4 +54,4 @@ def with_scratch_note(outcome: Outcome) -> Outcome:
 
 def _fields(pid: str) -> list[bytes]:
     with open(f"/proc/{pid}/stat", "rb") as file:
-        return file.read().rsplit(b")", 1)[1].split()  # The name in parentheses may hold anything.
+        return file.read().rsplit(b")", 1)[1].split()  # The name in parentheses may contain anything, even a `)`.

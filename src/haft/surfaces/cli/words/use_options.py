@@ -31,7 +31,7 @@ class UseOptions:
     thread: str | None
     config: Mapping[str, Any]
     config_texts: Mapping[str, str]
-    """The values of `config` as they were typed."""
+    """The values of `config` as the person typed them."""
     grants: Grants
 
     @classmethod
@@ -63,8 +63,8 @@ class UseOptions:
         return use_options
 
     def config_for(self, spec: ToolSpec | None) -> Mapping[str, Any]:
-        """The configuration values for a tool. Values that a template declares as text stay as typed, since a key may
-        look like a number."""
+        """The configuration values for a tool. Values that a template declares as text stay as typed, because an API
+        key, for example, may look like a number."""
         declared = () if spec is None else spec.meta.get("template", {}).get("userParameters", ())
         texts = {each for one in declared if "string" in one["type"] for each in (one["name"], one["key"])}
         return {
@@ -110,7 +110,8 @@ def _read(value: str) -> Any:
 
 def granted_places(option: str, texts: Iterable[str]) -> tuple[str, ...]:
     """The paths of `--read` or `--write`, as absolute paths. Each must exist, because the sandbox can only open
-    existing paths. The exception is a path of `--write` below the current directory, which may be in the workspace."""
+    existing paths. The exception is a path of `--write` below the current directory: it may be in the workspace, where
+    calls can create files anyway."""
     found = []
     for text in texts:
         try:
@@ -131,7 +132,8 @@ def granted_places(option: str, texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def granted_variables(names: Iterable[str], host: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """The variables of `--env`. If `host` is given, each must be set in it."""
+    """The variables of `--env`. If `host` is given, it is the environment of the host, and each variable must be set in
+    it."""
     from haft.contracts import why_not_granted
 
     found = tuple(dict.fromkeys(names))

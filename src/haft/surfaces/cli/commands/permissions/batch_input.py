@@ -1,4 +1,4 @@
-"""The input of `haft permissions test --batch`: one call a line. An invalid line does not stop the others."""
+"""Reads the input of `haft permissions test --batch`: one call per line. An invalid line does not stop the others."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from haft.contracts import BadUsage, HaftError
 from haft.surfaces.cli.words.json_input import parse_json
 
 LONGEST: Final = 32_000_000
-"""How many bytes of a line are read."""
+"""How many bytes of a line are read at most."""
 KEYS: Final = ("tool", "args", "cwd")
 
 
 async def lines_of(place: str) -> AsyncIterator[bytes]:
     """Every line of a file; `-` is standard input, which may pause between two lines."""
     try:
-        # Standard input by its number, with a reader of its own: `sys.stdin` would be closed when the program ends.
+        # Open standard input with a reader of its own: Python closes `sys.stdin` when the program ends, which fails if
+        # a thread still reads from it.
         file = open(0 if place == "-" else place, "rb", closefd=place != "-")  # noqa: SIM115  closed below
     except (OSError, ValueError) as error:
         raise BadUsage(f"the calls in {place} cannot be read: {error}") from error
@@ -33,7 +34,8 @@ async def lines_of(place: str) -> AsyncIterator[bytes]:
 
 
 async def _next_line(file: BinaryIO) -> bytes | None:
-    """The next line, read in a daemon thread, so that the program can end while it waits."""
+    """The next line; None at the end. Read in a daemon thread, so that the program can end while the thread waits for
+    input."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[bytes | None] = loop.create_future()
 
@@ -59,7 +61,8 @@ async def _next_line(file: BinaryIO) -> bytes | None:
 
 
 def _line(file: BinaryIO) -> bytes | None:
-    """A line without its newline. Of a line that is too long only the beginning, which is then invalid JSON."""
+    """A line without its newline; None at the end. Of a line longer than `LONGEST`, only the beginning, which is then
+    invalid JSON."""
     try:
         line = file.readline(LONGEST)
         whole = line
@@ -71,7 +74,8 @@ def _line(file: BinaryIO) -> bytes | None:
 
 
 def question_in(line: bytes) -> tuple[str, dict[str, Any], str]:
-    """The tool, its arguments, and its working directory. Bytes that are not UTF-8 are kept."""
+    """The tool, the arguments and the working directory that a line of input names. Bytes that are not UTF-8 become
+    surrogate escapes."""
     value = parse_json(line.decode("utf-8", "surrogateescape"), "the line")
     if not isinstance(value, dict):
         raise BadUsage('the line must hold an object: {"tool": …, "args": {…}}')

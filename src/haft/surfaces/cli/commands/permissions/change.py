@@ -107,7 +107,7 @@ def _tell(options: Globals, change: RuleChange, sentence: str) -> None:
 
 
 def workspace_or_none(options: Globals) -> str | None:
-    """The workspace for the examples of rules; None if there is none, since a rule can be written without it."""
+    """The workspace; None if there is none, because rules of the user can be changed without one."""
     with contextlib.suppress(BadConfig):
         return workspace_of(options)
     return None
@@ -133,7 +133,8 @@ def _matchers(given: Iterable[str], tool: str, specs: Iterable[ToolSpec]) -> dic
 
 
 def _matcher(name: str, pattern: str, tool: str, specs: Iterable[ToolSpec]) -> Any:
-    """The value to match: a text, or a number or boolean if the matching tools take no text there."""
+    """The value for a rule to match: `pattern` as text, or as a number or boolean if no tool that the rule names takes
+    a text as this argument."""
     from haft.service import name_matches
     from haft.surfaces.cli.words.definitions import parameters, types_of
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from haft.service import Replayed, Rule, ToolService
 
 MOST_SHOWN: Final = 60
-"""Characters of arguments in a line."""
+"""How many characters of the arguments a line shows."""
 
 
 @click.command("replay", cls=HaftCommand)

@@ -1,7 +1,7 @@
 """`haft permissions test`: says how a call would be decided, by which rule, and why. No tool is called.
 
-Every line of a batch gets an answer: the layer `input` rejects lines that are not calls, and calls that cannot be
-decided.
+Every line of a batch gets an answer. If a line is not a valid call, or the call cannot be decided, the answer is a
+rejection with the layer `input`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ STYLES: Final = {"allow": "good", "reject": "bad"}
 
 
 class TestCommand(HaftCommand):
-    """Keeps the words of the line, since click does not tell which options came after the tool's name."""
+    """A command that keeps the words of its line, because click does not tell which options came after the tool's
+    name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta["haft.words"] = list(args)
@@ -43,7 +44,8 @@ class TestCommand(HaftCommand):
         return super().parse_args(ctx, args)
 
     def _refuse_hidden_workspace(self, ctx: click.Context, words: list[str]) -> None:
-        """Refuse `--workspace` after the name of a tool with a parameter `workspace`, before it is read as a path."""
+        """`BadUsage` if `--workspace` comes after the name of a tool that has a parameter `workspace`. Checked before
+        the value is read as haft's option."""
         tool = named = None
         with contextlib.suppress(click.UsageError):
             tool = self.make_parser(ctx).parse_args(list(words))[0].get("tool")
@@ -122,7 +124,7 @@ class _Decider:
         self._run_delegate = run_delegate
 
     def tell_missing(self) -> None:
-        """Warn about rules for tools that do not exist: such rules look as if they were in force."""
+        """Warn about rules for tools that do not exist, because a person may think that such rules have an effect."""
         from haft.service import missing_from
 
         if not self._quiet:
@@ -139,7 +141,7 @@ class _Decider:
 
 
 def _line(context: click.Context, tool: str, args: str | None) -> Line:
-    """The line, in the form of `tools use`."""
+    """The words of the command line, parsed as those of `haft tools use`."""
     shown = Line(
         tool, {} if args is None else {"--args": [args]}, tokens_of(context.args), command=context.command_path
     )
@@ -148,7 +150,7 @@ def _line(context: click.Context, tool: str, args: str | None) -> Line:
 
 
 def _after_name(context: click.Context, words: list[str], tool: str) -> dict[str, str]:
-    """Haft's options after the tool's name, each with its spelling on the line."""
+    """Haft's options that come after the tool's name, each with its spelling on the line, such as `-w`."""
     found: dict[str, str] = {}
     after = words[words.index(tool) + 1 :]
     names = {name: max(each.opts, key=len) for each in context.command.get_params(context) for name in each.opts}
@@ -160,7 +162,7 @@ def _after_name(context: click.Context, words: list[str], tool: str) -> dict[str
 
 
 async def _one(decider: _Decider, line: Line, cwd: str) -> Explanation:
-    """The decision about one call. The open service knows new tools too."""
+    """The decision about one call, made by an open service, which also describes new tools."""
     from haft.surfaces.cli.words.binding import arguments
 
     assert line.name is not None
@@ -171,7 +173,7 @@ async def _one(decider: _Decider, line: Line, cwd: str) -> Explanation:
 
 
 async def _batch(decider: _Decider, place: str) -> None:
-    """Print one answer for each line, as soon as it is known."""
+    """Print one answer for each line of the input `place`, as soon as the answer is known."""
     async with decider.service:
         decider.tell_missing()
         async for line in lines_of(place):
@@ -189,7 +191,7 @@ async def _answer(decider: _Decider, line: bytes) -> dict[str, Any]:
 
 
 def _shape(explained: Explanation, workspace: str, *, verbose: bool) -> dict[str, Any]:
-    """The decision as JSON. It has no `by`, which only calls that were made have."""
+    """The decision as JSON, without the field `by`, which only calls that were really made have."""
     shape = explained.decision.to_json()
     del shape["by"]
     file = _file_of(explained.decision.source, workspace)
@@ -199,7 +201,7 @@ def _shape(explained: Explanation, workspace: str, *, verbose: bool) -> dict[str
 
 
 def _file_of(source: str, workspace: str) -> str | None:
-    """The file that a rule is written in; None if it is not in a file."""
+    """The path of the file that a rule is written in; None if the rule is not in a file."""
     placed = _PLACED.fullmatch(source)
     if placed is None:
         return None
