@@ -1,5 +1,4 @@
-"""Cache directories in a home directory for which calls have their own: there, a call sees other files than the
-host."""
+"""The cache directories of a home that haft replaces for calls: a call sees other files there than the host."""
 
 from __future__ import annotations
 

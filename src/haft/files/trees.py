@@ -79,8 +79,8 @@ def _flatten(path: str) -> None:
 
 
 def _empty(top: int, name: str, count: int) -> int:
-    """Remove a file, or a directory after moving its directories up to the top. Returns `count` and the number of moved
-    ones."""
+    """Remove a file, or a directory after moving its directories up to the top. Returns `count` plus the number of
+    moved directories."""
     if not stat.S_ISDIR(os.stat(name, dir_fd=top, follow_symlinks=False).st_mode):
         os.unlink(name, dir_fd=top)
         return count

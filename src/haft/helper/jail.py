@@ -35,7 +35,7 @@ NOTHING = "/dev/.nothing"
 OWN_ROOT = "/dev/shm/root"  # noqa: S108  in the private scratch directory of the call
 """Where the root directory of a call without approval is put together."""
 HOST = "/.host"
-"""Where such a root directory shows the host's files, until everything is bound."""
+"""Where the root directory of a call without approval shows the host's files, until everything is bound."""
 SCRATCH_FILES = 1_000_000
 """How many files all scratch directories of a call may contain: file names take memory too."""
 
@@ -200,7 +200,7 @@ class CallSandbox:
         self._devices: int | None = None
         self._sealed = sealed or template.site["required"]
         """Whether a protection that was available at the start must be available now. If the kernel refuses such a
-        protection, because some resource is used up, the call fails instead of running without."""
+        protection, because some resource is used up, the call fails instead of running without it."""
         self._site = template.site
         self._network = network
         self._extra = extra

@@ -129,8 +129,8 @@ def tasks_of_user() -> int:
 
 
 def root_process_group(limits: dict[str, Any], hierarchies: list[cgroups.Hierarchy]) -> cgroups.Group | None:
-    """A cgroup against fork bombs, for root, who has no such rlimit; None if there are no cgroups, or no limit is
-    set."""
+    """A cgroup against fork bombs, for root, who has no rlimit on processes; None if there are no cgroups, or no limit
+    is set."""
     if hierarchies and limits["max_processes"]:
         with contextlib.suppress(OSError):
             group = cgroups.Group(hierarchies, f"haft-{os.getppid()}-{os.getpid()}")

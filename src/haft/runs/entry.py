@@ -135,7 +135,7 @@ class RunRecord:
     @property
     def changes(self) -> dict[str, Any]:
         """The changes of the run and their state. While the call runs, they are unknown. The value that is stored until
-        its end is meant for the case that the host is killed, so its reason is replaced by `NOT_ENDED` here."""
+        the run ends is meant for the case that the host is killed, so its reason is replaced by `NOT_ENDED` here."""
         changes: dict[str, Any] = self.record["changes"]
         if self.is_open and not changes["complete"] and changes["state"] == "none":
             return {**changes, "reason": NOT_ENDED}
@@ -182,7 +182,7 @@ class RunRecord:
         }
 
     def ended(self, status: Status, error: dict[str, Any], at: float) -> RunRecord:
-        """This run as it is if another process ends it with a status and an error, because its host was killed."""
+        """This run with a final status and an error, for a process that ends the run because its host was killed."""
         record = {
             **self.record,
             "type": "end",

@@ -46,10 +46,10 @@ QUIET: Final = {
     "GIT_DISCOVERY_ACROSS_FILESYSTEM": "1",
     "RIPGREP_CONFIG_PATH": os.path.join(os.path.dirname(os.path.abspath(__file__)), "quiet.ripgreprc"),
 }
-"""Variables for every call. The one for ripgrep keeps it from printing the lines of ignore files that it cannot parse:
-such a file may be a link to any other file. This one is not in `NEUTRAL`, because a command line of which a rule allows
-one part runs without `NEUTRAL`. The one for git lets it look for the repository above the workspace, although a layer
-makes the workspace a separate mount."""
+"""Variables for every call. `RIPGREP_CONFIG_PATH` keeps ripgrep from printing the lines of ignore files that it cannot
+parse: such a file may be a link to any other file. This variable is not in `NEUTRAL`, because a command line of which a
+rule allows one part runs without `NEUTRAL`. `GIT_DISCOVERY_ACROSS_FILESYSTEM` lets git find a repository above the
+workspace, although a layer makes the workspace a separate mount."""
 
 
 INSIDE: Final = "HAFT_INSIDE"

@@ -446,8 +446,8 @@ class Sandbox:
         return self._witnesses[confinement.layer.name].lend()
 
     def _confirm(self, confinement: Confinement, requests: HelperRequests) -> None:
-        """Note for `ran_outside` if the layer was not mounted: then the directory is missing that the kernel makes when
-        it mounts a layer."""
+        """If the layer was not mounted, note that for `ran_outside`. When the kernel mounts a layer, it makes a
+        directory; here that directory is looked for."""
         if confinement.layer is not None and confinement.profile == "workspace":
             place = os.path.join(self._layers() or "", confinement.layer.name, requests.work or "")
             if not os.path.isdir(os.path.join(place, "work")):
@@ -466,8 +466,8 @@ class Sandbox:
         raise AssertionError
 
     async def answer(self, confinement: Confinement, command: Command, sink: OutputSink) -> Exit:
-        """Run one command. If it has a layer, and its program is kept loaded, it runs in a fork of the loaded
-        program."""
+        """Run one command. If the call has a layer, and the command's program is kept loaded, this is done in a fork of
+        the loaded program."""
         from haft.sandbox.warm_pool import Key, WarmPool
 
         warm = command.warm

@@ -1,5 +1,4 @@
-"""The `/tmp` that each thread keeps between its calls: a directory in the state home, mounted as `/tmp` in their
-sandbox.
+"""The `/tmp` that each thread keeps between its calls: a directory in the state home, mounted as their `/tmp`.
 
     STATE/scratch/NAME/tmp    the `/tmp` of the thread's calls; tools decide what it contains
     STATE/scratch/NAME/lock   locked by the call that uses the directory; its time tells when that last happened

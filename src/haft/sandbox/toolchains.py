@@ -1,6 +1,6 @@
 """Finds the toolchains on PATH: directories with programs that a person uses and that do not belong to the system.
 
-Calls do not see a home directory because of its other content, so haft must decide how much beside a `bin` directory
+haft hides home directories because of their other content, so haft must decide how much beside a `bin` directory
 belongs to the toolchain. It shows known toolchains as a whole, or their parts without secrets. For others it shows the
 parent of `bin` if that looks like an installation prefix.
 """

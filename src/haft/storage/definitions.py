@@ -1,6 +1,6 @@
-"""A cache of the descriptions of tools, in a small file for each group. A damaged file counts as empty.
+"""A cache of the descriptions of tools, in a small file for each group of tools. A damaged file counts as empty.
 
-It uses files and not the database, so that listing tools need not open a database.
+The cache uses files and not the database, so that listing tools need not open a database.
 """
 
 from __future__ import annotations

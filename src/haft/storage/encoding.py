@@ -54,7 +54,8 @@ def _text(value: Any) -> str:
 
 
 _LONG_NUMBER = regex(rb"[0-9-][0-9]{19}")
-"""Digits that may be a number beyond 64 bits. Times in nanoseconds, which every list of changes has, have 19 digits."""
+"""Digits that may be a number beyond 64 bits. Times in nanoseconds, which every list of changes has, do not match: they
+have 19 digits."""
 DEEPEST = 200
 MAX_BITS = 10_000
 
@@ -64,9 +65,9 @@ _learning = threading.Lock()
 
 
 def fragment(value: object) -> object:
-    """An immutable value for `encode`, with its encoding cached: most calls have the same decisions and limits. If the
-    value has `to_json`, that form is written. The cache keeps the latest values alive, so that no other object can get
-    the same id."""
+    """A form of an immutable value that `encode` writes quickly, because its encoding is cached: most calls have the
+    same decisions and limits. If the value has `to_json`, that form is written. The cache keeps the latest values
+    alive, so that no other object can get the same id."""
     known = _fragments.get(id(value))
     if known is not None and known[0] is value:
         return known[1]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def default_home(env: Mapping[str, str]) -> str:
-    """`HAFT_HOME`, else the platform's directory for state."""
+    """The path of the state home: `HAFT_HOME` if it is set, else a directory where the platform keeps state."""
     if env.get("HAFT_HOME"):
         return os.path.abspath(os.path.expanduser(env["HAFT_HOME"]))
     if sys.platform == "darwin":

@@ -1,4 +1,4 @@
-"""Chooses the storage implementation of a state home; nothing else does."""
+"""Chooses the storage implementation of a state home; no other module does."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The port of the inbox: calls that wait for a person, and the answers to them.
 
-A request is `open`, then `answered`, then `taken` by the host that made it; or `closed`. Each step happens once: of all
-processes, the first one does it.
+A request is `open`, then `answered`, then `taken` by the host that made it; or `closed`. Each step happens once: if
+several processes try it, only the first one succeeds.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ class ApprovalStore(Protocol):
     """Every request of a state home. Any thread may use it."""
 
     def put(self, waiting: Waiting, forget_before: float) -> None:
-        """Store a request, which can be answered from now on; remove those that expired before a time."""
+        """Store a request, which can be answered from now on; remove the requests that expired before
+        `forget_before`."""
         ...
 
     def open(self, now: float, workspace: str | None = None) -> list[Waiting]:
@@ -105,9 +106,10 @@ class ApprovalStore(Protocol):
         ...
 
     def answered(self, fingerprint: str, now: float) -> list[Waiting]:
-        """The answered requests of one call that were no trial runs, were not taken, and have not expired."""
+        """The requests for calls with this fingerprint that were answered, whose answers were not taken, and that have
+        not expired. Requests for trial runs are left out."""
         ...
 
     def has_answered(self, fingerprint: str) -> bool:
-        """Whether there may be an answer that was not taken; a cheap check."""
+        """Whether there may be an answer for a call with this fingerprint that was not taken; a cheap check."""
         ...

@@ -1,7 +1,7 @@
 """The port of the audit log: append-only bytes, a head, and a key.
 
-`audit/` writes lines into it, chains and seals them, and notes their end in the head. The port stores bytes in order
-and lets only one writer write at a time; it knows neither lines nor hashes.
+The package `audit` writes lines into the log, chains and seals them, and notes in the head where they end. The port
+stores bytes in order and lets only one writer write at a time; it knows neither lines nor hashes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class AuditLog(Protocol):
         ...
 
     def append(self, data: bytes) -> None:
-        """Append bytes, all or, if possible, none. When this returns, they survive the death of this process."""
+        """Append bytes. After an error, the log has none of them, if that is possible. When this returns, they survive
+        the death of this process."""
         ...
 
     def head(self) -> bytes:

@@ -1,6 +1,6 @@
 """The port of the change ledger: the list of change sets, in the order in which they were committed, and their states.
-Their contents are in the area of their workspace. The journals there are authoritative: after a crash, the ledger is
-completed from them."""
+Their contents are in the area of their workspace, a directory in which haft keeps the layers and change sets of this
+workspace. The journals there are authoritative: after a crash, the ledger is completed from them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Row:
     """One change set in the ledger."""
 
     seq: int
-    """Its number in the order of commits."""
+    """The number of the change set in the order of commits."""
     run: str
     workspace: str
     area: str
@@ -34,17 +34,17 @@ class Row:
     engine: str
     state: ChangesState
     reason: str | None
-    """Why it is held, or why it can no longer be undone."""
+    """Why the change set is held, or why it can no longer be undone."""
     at: float
     files: int
     kept: bool
-    """Whether the files that it replaced are still stored."""
+    """Whether the files that the run replaced are still stored."""
     latest: str
     """The run that last changed these files: this one, or an undo or redo of it."""
 
     @property
     def directory(self) -> str:
-        """Its directory, relative to its area."""
+        """The directory of the change set, relative to the area of its workspace."""
         return f"{'held' if self.state == 'held' else 'kept'}/{self.run}"
 
     def to_json(self) -> dict[str, Any]:
@@ -68,9 +68,9 @@ class Ledger(Protocol):
     def put(
         self, row: Row, states: Sequence[tuple[str, ChangesState]] = (), paths: Collection[str] | None = None
     ) -> None:
-        """Add a change set at the end of the list, and set the states of other change sets that it affects. If it is in
-        the list already and its state changes, it moves to the end. It can be found by `paths`, which may contain
-        surrogate escapes."""
+        """Add a change set at the end of the list, and set the states of other change sets that it affects. If a change
+        set is in the list already and its state changes, it moves to the end. `touched` and `touching` find the change
+        set by `paths`, which may contain surrogate escapes."""
         ...
 
     def set_state(self, run: str, state: ChangesState, reason: str | None = None) -> None: ...
@@ -109,7 +109,7 @@ class Ledger(Protocol):
         return found[0]
 
     def last(self, workspace: str, who: str) -> Row | None:
-        """The change set that `haft undo` without arguments undoes."""
+        """The change set that `haft undo` without arguments undoes; None if there is none."""
         ...
 
     def last_undone(self, workspace: str, who: str) -> Row | None:
@@ -117,7 +117,8 @@ class Ledger(Protocol):
         ...
 
     def touched(self, workspace: str, paths: Collection[str], after: int) -> set[str]:
-        """The given paths that a change set after number `after` changed in a workspace, and perhaps a few others."""
+        """Those of the given paths that change sets with a number above `after` changed in a workspace, and perhaps a
+        few of the other given paths."""
         ...
 
     def touching(
@@ -130,8 +131,8 @@ class Ledger(Protocol):
         limit: int,
         newest_first: bool = True,
     ) -> list[Row]:
-        """The change sets between two numbers that changed any of these paths in a workspace, and perhaps a few others.
-        The cost depends on the number of results, not on the size of the ledger."""
+        """The change sets between two numbers that changed any of these paths in a workspace, and perhaps a few other
+        change sets. The cost depends on the number of results, not on the size of the ledger."""
         ...
 
     def of_parent(self, parent: str) -> list[Row]: ...

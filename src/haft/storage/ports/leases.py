@@ -1,8 +1,9 @@
 """The port of leases: a host's claim on its runs, from its start to its end.
 
 A lease has a fencing number. A process that takes over the lease of a dead host gets a higher number. From then on
-every write with the old number is refused, also those of a host that only slept. On one machine the kernel tells that a
-host is dead, by a lock that ends with its process. Over a network only time can tell: its host did not renew the lease.
+every write with the old number is refused, also a write of a host that was not dead, but only slept. On one machine the
+kernel tells that a host is dead, by a lock that ends with its process. Over a network only time can tell: a host is
+taken for dead if it has not renewed its lease.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ class Lease(Protocol):
 
     host: HostId
     number: int
-    """Higher than that of every earlier holder of this host's lease."""
+    """The fencing number, higher than that of every earlier holder of this host's lease."""
     facts: Mapping[str, Any]
     """The facts about the host that were published so far, also by earlier holders."""
 
@@ -32,8 +33,8 @@ class Lease(Protocol):
         ...
 
     def release(self, *, done: bool) -> None:
-        """Release the lease. With `done`, no recovery is needed; else the host counts as dead. A lost lease stays with
-        its new holder."""
+        """Release the lease. With `done`, no recovery is needed; without it, the host counts as dead. A lost lease
+        stays with its new holder."""
         ...
 
 
@@ -46,7 +47,8 @@ class Leases(Protocol):
         ...
 
     def dead(self, own: HostId | None) -> Iterator[Lease]:
-        """Take over the lease of each dead host except `own`. Of all processes, one gets each lease."""
+        """Take over the lease of each dead host except `own`. If several processes try, only one of them gets each
+        lease."""
         ...
 
     def live(self) -> Iterator[tuple[HostId, dict[str, Any]]]:

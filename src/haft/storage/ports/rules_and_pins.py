@@ -1,4 +1,5 @@
-"""The ports of data that answers leave behind: remembered rules, and the definitions of approved tools."""
+"""The ports of data that haft keeps after a person's answer: remembered rules, and the definitions of approved
+tools."""
 
 from __future__ import annotations
 

@@ -53,8 +53,8 @@ class Stores(Protocol):
     """The storage of one state home. Creating this object accesses no data."""
 
     def connect(self, lease: Lease | None = None) -> Connection:
-        """A new connection. Code that must not wait for other threads uses its own. With a lease, every write raises
-        `LeaseLost` after another process took that lease over."""
+        """A new connection. Code that must not wait for other threads uses a connection of its own. With a lease, every
+        write raises `LeaseLost` after another process took that lease over."""
         ...
 
     def leases(self) -> Leases: ...
@@ -64,7 +64,7 @@ class Stores(Protocol):
         ...
 
     def exists(self) -> bool:
-        """Whether anything was ever stored here."""
+        """Whether anything was ever stored in this state home."""
         ...
 
     def health(self) -> Health:

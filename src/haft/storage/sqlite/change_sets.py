@@ -21,7 +21,8 @@ _WORKSPACE = "(SELECT id FROM workspaces WHERE path = ?)"
 _UNDOABLE = "kept = 1 AND state = 'committed' AND verb = 'call' AND files > 0"
 _LATEST = (1 << 63) - 1
 _UNKNOWN = ""
-"""Stands for the unknown paths of a change set that a killed host with an earlier format left."""
+"""The path that stands for the unknown paths of a change set, which a host with an earlier format left when it was
+killed."""
 _MAX_TERMS = 100
 """How many terms one query may have; SQLite allows at most 500."""
 
@@ -122,7 +123,7 @@ class SqliteLedger(Ledger):
         newest_first: bool = True,
     ) -> list[Row]:
         order = "DESC" if newest_first else ""
-        # For each path the first few in the order of the index, and of all these the nearest.
+        # Select the first few change sets of each path in the order of the index, and of all these the nearest.
         each = (
             f"SELECT * FROM (SELECT seq FROM change_paths WHERE workspace = {_WORKSPACE} AND path = ?"  # noqa: S608
             f" AND seq > ? AND seq < ? ORDER BY seq {order} LIMIT ?)"

@@ -1,4 +1,4 @@
-"""Opens the SQLite database, migrates it, and runs transactions; nothing else does.
+"""Opens the SQLite database, migrates it, and runs transactions; no other module does.
 
 SQLite runs in WAL mode, with many processes at once. A commit survives the death of the process at once, and survives
 power loss after the next `sync`. Only the modules in this package contain SQL.
@@ -137,8 +137,8 @@ class Database:
 
 
 def format_in(path: str) -> int | None:
-    """The format of a database, from the header of its file: an older format, or 0, while the current one is still in
-    the WAL. None if there is no database."""
+    """The format of a database, from the header of its file. While the current format is only in the WAL, this is an
+    older format, or 0. None if there is no database."""
     try:
         with open(path, "rb", buffering=0) as file:
             return int.from_bytes(os.pread(file.fileno(), 4, _FORMAT_AT))

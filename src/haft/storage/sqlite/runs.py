@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from haft.storage.sqlite.leased_database import LeasedDatabase
 
 MAX_RUNS: Final = 1 << 40
-"""More than there will ever be: a limit that a person types may be larger than the database's integers."""
+"""The largest limit of a query, more runs than there will ever be: a person may type a limit beyond the database's
+integers."""
 
 _RUNS = """
     INSERT INTO runs (id, host, tool, status, who, thread, parent, workspace, started_at, ended_at, document)
@@ -54,7 +55,8 @@ class SqliteRuns(RunStore):
     def put(self, documents: Sequence[bytes]) -> None:
         with self._connection.writing() as database:
             database.execute(_RUNS, [_array(documents)])
-            # Most have neither, which the bytes show: unescaped quotes cannot occur inside a JSON string.
+            # Most documents have no events and no paths, which the bytes show: unescaped quotes cannot occur inside a
+            # JSON string.
             for statement, empty in ((_EVENTS, b'"noted":[]'), (_PATHS, b'"files":[]')):
                 some = [document for document in documents if empty not in document]
                 if some:
