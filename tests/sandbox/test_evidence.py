@@ -159,7 +159,10 @@ def test_the_network_is_missed(output, said):
     error = said(output)
     assert error is not None and error.code == "sandbox-denied"
     assert "network" in error.message
-    assert error.hint == "to open it: `--network`, or in a rule: `haft permissions add … --network`"
+    assert (
+        error.hint
+        == "to allow it: add `--network` to this call, or write a rule: `haft permissions add allow … --network`"
+    )
     assert said(output, network=True) is None
 
 
@@ -176,7 +179,7 @@ def test_something_protected_is_not_written(output, said):
     error = said(output)
     assert error is not None and error.code == "sandbox-denied"
     assert f"`{PROTECTED[output]}` is protected" in error.message
-    assert f"`--write /srv/project/{PROTECTED[output]}`, or in a rule" in error.hint
+    assert f"`--write /srv/project/{PROTECTED[output]}` to this call" in error.hint
 
 
 @pytest.mark.parametrize("output", READ)
@@ -184,7 +187,7 @@ def test_something_hidden_is_not_read(output, said, home):
     error = said(output)
     assert error is not None and error.code == "sandbox-denied"
     assert f"`{home}/secret` is hidden" in error.message
-    assert f"`--read {home}/secret`, or in a rule" in error.hint
+    assert f"`--read {home}/secret` to this call" in error.hint
     assert said(output, readable=(home,)) is None
 
 
@@ -268,7 +271,7 @@ def test_a_script_whose_interpreter_is_hidden_names_that(said, home, tmp_path):
     host = {"shown": (f"{home}/own",)}
     error = said("bash: line 1: HOME/own/tool: cannot execute: required file not found", host=host)
     assert f"`{home}/tools/bin/python` is hidden" in error.message
-    assert f"`--read {home}/tools`, or in a rule" in error.hint
+    assert f"`--read {home}/tools` to this call" in error.hint
     (tmp_path / "own/tool").write_text("#!/usr/bin/env python3\n")
     assert said("bash: line 1: HOME/own/tool: not found", host=host) is None
 
@@ -302,7 +305,7 @@ def test_of_a_directory_elsewhere_the_grant_is_named(said, tmp_path):
 def test_a_home_as_a_whole_and_what_lies_above_it_are_not_suggested(said, home, tmp_path):
     for place in (home, str(tmp_path.parent)):
         hint = said(f"touch: cannot touch '{place}/new': Read-only file system").hint
-        assert hint == "to open it: `--write PATH`, once you know what it wants there"
+        assert hint == "to allow it: `--write PATH`, once you know what it wants there"
 
 
 def test_what_nobody_may_open_is_not_offered(said):

@@ -617,7 +617,7 @@ def test_without_uv_it_is_said_what_to_install(place, monkeypatch):
     place.env["PATH"] = str(place.home)
     with pytest.raises(ToolFailed) as caught:
         prepared(place)
-    assert "haft[templates]" in caught.value.hint and left(place) == NOTHING
+    assert "pip install uv" in caught.value.hint and left(place) == NOTHING
 
 
 def test_uv_on_the_path_does_where_none_is_installed_with_haft(place, monkeypatch):

@@ -46,6 +46,7 @@ INSTANT_SECONDS: Final = 0.05
 """How long an approver has before the request goes into the inbox."""
 POLL_SECONDS: Final = 0.1
 MIN_WAIT_SECONDS: Final = 60.0
+NO_INPUT: Final = "nobody answered: the input of the prompt ended"
 """A request can be answered for at least this long after its host died."""
 
 
@@ -265,6 +266,8 @@ class _ApproverTask:
             given = await self._untrusted.guard(_answer(self._approver, request))
         except (asyncio.CancelledError, KeyboardInterrupt):
             raise
+        except EOFError:
+            return ReceivedAnswer(ApprovalAnswer(approved=False, message=NO_INPUT), "nobody")
         except BaseException as error:
             reason = f"the approver failed: {type(error).__name__}: {error}"
             return ReceivedAnswer(ApprovalAnswer(approved=False, message=reason), "nobody")

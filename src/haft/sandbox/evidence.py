@@ -113,7 +113,7 @@ def _how_to_show(path: str, confinement: Confinement) -> str:
     if real != path:
         return f"it is a link to {real}, and no grant follows links: put the file itself there"
     if confinement.session:
-        return f"to open it: grant = {{read = [{json.dumps(path)}]}}{ON_ENTRY}"
+        return f"to allow it: grant = {{read = [{json.dumps(path)}]}}{ON_ENTRY}"
     return _shown_by(path)
 
 
@@ -198,7 +198,7 @@ def _unseen(path: str, granted: str, said: str, confinement: Confinement) -> Haf
     if holds_private_keys(path) or holds_private_keys(granted):
         return SandboxDenied(f"access to a path: `{path}` is hidden", said, NO_KEYS)
     how = (
-        f"to open it: grant = {{read = [{json.dumps(granted)}]}}{ON_ENTRY}"
+        f"to allow it: grant = {{read = [{json.dumps(granted)}]}}{ON_ENTRY}"
         if confinement.session
         else _shown_by(granted)
     )
@@ -278,7 +278,7 @@ def _not_writable(line: str, said: str, confinement: Confinement, host: HostFact
         hint = (
             _opens(confinement, "--write PATH", "write = [PATH]")
             if confinement.session
-            else "to open it: `--write PATH`"
+            else "to allow it: `--write PATH`"
         )
         return SandboxDenied(denied, said, f"{hint}, once you know what it wants there")
     if host.repository is not None and is_below(path, (host.repository,)):
@@ -305,12 +305,12 @@ def _opens(confinement: Confinement, option: str, grant: str) -> str:
     """The hint how to allow what was denied: by an option for the next call, or by a grant for a process that outlives
     its calls."""
     if confinement.session:
-        return f"to open it: grant = {{{grant}}}{ON_ENTRY}"
+        return f"to allow it: grant = {{{grant}}}{ON_ENTRY}"
     return _by_option(option)
 
 
 def _by_option(option: str) -> str:
-    return f"to open it: `{option}`, or in a rule: `haft permissions add … {option}`"
+    return f"to allow it: add `{option}` to this call, or write a rule: `haft permissions add allow … {option}`"
 
 
 def _no_network(line: str, confinement: Confinement) -> HaftError:

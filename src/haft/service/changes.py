@@ -235,7 +235,10 @@ def rows_for(
             raise BadUsage("`redo` needs the run that was undone", hint="`haft log` lists the runs")
         last = ledger.last(workspace, who)
         if last is None:
-            raise BadUsage(f"there is nothing left to undo in {workspace} for {who}")
+            raise BadUsage(
+                f"there is nothing to undo in {workspace}: {who} has no run there that changed a file and is not undone",
+                hint="`haft log` lists the runs; to undo a run of someone else, name it",
+            )
         found.append(last)
     if not found:
         raise BadUsage(f"there is nothing to {direction} in {', '.join(runs)}")

@@ -130,7 +130,9 @@ def _uv(env: Mapping[str, str]) -> Check:
     try:
         return Check("uv", "ok", find_uv(env))
     except ToolFailed:
-        return Check("uv", "warn", "there is no `uv`", "optional: templates need it: pip install 'haft[templates]'")
+        return Check(
+            "uv", "warn", "there is no `uv`", "optional, for templates: `pip install uv`, or put `uv` on the PATH"
+        )
 
 
 def _ripgrep() -> Check:

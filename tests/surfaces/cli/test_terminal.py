@@ -22,8 +22,8 @@ def test_a_call_is_shown_whole_asked_and_runs_live(terminal):
     assert '"status"' not in here.seen, "on a terminal the outcome is not printed"
 
 
-@pytest.mark.parametrize("answer", ["n\n", "\n", "No\n", "\x04"])
-def test_no_enter_and_the_end_of_input_mean_no(terminal, haft, answer):
+@pytest.mark.parametrize("answer", ["n\n", "\n", "No\n"])
+def test_no_and_enter_reject_the_call(terminal, haft, answer):
     here = terminal("tools", "use", "write_file", "--path", "b.txt", "--content", "x")
     here.until(QUESTION)
     here.type(answer)
@@ -52,6 +52,16 @@ def test_arguments_are_never_cut_and_hide_nothing(terminal):
     assert long in joined
     assert "\\x1b[2K\\u202e hidden" in shown and "\u202e" not in shown
     assert "  │   path: /fake" in shown, "every line of a value is marked as such"
+
+
+def test_the_end_of_input_at_a_prompt_is_not_taken_for_a_persons_answer(terminal, haft):
+    here = terminal("tools", "use", "write_file", "--path", "b.txt", "--content", "x")
+    here.until(QUESTION)
+    here.type("\x04")
+    assert here.end() == 3
+    assert "nobody answered" in here.seen and not (haft.workspace / "b.txt").exists()
+    (run,) = haft("log", "--json").json
+    assert run["outcome"]["decision"]["by"] == "nobody"
 
 
 def test_edited_arguments_are_shown_again_and_run(terminal, haft):

@@ -33,7 +33,7 @@ def test_undo_alone_steps_back_through_the_runs_of_this_user(haft):
     assert haft("undo", "--json").json["runs"] == [first]
     assert not (haft.workspace / "x").exists()
     last = haft("undo")
-    assert last.code == 2 and "there is nothing left to undo" in last.err
+    assert last.code == 2 and "there is nothing to undo" in last.err
 
 
 def test_redo_without_a_run_names_the_one_that_was_undone_last(haft):

@@ -70,7 +70,7 @@ def find_uv(env: Mapping[str, str]) -> str:
     if found is None or not os.path.isabs(found):
         raise ToolFailed(
             "haft makes the environments of templates with uv, and uv was not found",
-            hint="`pip install 'haft[templates]'` installs it beside haft",
+            hint="`pip install uv` in the environment of haft, or put `uv` on the PATH",
         )
     return os.path.realpath(found)
 

@@ -45,7 +45,8 @@ def verify_record(context: click.Context, since_checkpoint: bool) -> None:
     if options.json:
         facts(verdict.to_json())
     else:
-        lines([f"{verdict.records} records {'intact' if verdict.intact else 'good before the first problem'}"])
+        count = f"{verdict.records} record{'' if verdict.records == 1 else 's'}"
+        lines([f"{count} {'intact' if verdict.intact else 'intact before the first problem'}"])
         if verdict.since:
             lines([f"checked from record {verdict.since} on; an earlier check found the records before it intact"])
         lines([f"head {verdict.head}"])

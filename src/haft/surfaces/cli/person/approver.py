@@ -144,7 +144,10 @@ class _Prompt:
             if not is_shown:
                 for line in self._question_lines(arguments):
                     sys.stderr.write(f"{line}\n")
-            answer = _key(await read_line(self._question(arguments)))
+            line = await read_line(self._question(arguments))
+            if not line:
+                raise EOFError  # The terminal was closed: no person rejected the call.
+            answer = _key(line)
             is_shown = False
             if answer == "e":
                 try:
