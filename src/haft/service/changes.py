@@ -236,7 +236,7 @@ def rows_for(
         last = ledger.last(workspace, who)
         if last is None:
             raise BadUsage(
-                f"there is nothing to undo in {workspace}: {who} has no run there that changed a file and is not undone",
+                f"there is nothing to undo in {workspace}: {who} has no run there with changes to undo",
                 hint="`haft log` lists the runs; to undo a run of someone else, name it",
             )
         found.append(last)
