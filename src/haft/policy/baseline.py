@@ -1,7 +1,8 @@
-"""haft's own rules: calls that only read need no approval if a trusted party declares them read-only; others do.
+"""haft's own rules: a call needs no approval if a trusted party declares that the tool only reads; all other calls need
+approval.
 
-The trusted parties are haft itself and the program that embeds it. A tool of an installed package, and any tool that
-may change something, needs approval. These rules do not look at arguments.
+The trusted parties are haft itself and the program that embeds it. A tool from an installed package needs approval even
+if it declares that it only reads. These rules do not look at arguments.
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ _ASK_UNHELD = Decision(
 
 
 def decide(spec: ToolSpec, *, confined: bool) -> Decision:
-    """The decision of haft's own rules about a tool. `confined`: whether a sandbox will confine the processes it
-    starts."""
+    """The decision of haft's own rules about a tool. `confined` says whether a sandbox will confine the processes that
+    the tool starts."""
     if not spec.effects.readonly:
         return _ASK_EFFECTS
     match spec.provenance:

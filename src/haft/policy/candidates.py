@@ -1,8 +1,8 @@
 """Rules that may be suggested to a person because of one call: a rule for exactly this call, and slightly wider rules.
 
-A candidate is always an `allow` rule, and it is narrow because of the words that it keeps: a program and its
-subcommand, a directory below the workspace, or all the arguments. A rule for a whole tool is suggested only if the tool
-declares itself read-only and a sandbox enforces this. `suggester` decides whether a candidate is good.
+A candidate is always an `allow` rule. It is narrow because it keeps some words of the call: a program and its
+subcommand, a directory below the workspace, or all arguments. A rule for a whole tool is suggested only if the tool
+declares itself read-only and a sandbox enforces this. `suggester` decides which candidates are worth suggesting.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ class Candidate:
 
     tool: str
     matches: tuple[tuple[str, tuple[Any, ...]], ...]
-    """For each argument its patterns; one of them must match."""
+    """For each argument that the rule names: its patterns, of which one must match."""
     width: int
-    """How far it reaches beyond the call that it was made for; 0 is exactly that call."""
+    """How many other calls the rule may match, as a number to sort by; 0 if it matches only the call that it was made
+    for."""
     first: str | None = None
-    """The first word of every command that it matches."""
+    """The first word of every command that the rule matches; None if it is not for commands."""
     why: str | None = None
-    """Why it is narrow although it names no argument."""
+    """Why a rule for a whole tool, without any argument, may be suggested."""
 
     @property
     def has_several_patterns(self) -> bool:
@@ -57,7 +58,8 @@ class Candidate:
 
 
 def candidates_of(query: PolicyQuery, parts: Sequence[Part] | None) -> Iterator[Candidate]:
-    """Yield every rule that may be suggested because this call was approved. `parts` are those of its command lines."""
+    """Yield every rule that may be suggested because this call was approved. `parts` are the parts of its command
+    lines, or None if it has none."""
     spec, arguments = query.spec, query.arguments
     if parts is not None:
         command = [name for name in spec.commands if name in arguments]
@@ -104,7 +106,8 @@ def _of_path(tool: str, argument: str, written: str) -> Iterator[Candidate]:
 
 
 def _all_arguments(query: PolicyQuery) -> tuple[tuple[str, tuple[Any, ...]], ...] | None:
-    """Patterns that only these arguments match; None if the tool has further parameters, or a value is not plain."""
+    """Patterns that match only the arguments of this call; None if the tool has other parameters, or a value is neither
+    plain text nor a whole number nor a boolean."""
     schema, arguments = query.spec.input_schema, query.arguments
     properties = schema.get("properties")
     if not isinstance(properties, Mapping) or schema.get("additionalProperties") is not False:

@@ -1,7 +1,7 @@
-"""Which tools may be called at all: `tools.disable`, `tools.enable`, and features that are switched off.
+"""Decides which tools may be called at all, by `tools.disable`, `tools.enable`, and features that are switched off.
 
-A tool is disabled if any configuration source disables it, or if a source has a closed list without it. No source can
-reverse what another source disabled.
+A tool is disabled if any configuration source names it in `tools.disable`, or if any source has a list `tools.enable`
+that does not name it. If one source disables a tool, no other source can enable it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Enablement:
 
     disable: tuple[NameList, ...] = ()
     enable: tuple[NameList, ...] = ()
-    """Closed lists; a list without patterns is ignored."""
+    """The `tools.enable` lists. A tool that is missing in one of them is disabled; an empty list is ignored."""
     off: tuple[Feature, ...] = ()
 
     def __post_init__(self) -> None:
@@ -51,7 +51,7 @@ class Enablement:
 
     def why_not(self, name: str, kind: str, meta: Mapping[str, Any] | None = None) -> str | None:
         """Why a tool is disabled; None if it is enabled."""
-        del meta  # Reserved: a source may later name groups of tools by it.
+        del meta  # Not used yet: later, patterns may name groups of tools by their `meta`.
         for listed in self.disable:
             for pattern in listed.patterns:
                 if name_matches(pattern, name, kind):

@@ -1,4 +1,4 @@
-"""The file of a tool, named in a prompt so that a person can read it before they approve."""
+"""Names the file of a tool in a prompt, so that a person can read the file before they approve."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ LARGEST: Final = 1_000_000
 
 
 def file_summary(spec: ToolSpec, workspace: str) -> str:
-    """Return `: PATH, N lines` with the path relative to the workspace, or nothing if the tool has no file there."""
+    """`: PATH, N lines`, with the path relative to the workspace; an empty text if the tool has no file in the
+    workspace."""
     path = next(iter(spec.files), spec.origin)
     root = os.path.realpath(workspace)
     if not f"{path}/".startswith(f"{root}/") or not os.path.isfile(path):

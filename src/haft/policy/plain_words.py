@@ -1,7 +1,7 @@
 """Words that a suggested rule may contain: plain names of files in the workspace, and options that take no value.
 
-`allowable` says which programs may be suggested at all. haft suggests no rule with words that are not known to be
-harmless here; a person can still write such a rule.
+`allowable` says which programs may be suggested at all. haft suggests no rule with a word that this module does not
+know to be harmless; a person can still write such a rule.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _OBEYED: Final = frozenset(
         "requirements.txt", "setup.cfg", "setup.py", "tox.ini",
     }
 )  # fmt: skip
-"""Files that programs obey on their own, or when the project is built and tested."""
+"""Files that control programs, such as settings that programs read on their own, and files that are used to build and
+test the project."""
 _OBEYED_ENDINGS: Final = (*ENDINGS, ".mk", ".pth")
 _ASSIGNMENT: Final = regex(r"[A-Za-z_][\w.-]*[:+?!]*=")
 _FLAG: Final = regex(r"-[A-Za-z0-9]{1,4}|--[A-Za-z-]+")
@@ -33,7 +34,8 @@ _RUNS_CODE: Final = frozenset(
         "tsc", "vitest",
     }
 )  # fmt: skip
-"""Programs that read the project's configuration, or accept another configuration."""
+"""Programs that may run code of the project, because they read its configuration or accept another configuration as an
+option."""
 _HARMLESS: Final = frozenset(
     {
         "-B", "-j", "-k", "-l", "-n", "-q", "-s", "-v", "-vv", "-w", "-x", "--check", "--diff", "--exitfirst", "--fix",
@@ -43,8 +45,8 @@ _HARMLESS: Final = frozenset(
 
 
 def is_plain_word(word: str) -> bool:
-    """Whether a word sets no variable and names no file that programs obey, lies outside the workspace or is hidden,
-    even with other text attached. Links are not followed."""
+    """Whether a word is harmless in a rule: it sets no variable, and names no hidden file, no file outside of the
+    workspace and no file that controls programs, not even as a piece of the word. Links are not followed."""
     if _ASSIGNMENT.match(word) or word.startswith(("/", "~")):
         return False
     for name in re.split(r"[/=:,]", re.sub(r"^-[A-Za-z]", "", word)):
@@ -57,8 +59,8 @@ def is_plain_word(word: str) -> bool:
 
 
 def has_plain_options(words: Sequence[str]) -> bool:
-    """Whether no option of a command takes a value that could be code. A program that runs the project's code may have
-    only the listed options; other programs may have any option without an attached value."""
+    """Whether no option of a command takes a value that could be code. A program that may run the project's code may
+    have only options from a short list; other programs may have any option without an attached value."""
     program, *rest = words
     options = [word for word in rest if word.startswith("-") and word not in ("-", "--")]
     if program in _RUNS_CODE:

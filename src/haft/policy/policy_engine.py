@@ -1,4 +1,5 @@
-"""The policy engine combines enablement, rules, command analysis and pins into one decision.
+"""The policy engine combines enablement, rules, command analysis and pins (approved definitions of tools) into one
+decision.
 
 - Enablement can only take tools away.
 - A call is decided in units: each part of a command line is one unit, and any other call is one unit. From each origin
@@ -64,9 +65,9 @@ class _Unit:
     reason: str
     part: Part | None
     rule: Rule | None = None
-    """None if analysis or haft's own rules decided."""
+    """The rule that decided; None if the analysis or haft's own rules decided."""
     least: Action = "allow"
-    """The least strict action that remains possible when a delegate allows the call."""
+    """If a delegate decides: the action that counts if the delegate allows the call."""
 
 
 class PolicyEngine:
@@ -88,7 +89,7 @@ class PolicyEngine:
             origin: tuple(rule for rule in rules if rule.origin == origin) for origin in ("caller", "workspace", "user")
         }
         self._is_plain = not rules
-        """Whether no rules were written. haft's own rules then decide most calls, and quickly."""
+        """Whether nobody wrote any rules. Then haft's own rules can decide most calls quickly."""
         self._enablement = enablement
         self._workspace = workspace
         self._home = home
@@ -131,12 +132,13 @@ class PolicyEngine:
         return Explanation(self._check_environment(query, decision, units, steps), tuple(steps))
 
     def parts(self, query: PolicyQuery) -> tuple[Part, ...] | None:
-        """The parts of the call's command lines, as they are decided; None if the call has no command line."""
+        """The parts of the call's command lines, in the order of the decision's parts; None if the call has no command
+        line."""
         analysis = self._analysis(query)
         return None if analysis is None else analysis.parts
 
     def fits(self, rule: Rule, query: PolicyQuery, part: Part | None) -> bool:
-        """Whether a rule matches a call, or this part of it. The rule need not be one of this engine's rules."""
+        """Whether a rule matches a call, or only `part` of it. The rule need not be one of this engine's rules."""
         return rule_mismatch(rule, self._call_facts(query, None), part) is None
 
     # Deciding one unit.
@@ -193,7 +195,8 @@ class PolicyEngine:
     def _deciding_rule(
         self, call: CallFacts, part: Part | None, answers: Sequence[Rule], steps: list[Step]
     ) -> tuple[Rule | None, Action]:
-        """The rule that decides a unit, or None; and the least strict action that stays if that rule delegates."""
+        """The rule that decides a unit, or None; and, if this rule delegates, the action that counts if the delegate
+        allows the call."""
         first = {origin: self._first_of_origin(rules, call, part, steps) for origin, rules in self._rules.items()}
         rejecting = next((rule for rule in first.values() if rule is not None and rule.action == "reject"), None)
         if rejecting is not None:
@@ -202,8 +205,9 @@ class PolicyEngine:
         chosen = chosen or next((rule for rule in first.values() if rule is not None), None)
         for origin in ("user", "caller", "workspace"):
             rule = first[origin]
-            # A delegate may reject calls that other rules allow or ask about. A `try` rule of the user is kept too:
-            # such a call has its trial run before anyone approves it.
+            # A `delegate` rule counts even if a stronger origin allows or asks, because the delegate may reject the
+            # call. A `try` rule of the user also counts if a stronger origin asks: the trial run comes before the
+            # approval.
             if rule is not None and chosen is not None and rule.action == "delegate":
                 return rule, "allow" if chosen.action == "delegate" else chosen.action
         tried = first["user"]
@@ -214,8 +218,8 @@ class PolicyEngine:
     def _first_of_origin(
         self, rules: Sequence[Rule], call: CallFacts, part: Part | None, steps: list[Step]
     ) -> Rule | None:
-        """The rule of one origin that counts. A rule that rejects a danger precedes all others, except rules that stand
-        above it and name the danger."""
+        """The rule of one origin that counts: the first that matches. But a later rule that rejects a danger of the
+        part counts instead, unless the first one names this danger."""
         chosen = self._first(rules, call, part, steps)
         if part is None or chosen is None or chosen.action == "reject":
             return chosen
@@ -258,14 +262,14 @@ class PolicyEngine:
         )
 
     def _located(self, path: str) -> str | None:
-        """The path after symbolic links are followed; None if it cannot be located or is not allowed."""
+        """The path after symbolic links are followed; None if the path cannot be resolved or is not allowed."""
         try:
             return self._locate(path)
         except (HaftError, OSError, ValueError):
             return None
 
     def _may_be_rejected(self, part: Part) -> bool:
-        """Whether a rule rejects some commands of the program that this part runs."""
+        """Whether any rule rejects some commands of the program that this part runs."""
         return any(
             rule.action == "reject" and mentions_program(rule, part.program)
             for rules in self._rules.values()
@@ -300,9 +304,10 @@ class PolicyEngine:
     def _ask_about_starters(units: list[_Unit], steps: list[Step]) -> list[_Unit]:
         """Ask about parts that analysis allows but that may start other programs, if rules allow the rest of the line.
 
-        A line that rules allow runs as an approved call, which can read the whole host. A part that only analysis
-        allows names nothing there, but the programs that it starts could read more than in a call of their own. If a
-        rule allows the same program elsewhere in the line, it may start other programs anyway.
+        A line that rules allow runs like an approved call, which can read more of the machine than a call that only
+        analysis allows. A part that only analysis allows names no files outside of the workspace, but the programs that
+        it starts could read them. If a rule allows the same program in another part of the line, nobody is asked,
+        because that part may start other programs, too.
         """
         if not any(unit.rule is not None for unit in units) or any(_stops(unit) for unit in units):
             return units
@@ -318,7 +323,8 @@ class PolicyEngine:
         return found
 
     def _reject_unparsed(self, call: CallFacts, units: list[_Unit], steps: list[Step]) -> list[_Unit]:
-        """Match the rules that reject against the text of a line that could not be parsed."""
+        """If haft could not parse a line, reject it if the pattern of a rule that rejects occurs anywhere in its
+        text."""
         text = "\n".join(value for name in call.commands if isinstance(value := call.arguments.get(name), str))
         every = [rule for rules in self._rules.values() for rule in rules]
         rule = reject_unparsed(every, call, text)
@@ -371,8 +377,8 @@ class PolicyEngine:
     def _check_pin(
         self, query: PolicyQuery, decision: Decision, units: list[_Unit], pin: Pin | None, steps: list[Step]
     ) -> Decision:
-        """Ask until a person has approved this definition of a tool that no trusted party vouches for, and offer rules
-        that an answer could remember."""
+        """Ask if no trusted party vouches for the tool and nobody has approved its present definition. If a person is
+        asked, also offer the rules that they may choose to remember."""
         spec = query.spec
         if pin is not None and not spec.is_vouched_for and decision.action != "reject":
             decision = self._check_approved_definition(query, decision, pin, steps)
@@ -387,7 +393,8 @@ class PolicyEngine:
     def _check_approved_definition(
         self, query: PolicyQuery, decision: Decision, pin: Pin, steps: list[Step]
     ) -> Decision:
-        """Ask if a tool is not what a person approved. If rules delegate the call, the delegate still runs."""
+        """Ask if the tool's definition is not the one that a person approved. If rules delegate the call, the delegate
+        runs first, and a person is asked if the delegate allows the call."""
         spec = query.spec
         approved = self._pinned(spec.name)
         shown = None
@@ -406,10 +413,10 @@ class PolicyEngine:
     def _check_environment(
         self, query: PolicyQuery, decision: Decision, units: list[_Unit], steps: list[Step]
     ) -> Decision:
-        """Ask if a program that a line finds in the workspace has changed since a person approved it.
-
-        A line finds programs in the workspace once a person has activated an environment there. Calls that nobody
-        approves find nothing there, and neither do calls that a rule allows and that carry grants.
+        """Ask if the line would run a program of an activated environment that has changed since a person approved it.
+        If a person has activated an environment (such as a virtual environment) inside the workspace, its programs are
+        on the PATH of calls. They are not on the PATH of calls that need no approval because they only read, nor of
+        calls that a rule allows and that have grants.
         """
         unlike = decision.unasked or decision.action == "reject" or query.spec.hosting != "per-call"
         if self._environments is None or unlike or not may_use_environment(query.spec):
@@ -457,7 +464,7 @@ def _weight(unit: _Unit) -> tuple[int, bool, bool]:
 
 
 def _variables_part(variables: Mapping[str, Any]) -> Part:
-    """The variables that are set for a command, as a part that no pattern for commands matches."""
+    """A part that stands for the variables that are set for a command. No pattern for commands matches this part."""
     odd = sorted(str(name) for name in variables if name not in _HARMLESS_VARIABLES)
     shown = " ".join(f"{name}={value}" for name, value in variables.items())
     reason = f"`{odd[0]}` is set for this command" if odd else "these variables only change how output looks"
@@ -466,7 +473,7 @@ def _variables_part(variables: Mapping[str, Any]) -> Part:
 
 
 def _unreadable(lines: Sequence[str], name: str, value: str) -> Analysis:
-    """The analysis of lines that bash would read in another encoding than haft."""
+    """The analysis of lines that bash would read in another encoding than haft: none of them is understood."""
     reason = f"bash may read it differently: `{name}={_brief(value)}` is set, but haft analyses commands as UTF-8"
     return Analysis((not_understood_part("\n".join(lines), reason),), understood=False)
 
@@ -488,7 +495,8 @@ def _name_dangers(named: Sequence[Danger]) -> str:
 
 
 def _why_rejected(rule: Rule, part: Part) -> str:
-    """Why a rule that rejects dangers matches a part: because of its words, or because its words are not known yet."""
+    """Why a rule that rejects dangers matches a part: its words show the danger, or its words are known only when it
+    runs."""
     named = [danger for danger in part.dangers if danger in rule.dangers]
     if named:
         return f"it {_name_dangers(named)}"
@@ -521,6 +529,6 @@ def _reason(strictest: _Unit, units: list[_Unit]) -> str:
 
 
 def _brief(text: str) -> str:
-    """The text on one line and not too long, so that a reason cannot imitate other output."""
+    """The text on one line, and shortened, so that a command quoted in a reason cannot imitate other output."""
     line = " ".join(text.split())
     return line if len(line) <= MAX_SHOWN_LENGTH else f"{line[:MAX_SHOWN_LENGTH]}…"

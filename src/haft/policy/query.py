@@ -11,7 +11,7 @@ from haft.values import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class PolicyQuery:
-    """One call, reduced to the facts that its decision depends on."""
+    """The facts about one call that the decision about it depends on."""
 
     spec: ToolSpec
     arguments: Mapping[str, Any]
@@ -23,7 +23,7 @@ class PolicyQuery:
     confined: bool = True
     """Whether a sandbox will confine the processes that the call starts."""
     grants: Grants = NO_GRANTS
-    """The grants that the caller gives."""
+    """The grants that the caller gives to this call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Step:
 
     layer: str
     what: str
-    """A rule in words, a part of a command, or a setting."""
+    """The thing that was examined: a rule in words, a part of a command line, or a setting."""
     outcome: str
     source: str | None = None
 

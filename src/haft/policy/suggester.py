@@ -1,9 +1,9 @@
-"""Finds the fewest narrow rules that would have answered past prompts which a person approved.
+"""Finds the fewest narrow rules that would have allowed the calls which a person approved in past prompts.
 
-This is a greedy cover: repeatedly choose the candidate that saves the most prompts, and the narrowest of equals. A
-command line may need several rules, which are then suggested together. Every choice is verified: the policy engine
-replays it over all past calls. A choice is never suggested if it would allow a call that a person rejected, or if it
-does not save the prompts that it was chosen for.
+This is a greedy cover: repeatedly choose the candidate that saves the most prompts; of equals, choose the narrowest. A
+command line may need several rules, which are then suggested together. Every choice is verified: with its rules added,
+the policy engine decides the past calls again. A choice is never suggested if it would allow a call that a person
+rejected, or if it does not save the prompts that it was chosen for.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ MOST_REPLAYED: Final = 300
 
 PastAnswer = Literal["approved", "rejected", "other"]
 Unit = tuple[int, int]
-"""The number of a call, and the number of a part in it."""
+"""A part of a past call: the index of the call, and the index of the part in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PastCall:
-    """A recorded call, and every run of exactly this call with the same answer."""
+    """A call from the log, with all runs of exactly this call that got the same answer."""
 
     query: PolicyQuery
     runs: tuple[str, ...]
@@ -52,7 +52,7 @@ class Suggestion:
     also: tuple[PastCall, ...]
     """Other calls that these rules would have allowed; no person answered them."""
     is_alone: bool
-    """Whether these rules save all the prompts without the suggestions before this one."""
+    """Whether these rules save all their prompts even if the suggestions before this one are not accepted."""
 
     @property
     def prompts(self) -> int:
@@ -61,18 +61,20 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class _Reach:
-    """The calls that a candidate matches, by the policy engine's own matching. It cannot change any other decision."""
+    """The past calls that a candidate matches, according to the policy engine. The candidate cannot change the decision
+    about any other call."""
 
     units: frozenset[Unit]
-    """Among the parts that need approval."""
+    """The parts that need approval and that the candidate matches."""
     asked: frozenset[int]
-    """Calls that a person approved, by number."""
+    """The indices of calls that a person approved."""
     rejected: frozenset[int]
     others: frozenset[int]
 
 
 class Suggester:
-    """Finds rules for one workspace. `engine_with` makes a policy engine with these rules after the rules in force."""
+    """Finds rules for one workspace. `engine_with` makes a policy engine with the rules in force, and the given rules
+    after them."""
 
     def __init__(
         self, past: Sequence[PastCall], engine: PolicyEngine, engine_with: Callable[[Sequence[Rule]], PolicyEngine]
@@ -82,7 +84,7 @@ class Suggester:
         self.asked: list[PastCall] = []
         """Calls that a person approved and that would need approval again."""
         self._needed: list[tuple[int, ...]] = []
-        """For each of these calls, the numbers of the parts that need approval."""
+        """For each call in `asked`, the indices of the parts that need approval."""
         self._rejected: list[PastCall] = []
         self._others: list[PastCall] = []
         for call in past:
@@ -123,7 +125,8 @@ class Suggester:
         return {"asked": self.asked, "rejected": self._rejected, "others": self._others}
 
     def _indexed(self, calls: Sequence[PastCall]) -> dict[tuple[str, str | None], list[tuple[int, int, Part | None]]]:
-        """Every part by its tool and its first word; calls without command lines by their tool."""
+        """The parts of all calls by their tool and first word, each with the indices of its call and of itself. For a
+        call without command lines, part and word are None."""
         found: dict[tuple[str, str | None], list[tuple[int, int, Part | None]]] = {}
         for at, call in enumerate(calls):
             tool = call.query.spec.name
@@ -134,8 +137,8 @@ class Suggester:
         return found
 
     def _reaches(self) -> dict[Candidate, _Reach]:
-        """The reach of each candidate that could save enough. Of several that match the same calls, only the
-        narrowest."""
+        """The reach of each candidate that could save enough prompts. Of several candidates that match the same parts,
+        only the narrowest is kept."""
         made: Counter[Candidate] = Counter()
         for places in self._index["asked"].values():
             for at, _n, part in places:
@@ -144,7 +147,8 @@ class Suggester:
                     made[each] += len(call.runs)
         found: dict[Candidate, _Reach] = {}
         taken: set[frozenset[Unit]] = set()
-        # A candidate that few calls produced matches few, unless one of its patterns alone comes from other calls.
+        # A candidate that was made from few calls matches few calls, unless it has several patterns, of which one may
+        # match other calls, too.
         likely = [each for each, runs in made.items() if runs >= FEWEST_SAVED or each.has_several_patterns]
         for each in sorted(likely, key=_narrow):
             units, asked = self._fitting(each, "asked")
@@ -213,13 +217,14 @@ class Suggester:
         answered: set[int],
         reaches: dict[Candidate, _Reach],
     ) -> tuple[Suggestion, set[int]] | None:
-        """The suggestion for a choice, after the policy engine replayed it with the rules before it and alone; None if
-        it saves too little or would allow a call that a person rejected."""
+        """The suggestion for a choice, and the calls that it newly allows. The policy engine decides the past calls
+        again, once with the rules already chosen and once with this choice alone. None if the choice saves too little,
+        or would allow a call that a person rejected."""
         new = tuple(sorted(choice, key=_narrow))
         try:
             engine, alone = (self._engine_with([each.rule for each in some]) for some in ((*rules, *new), new))
         except BadConfig:
-            return None  # In that place the rule could never match.
+            return None  # After the other rules, this one could never match.
         rejected = {at for each in new for at in reaches[each].rejected}
         if any(_passes(each, self._rejected[at]) for at in rejected for each in (engine, alone)):
             return None
@@ -241,7 +246,7 @@ class Suggester:
 
 
 def _parts_to_approve(decision: Decision) -> tuple[int, ...]:
-    """The numbers of the parts that need approval; 0 for a call without command lines."""
+    """The indices of the parts that need approval; only 0 for a call without command lines."""
     return tuple(n for n, part in enumerate(decision.parts) if part.action == "ask") or (0,)
 
 
@@ -250,6 +255,6 @@ def _passes(engine: PolicyEngine, call: PastCall) -> bool:
 
 
 def _narrow(candidate: Candidate) -> tuple[int, str]:
-    """A sort key, the narrowest first, so that the order is always the same."""
+    """A sort key that puts the narrowest candidate first, and always gives the same order."""
 
     return candidate.width, repr(candidate.matches)

@@ -1,7 +1,7 @@
-"""The form of a program's entry in the tables: which of its options and operands only read.
+"""The form of a program's entry in the table: the options and operands with which the program only reads.
 
-An entry lists what is known to be harmless; everything else needs approval. Harmful options are listed only to give a
-better reason. Options are written as one text:
+An entry lists what is known to be harmless; everything else needs approval. Harmful options are listed only so that the
+prompt can say what they do. Options are written as one text:
 
     -a              takes no value; may stand in a cluster (`-la`)
     -n=number       needs a value, attached (`-n5`) or as the next word; the last of a cluster
@@ -23,21 +23,21 @@ from typing import Literal
 from haft.values import dataclass, field
 
 Operands = Literal["paths", "words", "none", "pattern-paths"]
-"""`pattern-paths`: the first operand is a pattern, unless an option of `patterns` gave one; the rest are paths."""
+"""The meaning of a program's operands. `pattern-paths`: the first operand is a search pattern, unless an option in
+`patterns` gave the pattern; the other operands are paths."""
 
 
 class LinkReason(str):
-    """A reason that holds only if a link below the files that are read leads out of the workspace.
-
-    Checks cannot see the disk. A caller that can may look for such a link, and treat the command as safe if there is
-    none.
+    """A reason against a command that holds only if a link below the files that it reads leads out of the workspace.
+    The checks in the table cannot look at the disk. The classifier can: it looks for such a link, and treats the
+    command as safe if there is none.
     """
 
     __slots__ = ()
 
 
 class DirectoryLinkReason(LinkReason):
-    """A `LinkReason` of a program that may also open other files of its directory than its arguments."""
+    """A `LinkReason` for a program that may also open files of its working directory that its arguments do not name."""
 
     __slots__ = ()
 
@@ -47,23 +47,23 @@ class Argument:
     """One word of a command, as far as it is known."""
 
     text: str
-    """The word without quotes if it is `literal`; otherwise as it was written."""
+    """The word without quotes if it is `literal`; the word as it was written if it is not."""
     literal: bool = True
     paths: tuple[str, ...] | None = None
     """The file names that a pattern expands to, if the word is a pattern and was expanded; relative to the directory of
     the command, or absolute."""
     may_be_option: bool = False
-    """Whether an unknown part of it could begin with a dash."""
+    """Whether the word is not fully known, and could begin with a dash."""
     may_split: bool = False
-    """Whether it could become several words, or none."""
+    """Whether the word could become several words, or none."""
     may_have_effects: bool = False
-    """Whether it contains an expansion that may itself do something."""
+    """Whether the word contains an expansion that may itself do something, such as run a command."""
     is_program_output: bool = False
-    """Whether its paths are names that a program printed: the shell does not expand them."""
+    """Whether `paths` are names that a program printed, and not names that the shell found for a pattern."""
     is_number: bool = False
-    """Whether it is an unknown whole number."""
+    """Whether the value is an unknown whole number."""
     is_pattern_free: bool = False
-    """Whether its value is unknown but contains no pattern of file names."""
+    """Whether the value is unknown, but contains no pattern of file names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Invocation:
     """A command, split by its program's entry."""
 
     name: str
-    """`git log` for a subcommand."""
+    """The name of the program, with its subcommand if it has one: `git log`."""
     options: tuple[tuple[str, str | None], ...]
     """The options as the entry spells them, in order, with values."""
     operands: tuple[Argument, ...]
@@ -94,23 +94,27 @@ class Program:
     patterns: tuple[str, ...] = ()
     """Options that give the pattern, for `pattern-paths`."""
     all_options_harmless: bool = False
-    """Whether no option can make it write, run or reach anything, so that names that look like options do no harm."""
+    """Whether no option can make the program write, run or reach anything. Then file names that look like options do no
+    harm."""
     starts_others: bool = False
-    """Whether its configuration may make it run other programs (git, npm, pip): it is safe only in the sandbox."""
+    """Whether configuration files may make the program run other programs (git, npm, pip): it is safe only in the
+    sandbox."""
     shows_host_data: bool = False
-    """Whether it shows processes, sessions or filesystems of everyone: it is safe only in a sandbox, which has its
-    own."""
+    """Whether the program shows processes, sessions or filesystems of the whole machine. It is safe only in a sandbox,
+    where it sees only those of the sandbox."""
     harmful: Mapping[str, str] = field(default_factory=dict)
-    """Options that are known to do harm, and what they do: only for the reason."""
+    """Options that are known to do harm, and what they do, for the reason in the prompt."""
     check: Callable[[Invocation], str | None] | None = None
-    """Checks what the table cannot express; returns why not, or None if the command only reads."""
+    """A check for facts that the other fields cannot express. Returns why the command may do more than read; None if it
+    only reads."""
     subcommands: Mapping[str, Program] = field(default_factory=dict)
-    """Entries by the first operand; `options` are then those that may stand before it. Other operands need approval."""
+    """The entry of each subcommand. If there are any, `options` are those that may stand before the subcommand, and a
+    command with any other subcommand needs approval."""
     clusters: bool = True
     """Whether short options may be combined; programs like `find` have long options with one dash."""
     single_dash: bool = False
-    """Whether options of more than one letter begin with one dash (`find -name`). They are written so in `options`, and
-    operands and options are all passed to `check`, in order, as operands."""
+    """Whether options of more than one letter begin with one dash (`find -name`). They are written in this way in
+    `options`, too. `check` gets options and operands together, in order, as operands."""
     options_first: bool = False
     """Whether options end at the first operand, as for `printf`: no later word is an option."""
     number_option: bool = False

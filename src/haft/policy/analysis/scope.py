@@ -1,7 +1,7 @@
 """The facts known while a line is read from left to right: its possible directories, and variables that it set itself.
 
-Both are stored as all possibilities, so that a result holds for each of them. None as the directories means that they
-are unknown.
+For both, haft stores all possible values, and a command is safe only if it is safe with each of them. If the directory
+is unknown, `directories` is None.
 """
 
 from __future__ import annotations
@@ -32,43 +32,46 @@ class Values:
 
     items: tuple[str, ...]
     from_files: bool = False
-    """Whether some values are names of files, which may change before the line runs."""
+    """Whether some values are names of files, so that the values may change before the line runs."""
     may_be_option: bool = False
     is_number: bool = False
-    """Whether it is an unknown whole number; there are no items then."""
+    """Whether the value is an unknown whole number; then there are no `items`."""
     is_pattern_free: bool = False
-    """Whether it is unknown text without a pattern of file names; there are no items then."""
+    """Whether the value is unknown text without a pattern of file names; then there are no `items`."""
 
 
 @dataclass(slots=True)
 class Scope:
-    """One level of the shell."""
+    """The known facts at one point of the line. Each subshell has its own scope."""
 
     directories: frozenset[str] | None
-    """The possible directories."""
+    """The directories in which the next command may run; None if haft cannot tell."""
     directories_if_failed: frozenset[str] = frozenset()
-    """The directories in which it may have stayed when a change of directory failed."""
+    """The directories in which the shell is still if an earlier `cd` failed."""
     variables: dict[str, Values] = field(default_factory=dict)
     followed_no_link: bool = True
-    """Whether no `cd` went through a link. After one that did, `cd ..` goes back by name, not by location."""
+    """Whether no `cd` went through a link. After a `cd` through a link, `cd ..` goes to the directory that contains the
+    link, not to the parent of its target."""
     reads_names: bool = False
-    """Whether a loop reads names from this input, one by one: another reader would leave only parts of names."""
+    """Whether a loop reads file names from its input, one by one. Another command that read the same input would leave
+    only parts of names for the loop."""
 
     has_input: bool = False
     """Whether a pipe or a file may be the input of commands here, because it is the input of the enclosing
     statement."""
     is_loop_with_input: bool = False
-    """Whether it is in a loop with such an input, which usually reads one line at a time."""
+    """Whether the commands are in a loop that has a pipe or a file as its input. Such a loop usually reads one line at
+    a time."""
 
     pattern_variables: frozenset[str] = frozenset()
-    """Unknown variables that may contain a pattern of file names."""
+    """Variables with unknown values that may contain a pattern of file names."""
 
     def copy(self) -> Scope:
-        """A copy for an inner level of the shell, whose changes do not affect this one."""
+        """A copy for a subshell, whose changes do not affect this scope."""
         return replace(self, variables=dict(self.variables))
 
     def widen(self, others: frozenset[str] | None = frozenset()) -> None:
-        """Continue as if earlier commands may have failed, or as if the directory may be one of `others`."""
+        """Add possible directories: those in which the shell is if an earlier `cd` failed, and `others`."""
         if self.directories is None or others is None:
             self.directories = None
         else:
@@ -78,19 +81,19 @@ class Scope:
         self.directories_if_failed = frozenset()
 
     def move(self, directories: frozenset[str], *, is_certain: bool) -> None:
-        """Record a change of directory, which may fail unless `is_certain`."""
+        """Record a change to one of `directories`. Unless `is_certain`, the change may fail."""
         if not is_certain:
             self.directories_if_failed = self.directories_if_failed | (self.directories or frozenset())
         self.directories = directories
 
     def forget(self, names: Iterable[str] | None = None) -> None:
-        """Forget the values of some variables, or of all."""
+        """Forget the values of the variables `names`; of all variables if it is None."""
         for name in list(self.variables) if names is None else names:
             self.variables.pop(name, None)
 
 
 def is_numeric(values: Values) -> bool:
-    """Whether a variable contains a whole number."""
+    """Whether every possible value is a whole number."""
     return values.is_number or (bool(values.items) and all(map(_INTEGER.fullmatch, values.items)))
 
 

@@ -36,8 +36,8 @@ DANGERS: Final[dict[Danger, str]] = {
     "fetch-and-run": "runs downloaded code, or text that is composed when it runs",
     "not-understood": "cannot be split into commands",
 }
-"""The classes of danger, and what each does, in words. A command of such a class needs approval even if a rule allows
-it, unless the rule names the class."""
+"""The classes of danger, each with a description of what such a command does. A command of such a class needs approval
+even if a rule allows it, unless the rule names the class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,28 +46,30 @@ class Part:
 
     kind: PartKind
     text: str
-    """Its text in the line."""
+    """The text of this part in the line."""
     words: tuple[str, ...]
-    """Of a command: its assignments, program and arguments, without quotes; of a redirection: its operator and target.
-    A word with an expansion appears here as it was written."""
+    """For a command, its assignments, program and arguments, without quotes; for a redirection, its operator and
+    target. A word with an expansion appears here as it was written."""
     safe: bool
-    """Whether it only reads, inside the workspace, and starts nothing that was not analysed."""
+    """Whether this part only reads, inside the workspace, and starts no program that was not analysed."""
     reason: str
-    """Why it is safe, or why not: a sentence without a capital letter and a full stop."""
+    """Why this part is safe or not safe: a sentence that begins with a small letter and ends without a full stop."""
     dangers: tuple[Danger, ...] = ()
     literal: bool = True
-    """Whether every word is known before it runs. If the program itself is not known, no pattern can match it."""
+    """Whether every word is known before the line runs. If the program is not known, no rule's pattern can match the
+    part."""
     program: str | None = None
     """The name of the program; None if it is not certain."""
     starts_others: bool = False
-    """Whether its program can run other programs on its own, as git does: it is safe only in the sandbox."""
+    """Whether the program of this part may run other programs on its own, as git does. Such a part is safe only in the
+    sandbox."""
     possible: tuple[Danger, ...] = ()
-    """The dangers that it may have although its words do not show them, because a word is composed when it runs, or is
-    not understood. A rule that rejects one of these dangers rejects the part."""
+    """The dangers that this part may have although its words do not show them, because a word is composed only when the
+    line runs, or haft does not understand it. A rule that rejects one of these dangers rejects the part."""
 
 
 def not_understood_part(text: str, reason: str) -> Part:
-    """The part for a line about which nothing is known."""
+    """The only part of a line that haft could not parse: it may have any danger."""
     return Part("syntax", text, (), False, reason, ("not-understood",), literal=False, possible=tuple(DANGERS))
 
 
@@ -77,7 +79,7 @@ class Analysis:
 
     parts: tuple[Part, ...]
     understood: bool
-    """Whether all of it was parsed. If not, there is one part, of kind `syntax`, that says why."""
+    """Whether the whole line was parsed. If not, there is only one part, of kind `syntax`, whose reason says why."""
 
     @property
     def safe(self) -> bool:
@@ -87,15 +89,14 @@ class Analysis:
 
 @dataclass(frozen=True, slots=True)
 class AnalysisContext:
-    """Where the line would run."""
+    """The place where the line would run: its workspace, directory and sandbox."""
 
     workspace: str
-    """An absolute path, with links resolved."""
+    """The absolute path of the workspace, with links resolved."""
     cwd: str = "."
-    """Relative to the workspace."""
+    """The directory in which the line starts, relative to the workspace."""
     confined: bool = True
-    """Whether a read-only sandbox will confine the commands that need no approval. Without one, programs that start
-    others need approval, and so do programs that show facts about the whole machine: only lines whose words name
-    nothing but files of the workspace are safe."""
+    """Whether a read-only sandbox will confine the commands that need no approval. Without a sandbox, programs that
+    start others need approval, and so do programs that show facts about the whole machine."""
     home: str = "/nonexistent"
-    """The person's home directory: writes to its dot files are named as such."""
+    """The person's home directory. Writes to dot files in it are the danger `home-dotfile`."""

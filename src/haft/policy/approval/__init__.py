@@ -1,1 +1,2 @@
-"""Answers of people and open requests: the inbox, remembered rules, and approved definitions of tools."""
+"""Answers of people, and the requests that wait for one: the inbox, remembered rules, and approved definitions of
+tools."""

@@ -1,8 +1,10 @@
-"""The programs of an environment that a person has activated inside the workspace, compared with approved ones.
+"""Compares the programs of an activated environment, such as a Python virtual environment inside the workspace, with
+the programs that a person approved.
 
-Calls can write these programs. So a rule that allows `pytest` means the program of that name that a person has seen:
-another file of this name, or other content, needs approval. Libraries that such a program imports are not compared: the
-program runs code of the workspace anyway, and so it gets no grants of rules.
+Calls can write these programs. So a rule that allows `pytest` means only the file that a person approved: if another
+file has this name now, or the file's content changed, the call needs approval. Libraries that such a program imports
+are not compared. Because calls can write these libraries, such a program does not get the grants of rules without
+approval.
 """
 
 from __future__ import annotations
@@ -19,14 +21,15 @@ from haft.storage import encode
 from haft.values import dataclass
 
 ENVIRONMENT: Final = "environment:"
-"""The name under which it is stored among definitions of tools: no tool can have this name."""
+"""The name under which the approved environment is stored among the definitions of tools. No tool can have this
+name."""
 _MOST_NAMED: Final = 8
 _PYTHONS: Final = ("python", "pip", "activate", "Activate", "pydoc")
 
 
 def may_use_environment(spec: ToolSpec) -> bool:
-    """Whether calls of a tool may use the activated environment: command lines, and tools from the workspace itself.
-    Tools from elsewhere may have access that code of the workspace must not have."""
+    """Whether calls of a tool may use the activated environment: only built-in tools that run command lines, and tools
+    from the workspace itself, may. Other tools may have access that code of the workspace must not have."""
     return spec.provenance == "workspace" or (spec.provenance == "builtin" and bool(spec.commands))
 
 
@@ -36,7 +39,7 @@ class ActivatedEnvironment:
 
     place: str
     name: str
-    """Its path in the workspace."""
+    """The path of the environment, relative to the workspace."""
     programs: Mapping[str, str]
     state: str
     """A fingerprint of the environment when it was read."""
@@ -48,19 +51,21 @@ class EnvironmentCheck:
     """How the environment affects the decision about a call."""
 
     state: str | None = None
-    """The state of the environment whose programs are on the call's PATH; None if they are not on it."""
+    """The `state` of the environment whose programs are on the call's PATH; None if no environment is on it."""
     reason: str | None = None
-    """Why the call needs approval."""
+    """Why the call needs approval because of the environment; None if it does not."""
     difference: str | None = None
     to_approve: Pin | None = None
-    """What a person approves with their answer."""
+    """The definition of the environment that a person approves together with the call; None if nothing new is
+    approved."""
 
 
 class Environments:
     """The activated environment of one workspace, according to the host's variables."""
 
     def __init__(self, workspace: str, host: Mapping[str, str], safe_path: Callable[[str, str], str]) -> None:
-        """`safe_path` returns the part of PATH that calls get without the environment."""
+        """`safe_path` gets the host's PATH and the workspace, and returns the PATH that calls get without the
+        environment."""
         self._workspace = workspace
         self._host = host
         self._safe_path = safe_path
@@ -79,7 +84,8 @@ class Environments:
         return ActivatedEnvironment(place, os.path.relpath(place, self._workspace), programs, state, _pin(place, files))
 
     def _file(self, path: str, read: dict[str, dict[str, Any]]) -> dict[str, Any]:
-        """The state of a file and, for a link, its target. `read` holds the targets that were already read."""
+        """The digest and text of a file; for a link, those of its target, and where it leads. `read` caches the states
+        of files by their real path."""
         real = os.path.realpath(path)
         state = read[real] = read.get(real) or file_state(real)
         if real == path:
@@ -97,9 +103,9 @@ class Environments:
         is_asked: bool,
         carries: bool = False,
     ) -> EnvironmentCheck:
-        """How the environment affects a call that starts programs with these `names`. A rule allows those in `ruled`.
+        """How the environment affects a call that starts the programs `names`. Those in `ruled` are allowed by a rule.
 
-        With `is_asked`, the call needs approval anyway; with `carries`, it has grants.
+        `is_asked` says whether the call needs approval anyway; `carries`, whether it has grants.
         """
         current = self.current()
         if current is None and not ruled:
@@ -127,7 +133,8 @@ class Environments:
         return EnvironmentCheck(current.state, f"{begins}, {since}{self._shadowing(current)}", changed, current.pin)
 
     def _shadowing(self, current: ActivatedEnvironment) -> str:
-        """A text that names the environment's programs that hide others of the same name, except Python itself."""
+        """A text that lists those programs of the environment that hide programs of the machine with the same name,
+        without Python itself."""
         import shutil
 
         path = self._path()
@@ -137,7 +144,8 @@ class Environments:
         return f"; they hide other programs of this machine with the same names: {named}{more}" if found else ""
 
     def _without(self, approved: Pin | None, ruled: set[str]) -> EnvironmentCheck:
-        """The decision if no environment is activated: the name of an approved program then means another program."""
+        """The check if no environment is activated any more. Then the name of a program that a person approved in the
+        environment means another program of the machine."""
         if approved is None:
             return EnvironmentCheck()
         programs = os.path.join(approved.definition["place"], "bin")

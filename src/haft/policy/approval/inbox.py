@@ -1,9 +1,10 @@
-"""The inbox: calls that wait for a person, stored on disk so that any process can answer and a crash loses none.
+"""The inbox: the calls that wait for a person, stored on disk, so that any process can answer and no request is lost in
+a crash.
 
-A request is `open`, then `answered`, then `taken` by the host that asked, or `closed`. The first answer wins, and it is
-bound to a digest of exactly what was shown. If the host died before it took an approval, the approval stays valid for
-exactly the same call, once, until it expires. Ending a request deletes what was shown, because that may contain
-secrets.
+A request is first `open`, then `answered`, and at last `taken` by the host that asked. An open request that needs no
+answer any more is `closed`. The first answer wins. It is bound to a digest of exactly the text that the person saw. If
+the host died before it took an approval, the approval stays valid for exactly the same call, once, until it expires.
+When a request is taken or closed, the text that was shown is deleted, because it may contain secrets.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ __all__ = ["Answered", "Inbox", "Waiting", "digest_of", "fingerprint_of", "new_r
 
 SHORTEST_NAME: Final = 8
 KEPT_DAYS: Final = 7
-"""How many days a finished request is remembered by name, so that a late answer gets a clear reply."""
+"""For how many days the id of a finished request is kept, so that a person who answers too late gets a clear
+message."""
 
 
 def new_request_id() -> str:
@@ -29,7 +31,7 @@ def new_request_id() -> str:
 
 
 def fingerprint_of(value: Mapping[str, Any]) -> str:
-    """A digest of the facts about a call that an answer depends on."""
+    """A digest of facts about a call: an approval is valid for another call only if both have the same digest."""
     ordered = {name: value[name] for name in sorted(value)}
     return hashlib.sha256(b"haft call\0" + encode(ordered)).hexdigest()
 
@@ -45,11 +47,13 @@ class Inbox:
         self._store.put(waiting, forget_before=time.time() - KEPT_DAYS * 86_400)
 
     def waiting(self, workspace: str | None = None) -> list[Waiting]:
-        """The requests that can be answered now, the oldest first."""
+        """The requests that can be answered now, the oldest first: of one workspace, or of all if `workspace` is
+        None."""
         return self._store.open(time.time(), workspace)
 
     def find(self, name: str) -> Waiting:
-        """A request by its id, by its run's id, or by the beginning of either."""
+        """The request with this id or run id, or whose id or run id begins with `name`. `UnknownRequest` if there is
+        none."""
         if len(name) < SHORTEST_NAME:
             raise UnknownRequest(name)
         found = self._store.named(name)
@@ -68,20 +72,22 @@ class Inbox:
         return self._store.answer(waiting.id, answered)
 
     def answer_to(self, name: str) -> Answered | None:
-        """The answer to a request of this host, if there is one yet."""
+        """The answer to the request with this id; None if nobody has answered yet."""
         return self._store.answer_to(name)
 
     def prolong(self, name: str, expires_at: float) -> None:
-        """Extend a request that its host still shows to a person."""
+        """Let a request that a person still sees expire later."""
         self._store.prolong(name, expires_at)
 
     def end(self, name: str, state: str = "closed") -> bool:
-        """End a request whose host needs no answer any more, or has taken it: nobody can answer it, and what was shown
-        is deleted. False if it was answered before it could be closed."""
+        """End a request: with `closed`, an open request whose host needs no answer any more; with `taken`, an answered
+        request whose host uses the answer. Nobody can answer it then, and the text that was shown is deleted. False if
+        the request was not open, or not answered."""
         return self._store.take_answered(name) if state == "taken" else self._store.close_open(name)
 
     def take_unused_approval(self, fingerprint: str, is_alive: Callable[[HostId], bool]) -> Waiting | None:
-        """Take an approval of exactly this call that a host died before using; None if there is none."""
+        """Take an approval of exactly this call that another host got but did not use, because it died. None if there
+        is none."""
         for waiting in self._store.answered(fingerprint, time.time()):
             answer = waiting.answer
             usable = answer is not None and answer.approved and answer.seen == waiting.digest

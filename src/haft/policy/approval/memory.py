@@ -1,4 +1,4 @@
-"""Rules that people made by an answer: for one thread, or permanently, in one workspace."""
+"""Rules that people made when they answered a prompt, for one workspace: for one thread only, or permanently."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class Memory:
         self._workspace = workspace
 
     def remember(self, rule: Mapping[str, Any], *, pin: str | None, thread: str | None, who: str) -> None:
-        """Remember a rule from now on. Remembering the same rule again changes nothing."""
+        """Remember a rule, for one thread or, if `thread` is None, permanently. Remembering the same rule again changes
+        nothing."""
         self._store.remember(self._workspace, KeptRule(0, thread, dict(rule), pin, who, time.time()))
 
     def all(self) -> list[Remembered]:

@@ -1,5 +1,5 @@
-"""Definitions of tools that a person or a rule approved. An approval is for the tool as it was: its description and its
-files.
+"""Definitions of tools that a person or a rule approved. An approval holds only as long as the tool's description and
+files stay the same.
 
 haft vouches for its own tools, and the embedding program for the tools that it adds. For all other tools, the
 definition includes the bytes of the tool's files, and of the files that these load as code, as far as haft can find
@@ -23,19 +23,20 @@ from haft.values import dataclass
 MAX_KEPT_BYTES: Final = 256_000
 """The size in bytes up to which the text of a file is kept."""
 MAX_DIFFERENCE_LINES: Final = 2_000
-"""The maximum number of lines in a difference."""
+"""The maximum number of lines in a diff of two definitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """The definition of a tool and its digest."""
+    """The definition of a tool, and the digest of the definition."""
 
     digest: str
     definition: dict[str, Any]
 
 
 def loaded_files(spec: ToolSpec) -> LoadedFiles:
-    """The files that a tool's own files load. For plugins and templates these are among the tool's own files."""
+    """The files that a tool's own files load as code. For kinds of tools whose own files include everything that they
+    load, such as templates, the result is empty."""
     if not spec.files or spec.is_vouched_for:
         return LoadedFiles()
     if spec.kind not in ("amp-toolbox", "bash-plugin") and spec.provenance != "installed":
@@ -73,7 +74,8 @@ def is_unchanged(pin: Pin) -> bool:
 
 
 def file_state(path: str) -> dict[str, Any]:
-    """The digest of a file, and its text if that is short. The digest of an unreadable file says why."""
+    """The digest of a file, and its text if the file is small; None in place of the text if not. If the file cannot be
+    read, the reason stands in place of the digest."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -100,12 +102,13 @@ class Pins:
         return None if kept is None else Pin(kept.digest, kept.definition)
 
     def containing(self, path: str) -> list[tuple[str, Pin]]:
-        """Every tool that a file belongs to, with its definition."""
+        """Every tool whose approved definition includes this file, with the definition."""
         found = self._store.holding(self._workspace, path)
         return [(kept.tool, Pin(kept.digest, kept.definition)) for kept in found if path in kept.definition["files"]]
 
     def add_if_absent(self, tool: str, pin: Pin, who: str) -> str:
-        """Store a definition if the tool has none; return the digest of the stored one."""
+        """Store a definition if none is stored for the tool. Returns the digest of the definition that is stored
+        now."""
         return self._store.add_if_absent(self._workspace, KeptPin(tool, pin.digest, pin.definition), who, time.time())
 
     def approve(self, tool: str, pin: Pin, who: str) -> None:
@@ -113,7 +116,7 @@ class Pins:
 
 
 def difference(before: Pin, after: Pin) -> str:
-    """The changes between two definitions, for a person to read."""
+    """A diff of two definitions, for a person to read."""
     lines = [*_text_difference("definition", _as_text(before), _as_text(after))]
     old, new = before.definition["files"], after.definition["files"]
     for path in sorted({*old, *new}):

@@ -1,1 +1,1 @@
-"""Rules: what people have written down about which calls may run."""
+"""Rules, in which people write down which calls may run."""

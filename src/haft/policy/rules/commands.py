@@ -1,9 +1,10 @@
-r"""Patterns of commands, which are matched against the words of one simple command and never against a line's text.
+r"""Patterns of commands. A pattern is matched against the words of one simple command, never against the text of a
+line.
 
-The subject of a command is its words with one space between them. A space inside a word becomes a character that no
-command line can contain, so that `git commit -m "a b"` and `git commit -m a b` differ. A pattern is read the same way:
-quotes are removed, a space inside them belongs to the word, `\` removes the special meaning of the next character, and
-`*` matches anything, inside quotes too.
+The *subject* of a command, the text that patterns are matched against, is its words with one space between them. A
+space inside a word is replaced by a character that no command line can contain, so that `git commit -m "a b"` and `git
+commit -m a b` differ. A pattern is read the same way: quotes are removed, a space inside them belongs to the word, `\`
+removes the special meaning of the next character, and `*` matches anything, inside quotes too.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ WHITE_SPACE: Final = (
     *range(0x9, 0xE), *range(0x1C, 0x21), 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B),
     0x2028, 0x2029, 0x202F, 0x205F, 0x3000,
 )  # fmt: skip
-"""The characters for which `str.isspace` is true. Searching all characters for them takes milliseconds."""
+"""The characters for which `str.isspace` is true. They are listed here because finding them takes milliseconds."""
 _INNER: Final = {sign: chr(0xF0000 + sign) for sign in WHITE_SPACE} | {ord(" "): INNER_SPACE}
-"""Maps each white space inside a word to a character of its own: a newline in a script is not a space."""
+"""Maps each white-space character inside a word to its own replacement, so that a newline in a word does not match a
+space."""
 
 
 def subject(part: Part) -> str | None:
-    """The text that patterns are matched against; None if haft cannot tell what would run or be written."""
+    """The text of a part that patterns are matched against; None if haft cannot tell which program would run or which
+    file would be written."""
     if part.kind == "syntax" or not part.words:
         return None
     if part.kind == "command" and part.program is None:
@@ -39,13 +42,13 @@ def subject(part: Part) -> str | None:
 
 
 def joined(words: Sequence[str]) -> str:
-    """Words joined into one subject."""
+    """The subject of a command with these words."""
     return " ".join(word.translate(_INNER) for word in words)
 
 
 def part_matches(matcher: Any, part: Part, *, widely: bool = False) -> bool:
-    """Whether a part matches a rule's pattern for the command. With `widely`, for rules that reject or ask, every
-    spelling of the part is tried."""
+    """Whether a part matches a rule's pattern for the command. With `widely`, which is for rules that reject or ask,
+    other spellings of the command (see `spellings`) are tried, too."""
     if isinstance(matcher, list | tuple):
         return any(part_matches(one, part, widely=widely) for one in matcher)
     if not isinstance(matcher, str):
@@ -66,7 +69,7 @@ def _matches_widely(pattern: str, part: Part) -> bool:
 
 
 def _matches_after_first_word(pattern: str, words: Sequence[str]) -> bool:
-    """Whether a command that matches begins at any word after the first."""
+    """Whether the words from any word after the first to the end are a command that matches."""
     if is_regex(pattern):
         # Each possible beginning is a text of its own. If there are too many, haft assumes that one of them matches.
         begins = range(1, len(words))
@@ -87,7 +90,7 @@ def occurs(matcher: Any, line: str) -> bool:
     return glob_occurs(matcher, line) or glob_occurs(command_pattern(matcher).replace(INNER_SPACE, " "), bare)
 
 
-# A line can be long and there can be many rules, so each form of the line is computed once.
+# A line can be long, and every rule needs these forms of it, so each form is cached.
 @lru_cache(maxsize=16)
 def _unquoted(line: str) -> str:
     return line.replace('"', "").replace("'", "").replace("\\", "")
@@ -108,7 +111,8 @@ def _text_matches(pattern: str, part: Part) -> bool:
 
 @lru_cache(maxsize=4096)
 def command_pattern(written: str) -> str:
-    """The pattern in the form that is matched against subjects; `ValueError` if a quote is not closed."""
+    """A pattern that a person wrote, in the form that is matched against subjects; `ValueError` if a quote is not
+    closed."""
     made: list[str] = []
     quote, at = "", 0
     while at < len(written):

@@ -1,8 +1,9 @@
-"""Checks the examples of a rule when the rule is loaded: commands that it must match, and commands that it must not.
+"""Checks the examples of a rule when the rule is loaded: commands that the rule must match, and commands that it must
+not match.
 
-An example matches a rule that lets calls run if this rule and analysis alone would allow the whole line: every part
-only reads or matches, at least one part matches, and no part has a danger that the rule does not name. An example
-matches a rule that rejects if any part matches.
+For a rule that lets calls run, an example counts as a match if this rule and analysis alone would allow the whole line:
+every part only reads or matches, at least one part matches, and no part has a danger that the rule does not name. For a
+rule that rejects, an example counts as a match if any part matches.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def _wrong(rule: Rule, key: str, example: Any, what: str) -> BadConfig:
 
 
 def example_mismatch(rule: Rule, example: Any, analyse: Analyse, shapes: Shapes = KNOWN) -> str | None:
-    """Why an example does not match; None if it matches."""
+    """Why an example does not match the rule; None if it matches."""
     call = _call_facts(rule, example, shapes)
     lines = [call.arguments[name] for name in call.commands]
     if not lines:

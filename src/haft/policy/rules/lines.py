@@ -14,12 +14,13 @@ _PIECES: Final = re.compile(
     r"|^[ \t]*(?P<header>\[\[[ \t]*permissions[ \t]*\]\])",
     re.DOTALL | re.MULTILINE,
 )
-"""Strings and comments, which may contain anything, and the headers that are searched."""
+"""Matches strings and comments, which are skipped because they may contain anything, and the `[[permissions]]`
+headers."""
 
 
 def rule_lines(text: str, rules: int) -> tuple[int, ...] | None:
-    """The line number of each `[[permissions]]`, from 1; None if the count differs from `rules` because they are
-    written in another way."""
+    """The line number of each `[[permissions]]`, counted from 1. None if there are not exactly `rules` of them, because
+    the file writes its rules in another way."""
     found = [match.start("header") for match in _PIECES.finditer(text) if match["header"]]
     if len(found) != rules:
         return None

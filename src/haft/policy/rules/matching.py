@@ -13,9 +13,9 @@ from haft.policy.rules.rule import Context, Rule
 from haft.values import dataclass, field
 
 NARROWING: Final = ("reject", "ask", "delegate")
-"""Actions whose rules match a path in either form: as it was written, and after links are followed."""
+"""Actions whose rules match a path if either form of it matches: as it was written, or after links are followed."""
 WIDELY: Final = ("reject", "ask")
-"""Actions whose rules match every spelling of a command."""
+"""Actions whose rules also match other spellings of a command: see `spellings`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,24 +27,29 @@ class CallFacts:
     arguments: Mapping[str, Any]
     context: Context = "thread"
     commands: Sequence[str] = ()
-    """The arguments that are command lines: a rule's patterns for them are matched against a part."""
+    """The names of the arguments that are command lines. A rule's patterns for them are matched against one part of the
+    line."""
     paths: Mapping[str, str | None] = field(default_factory=dict)
-    """For each path argument the path after links are followed; None, or a text with a NUL, if it cannot be allowed."""
+    """For each argument that is a path, the path after links are followed; None, or a text with a NUL, if no rule may
+    allow the path."""
     thread: str | None = None
     pin: str | None = None
     is_bare: bool = True
-    """Whether only the arguments distinguish it from other calls: no directory and no variables are set."""
+    """Whether the call sets neither a directory nor variables, so that only its arguments distinguish it from other
+    calls."""
     aside: str | None = None
-    """The argument that is a deadline."""
+    """The name of the argument that sets the call's deadline, which is ignored when calls are compared; None if there
+    is none."""
 
     def is_exactly(self, arguments: Mapping[str, Any]) -> bool:
-        """Whether the call has these arguments and no others."""
+        """Whether the call has exactly these arguments, apart from its deadline, and sets no directory and no
+        variables."""
         mine = {name: value for name, value in self.arguments.items() if name != self.aside}
         return self.is_bare and same_json(mine, {name: each for name, each in arguments.items() if name != self.aside})
 
 
 def same_json(one: Any, other: Any) -> bool:
-    """Whether two JSON values are equal; true does not equal 1."""
+    """Whether two JSON values are equal. Unlike in Python, `true` does not equal 1."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(same_json(value, other[name]) for name, value in one.items())
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
@@ -61,7 +66,7 @@ class Match:
 
 
 def first_match(rules: Iterable[Rule], call: CallFacts, part: Part | None = None) -> Match:
-    """The first rule that matches this part of a call; without a part, the whole call."""
+    """The first rule that matches `part` of a call; without `part`, the first that matches the whole call."""
     passed: list[tuple[Rule, str]] = []
     for rule in rules:
         why = rule_mismatch(rule, call, part)
@@ -72,13 +77,13 @@ def first_match(rules: Iterable[Rule], call: CallFacts, part: Part | None = None
 
 
 def rule_mismatch(rule: Rule, call: CallFacts, part: Part | None = None) -> str | None:
-    """Why a rule does not match, in words; None if it matches."""
+    """Why a rule does not match the call, or `part` of it, in words; None if it matches."""
     return _scope_mismatch(rule, call) or arguments_mismatch(rule, call, part)
 
 
 def reject_unparsed(rules: Iterable[Rule], call: CallFacts, text: str) -> Rule | None:
-    """The first rule that rejects and whose pattern for the command occurs anywhere in a line that haft could not
-    parse."""
+    """For a line that haft could not parse: the first rule that rejects and whose pattern for the command occurs
+    anywhere in `text`. None if there is no such rule."""
     for rule in rules:
         if rule.action == "reject" and _scope_mismatch(rule, call) is None and occurs_in(rule, call, text):
             return rule
@@ -86,7 +91,7 @@ def reject_unparsed(rules: Iterable[Rule], call: CallFacts, text: str) -> Rule |
 
 
 def arguments_mismatch(rule: Rule, call: CallFacts, part: Part | None = None) -> str | None:
-    """The same as `rule_mismatch`, without a comparison of the tool's name."""
+    """The same as `rule_mismatch`, but without a look at the tool's name."""
     if rule.exactly is not None:
         return None if call.is_exactly(rule.exactly) else "it is for exactly one call, and this is another call"
     for name, matcher in rule.matches.items():
@@ -115,7 +120,8 @@ def _danger_mismatch(rule: Rule, part: Part | None) -> str | None:
 
 
 def occurs_in(rule: Rule, call: CallFacts, text: str) -> bool:
-    """Whether the rule's pattern for the command occurs anywhere in a text and its other patterns match."""
+    """Whether the rule's pattern for the command occurs anywhere in `text`, and the rule's other patterns match the
+    call."""
     return all(
         occurs(matcher, text) if name in call.commands else _value_mismatch(rule, name, matcher, call) is None
         for name, matcher in rule.matches.items()
@@ -123,7 +129,7 @@ def occurs_in(rule: Rule, call: CallFacts, text: str) -> bool:
 
 
 def _scope_mismatch(rule: Rule, call: CallFacts) -> str | None:
-    """Why the rule is not for this tool, thread or definition; None if it is."""
+    """Why the rule is not for the call's tool, thread or definition; None if it is for all three."""
     if not name_matches(rule.tool, call.tool, call.kind):
         return f"it is for `{rule.tool}`"
     if rule.context is not None and rule.context != call.context:
@@ -165,7 +171,8 @@ def _value_mismatch(rule: Rule, name: str, matcher: Any, call: CallFacts) -> str
 
 
 def _within(value: Any) -> Iterator[Any]:
-    """Yield a value and, if it is a list, its items: a forbidden value is also forbidden inside a list."""
+    """Yield a value and, if it is a list, its items, because a value that a rule rejects is also rejected inside a
+    list."""
     waiting = [value]
     while waiting:
         each = waiting.pop()

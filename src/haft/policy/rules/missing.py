@@ -1,7 +1,6 @@
-"""Finds rules for a tool or an argument that does not exist, because their author believes that they apply.
-
-Such a rule is no error: the tool may be added later, or belong to another workspace. The name of a tool is not checked
-if it contains `*`; its arguments are checked against the tools that match now.
+"""Finds rules for a tool or an argument that does not exist: their author probably believes that they apply. Such a
+rule is no error, because the tool may be added later, or belong to another workspace. If the tool's name contains `*`,
+only the rule's arguments are checked, against the tools that match now.
 """
 
 from __future__ import annotations
@@ -41,7 +40,8 @@ def is_for_other_workspace(rule: Rule, specs: Sequence[ToolSpec]) -> bool:
 
 
 def _near(name: str, known: Sequence[str]) -> str | None:
-    """The most similar name. For tools with a common prefix such as `tb__`, only the rest of the name is compared."""
+    """The most similar name, or None. For names with a common prefix such as `tb__`, only the rest of the name is
+    compared."""
     family, mark, _own = name.rpartition("__")
     alike = {one.removeprefix(family + mark): one for one in known if mark and one.startswith(family + mark)}
     near = near_miss(name.removeprefix(family + mark), alike)
@@ -49,7 +49,7 @@ def _near(name: str, known: Sequence[str]) -> str | None:
 
 
 def _properties(spec: ToolSpec) -> Mapping[str, object] | None:
-    """The arguments that a tool describes; None if it describes none and may accept any."""
+    """The arguments that a tool's schema describes; None if it describes none, so that the tool may accept any."""
     properties = spec.input_schema.get("properties")
     is_closed = spec.input_schema.get("additionalProperties") is False
     return properties if isinstance(properties, Mapping) and (properties or is_closed) else None

@@ -13,18 +13,19 @@ KINDS: Final[tuple[str, ...]] = get_args(Kind)
 """Every kind of tool that a pattern may name, including kinds of which this machine has no tool."""
 
 MOST: Final = 64
-"""The maximum length of a name."""
+"""The maximum length of a tool's name."""
 _NAME: Final = regex(r"[A-Za-z0-9_*-]+")
 
 
 def name_matches(pattern: str, name: str, kind: str) -> bool:
-    """Whether a pattern matches the tool."""
+    """Whether a pattern matches the tool with this name and kind."""
     wanted, glob = _parted(pattern)
     return wanted in (None, kind) and glob_matches(glob, name)
 
 
 def check_name_pattern(pattern: str) -> None:
-    """Raise `ValueError` if no tool can ever match. Its text continues a sentence that begins with the pattern."""
+    """Raise `ValueError` if no tool can ever match the pattern. The error's text continues a sentence that begins with
+    the pattern."""
     kind, glob = _parted(pattern)
     if kind is not None and kind not in KINDS:
         near = near_miss(kind, KINDS)
@@ -37,16 +38,17 @@ def check_name_pattern(pattern: str) -> None:
 
 
 def covers(wide: str, narrow: str) -> bool:
-    """Whether every tool that matches `narrow` also matches `wide`. False is possible for patterns that do."""
+    """Whether every tool that matches `narrow` certainly also matches `wide`. False also if haft cannot tell."""
     wide_kind, wide_glob = _parted(wide)
     kind, glob = _parted(narrow)
-    # A star in `narrow` is an ordinary character here: whatever matches it in `wide` also matches its expansions.
+    # A `*` in `narrow` is compared as an ordinary character: only a `*` in `wide` can match it, and that also matches
+    # any text in its place.
     return wide_kind in (None, kind) and glob_matches(wide_glob, glob)
 
 
 def near_argument(name: str, known: Iterable[str]) -> str | None:
-    """The argument that a wrong name probably means: the only one that it abbreviates, as `cmd` abbreviates `command`,
-    or else the most similar one."""
+    """The argument that a wrong name probably means: the only one that it abbreviates, as `cmd` abbreviates `command`;
+    if there is none, the most similar one; None if none is similar."""
     known = list(known)
     shortened = [one for one in known if one[:1] == name[:1] and _shortens(name, one)]
     return shortened[0] if len(shortened) == 1 else near_miss(name, known)

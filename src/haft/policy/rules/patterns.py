@@ -2,8 +2,8 @@ r"""Patterns for values: what a rule's matcher requires of an argument.
 
 A matcher is a text in which `*` matches anything (`\*`, `\\` and `\/` stand for the character itself), a `/regex/` that
 is searched anywhere in the text, a list of which one item must match, a boolean or number that must be equal, or a
-table for nested values. The time of every comparison is proportional to the text, whatever the pattern: patterns come
-from files of strangers, and texts from a model.
+table for nested values. Every comparison takes time in proportion to the length of the text, whatever the pattern is.
+This matters because patterns may come from the files of strangers, and texts from a model.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def text_matches(pattern: str, text: str) -> bool:
 
 
 def glob_matches(pattern: str, text: str) -> bool:
-    """Whether `text` equals `pattern`, with any text in place of its stars."""
+    """Whether `pattern` matches the whole `text`; each `*` in it stands for any text."""
     first, *rest = _literals(pattern)
     if not rest:
         return text == first
@@ -48,7 +48,7 @@ def glob_matches(pattern: str, text: str) -> bool:
 
 
 def glob_occurs(pattern: str, text: str) -> bool:
-    """Whether `pattern` occurs anywhere in `text`."""
+    """Whether `pattern` matches any piece of `text`."""
     return glob_matches(f"*{pattern}*", text)
 
 
@@ -59,7 +59,7 @@ def escaped(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _literals(pattern: str) -> tuple[str, ...]:
-    """The texts before, between and after the stars."""
+    """The texts before, between and after the stars of a pattern."""
     found, at = [""], 0
     for match in _ESCAPED_OR_STAR.finditer(pattern):
         found[-1] += pattern[at : match.start()] + (match[1] or "")
@@ -72,9 +72,9 @@ def _literals(pattern: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def regex_of(expression: str) -> Callable[[str], bool]:
-    """A function that searches a text for the expression; `ValueError` if this is no regular expression of the linear
-    kind."""
-    # Rust's engine has no look-around and no back-references, and so no text can make it take very long.
+    """A function that searches a text for the expression; `ValueError` if it is no valid regular expression, or uses
+    look-around or back-references."""
+    # Rust's engine has no look-around and no back-references, so it takes linear time for every text.
     import jsonschema_rs
 
     options = jsonschema_rs.RegexOptions(size_limit=SIZE_LIMIT, dfa_size_limit=SIZE_LIMIT)
@@ -93,7 +93,8 @@ def regex_of(expression: str) -> Callable[[str], bool]:
 
 
 def _trouble(expression: str) -> str:
-    """What is wrong with an expression. The library that calls Rust's engine does not pass its message on."""
+    """What is wrong with an expression. haft has to find this itself, because `jsonschema_rs` does not pass on the
+    message of Rust's engine."""
     try:
         re.compile(expression)
     except (re.error, OverflowError, RecursionError) as error:
@@ -117,7 +118,7 @@ def value_matches(matcher: Any, value: Any) -> bool:
 
 
 def quoted(matcher: Any) -> str:
-    """A matcher as a sentence shows it."""
+    """A matcher in the form in which messages show it."""
     if isinstance(matcher, list | tuple):
         return " or ".join(map(quoted, matcher))
     return f"`{matcher}`"

@@ -17,7 +17,8 @@ GRANTING: Final = ("allow", "ask", "try")
 DEEPEST: Final = 16
 MOST_RULES: Final = 1_000
 MOST_REGEXES: Final = 500
-"""Limits for one file: a workspace may contain any file, and each expression costs time before the first call."""
+"""The maximum number of regular expressions in one file. A cloned workspace may contain any file, and each expression
+costs time before the first call."""
 
 
 def rules_from(value: Any, *, origin: RuleOrigin, source: str, lines: Sequence[int] | None = None) -> tuple[Rule, ...]:
@@ -48,12 +49,13 @@ def _regexes(value: Any) -> int:
 
 
 def rule_source(source: str, number: int, lines: Sequence[int] | None) -> str:
-    """The place of the rule with this number, counted from 0."""
+    """The file and line of the rule with this number, counted from 0; the file and the number if its line is not
+    known."""
     return f"{source}, rule {number + 1}" if lines is None else f"{source}:{lines[number]}"
 
 
 def rule_from(table: Any, *, origin: RuleOrigin, source: str) -> Rule:
-    """One rule from its decoded table."""
+    """The rule that a decoded table describes; `BadConfig` if the table has a mistake."""
     if not isinstance(table, Mapping):
         raise BadConfig(f"{source}: a rule must be a table, not {table!r}")
     for key in table:

@@ -24,40 +24,42 @@ class Rule:
     """One rule. Within one origin, the first rule that matches decides."""
 
     tool: str
-    """A pattern for names in which `*` matches anything."""
+    """A pattern for the names of tools, in which `*` matches anything."""
     action: Action
     matches: Mapping[str, Any] = field(default_factory=dict)
-    """For each argument a text in which `*` matches anything, a `/regex/`, a list of alternatives, a boolean or number,
-    or a table for nested values. For an argument that is a command line, the pattern is matched against each simple
-    command of the line."""
+    """For each argument, the pattern that its value must match: a text in which `*` matches anything, a `/regex/`, a
+    list of alternatives, a boolean or number, or a table for nested values. For an argument that is a command line, the
+    pattern is matched against each simple command of the line."""
     exactly: Mapping[str, Any] | None = None
-    """All arguments of a call: the rule then matches only this call, not a part of it. The call's deadline is
-    ignored."""
+    """If set, the rule matches only calls with exactly these arguments, never a part of a command line. An argument
+    that sets the deadline is ignored."""
     context: Context | None = None
     """If set, the rule is only for calls of the thread itself, or only for calls of a sub-agent."""
     to: str | None = None
     """The program that decides, if the action is `delegate`."""
     message: str | None = None
-    """The text for the model, if the action is `reject`."""
+    """The text that the model gets, if the action is `reject`."""
     grant: Grants = NO_GRANTS
-    """What the sandbox permits in addition, for the calls that the rule allows."""
+    """What the sandbox permits in addition for calls that run because of this rule."""
     dangers: tuple[Danger, ...] = ()
-    """The classes of danger that a rule allows; other dangers still need approval. A rule that rejects, rejects only
-    these classes."""
+    """The classes of danger that this rule allows; commands with other dangers still need approval. If the action is
+    `reject`, the rule rejects only commands of these classes."""
     match: tuple[Any, ...] = ()
     not_match: tuple[Any, ...] = ()
-    """Examples: command lines, or tables of arguments. They are checked when the rule is loaded."""
+    """Examples that the rule must not match: command lines, or tables of arguments. They are checked when the rule is
+    loaded, as are those in `match`."""
     origin: RuleOrigin = "user"
     source: str = ""
     """The file and line of the rule: `haft.toml:12`."""
     pin: str | None = None
-    """The only definition of the tool that the rule is for, if an answer made the rule."""
+    """The digest of the only tool definition that the rule is for, if a person made the rule by an answer."""
     thread: str | None = None
-    """The only thread that the rule is for, if an answer for that thread made the rule."""
+    """The only thread that the rule is for, if a person made the rule by an answer for that thread."""
 
     @property
     def rejects_dangers(self) -> bool:
-        """Whether the rule rejects classes of danger: commands that are of one, and commands that may be."""
+        """Whether the rule rejects classes of danger: both commands that have such a danger and commands that may have
+        it."""
         return self.action == "reject" and bool(self.dangers)
 
     @property

@@ -1,4 +1,5 @@
-"""Facts about tools that rules need before any call: the arguments, and which of them are command lines or paths."""
+"""Facts about tools that are needed to check rules before any call: the names of a tool's arguments, and which of them
+are command lines or paths."""
 
 from __future__ import annotations
 
@@ -12,20 +13,20 @@ from haft.policy.rules.names import name_matches
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The arguments of one tool."""
+    """The kind of one tool, and facts about its arguments."""
 
     kind: str
     commands: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     arguments: frozenset[str] | None = None
-    """Every argument that the tool accepts; None if it accepts any."""
+    """The names of all arguments that the tool accepts; None if it accepts any."""
 
 
 Shapes = Mapping[str, Shape]
 """The shape of each tool, by its name."""
 
 KNOWN: Final[Shapes] = {"shell": Shape("builtin", commands=("command",), paths=("cwd",))}
-"""The shapes that are known without a lookup of the tools."""
+"""The shapes that haft knows before it has loaded any tools."""
 
 
 def shapes_of(specs: Iterable[ToolSpec]) -> dict[str, Shape]:
@@ -47,12 +48,12 @@ def matching_tools(pattern: str, shapes: Shapes) -> list[tuple[str, Shape]]:
 
 
 def command_arguments(pattern: str, shapes: Shapes) -> tuple[str, ...]:
-    """The arguments that are command lines in any tool that matches a pattern."""
+    """The names of arguments that are command lines in at least one tool that matches the pattern."""
     found = [name for _, shape in matching_tools(pattern, shapes) for name in shape.commands]
     return tuple(dict.fromkeys(found))
 
 
 def path_arguments(pattern: str, shapes: Shapes) -> tuple[str, ...]:
-    """The arguments that are paths in any tool that matches a pattern."""
+    """The names of arguments that are paths in at least one tool that matches the pattern."""
     found = [name for _, shape in matching_tools(pattern, shapes) for name in shape.paths]
     return tuple(dict.fromkeys(found))

@@ -1,7 +1,8 @@
-"""Other spellings of a command, for rules that reject or ask: `A=1 rm`, `/bin/rm`, `sudo rm`, `sh -c 'rm x'`.
+"""Finds other spellings of a command, so that a rule that rejects or asks about `rm` also matches `A=1 rm`, `/bin/rm`,
+`sudo rm` and `sh -c 'rm x'`.
 
-A wrong guess here can only cause a rejection or a prompt. These functions do not detect words that are composed when
-the command runs, nor anything that a program does on its own; the sandbox limits that.
+A wrong guess here can only cause a rejection or a prompt. These functions detect neither words that are composed when
+the command runs, nor anything that a program does on its own; the sandbox limits both.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ _EXECUTE: Final = ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "
 
 
 def spellings(part: Part) -> Iterator[tuple[str, ...]]:
-    """Yield the words that may be meant: as written, without assignments, without the program's directory, without
-    options before the subcommand, and after `-exec` of a program such as find."""
+    """Yield the words of a command in several forms: as written, without assignments, without the program's directory,
+    without options before the subcommand, and only the command after `-exec` of a program such as `find`."""
     if not part.words or part.kind == "syntax":
         return
     yield part.words
@@ -62,7 +63,7 @@ def spellings(part: Part) -> Iterator[tuple[str, ...]]:
 
 
 def without_options(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The words from the subcommand on."""
+    """The words after a program, without the options before its subcommand."""
     at = 0
     while at < len(words) and words[at].startswith("-"):
         at += 2 if words[at] in VALUED else 1
@@ -75,12 +76,12 @@ def bare_words(part: Part) -> tuple[str, ...]:
 
 
 def is_wrapper(part: Part) -> bool:
-    """Whether another command may begin at any of its words."""
+    """Whether the program of a part starts another command, which may begin at any word of the part."""
     return part.kind == "command" and bool(part.words) and name_of(bare_words(part)[0]) in WRAPPERS
 
 
 def scripts(part: Part) -> Iterator[str]:
-    """Yield the words that a shell would read as a command line."""
+    """Yield the words of a part that a shell would run as a command line."""
     if part.kind == "command" and any(name_of(word) in SCRIPTED for word in part.words):
         yield from (word for word in part.words if any(sign.isspace() for sign in word))
 

@@ -17,10 +17,9 @@ RUNNABLE_ACTIONS: Final[tuple[Action, ...]] = ("allow", "ask", "try")
 def grants_for_all_calls(
     names: Collection[str], kind: str, rules: Iterable[Rule], actions: Collection[Action] = ALLOWING_ACTIONS
 ) -> Grants:
-    """The grants of the rule that decides every call of a tool with one of these names, if its action is in `actions`.
-
-    The rules are ordered, the strongest origin first. There are no grants if the first rule for the tool matches only
-    some of its calls, or if the first rule of any origin rejects or delegates.
+    """The grants of the rule that decides every call of a tool with one of these names, if the rule's action is in
+    `actions`. `rules` must be sorted, with those of the strongest origin first. There are no grants if the first rule
+    for the tool matches only some of its calls, or if the first rule of any origin rejects or delegates.
     """
     first: dict[str, Rule] = {}
     for rule in rules:

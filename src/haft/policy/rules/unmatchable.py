@@ -1,8 +1,8 @@
-r"""Finds rules that no call can ever match. They are errors, because their author believes that they apply.
+r"""Finds rules that no call can ever match. Such a rule is an error, because its author believes that it applies.
 
-A rule that matches nothing looks like protection or like a permission, but is neither. These checks find names that no
-tool can have, patterns that no simple command matches (`&&`, `|`, spaces at the ends), arguments that a tool does not
-take, and rules after one that matches everything. They do not find every pattern that matches nothing.
+It looks like protection or like a permission, but is neither. These checks find names that no tool can have, patterns
+that no simple command matches (`&&`, `|`, spaces at the ends), arguments that a tool does not take, and rules after
+another rule that already matches every call. They do not find every pattern that matches nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def check_rules(rules: Sequence[Rule], shapes: Shapes = KNOWN) -> None:
         check_rule(rule, shapes)
         earlier_rules = before.setdefault(_file(rule), {})
         names = (rule.tool, *(name for name in earlier_rules if not is_tool_name(name)))
-        # A rule that rejects dangers applies wherever it stands.
+        # A rule that rejects dangers applies even after a rule that matches every call.
         earlier_ones = () if rule.rejects_dangers else (earlier_rules[name] for name in names if name in earlier_rules)
         for earlier in earlier_ones:
             if covers(earlier.tool, rule.tool):
@@ -103,7 +103,8 @@ def _check_command(rule: Rule, name: str, pattern: Any) -> None:
 
 
 def _trouble(pattern: str) -> tuple[str | None, str | None]:
-    """Why no simple command can match the pattern, and how to correct it."""
+    """Why no simple command can match the pattern, and how to correct the pattern; each is None if there is nothing to
+    say."""
     try:
         command_pattern(pattern)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The table of programs: one module for each family, combined here by the name of the program.
+"""The table of programs: one module for each family of programs, combined here into one mapping by the program's name.
 
 An entry lists what only reads. Calls of programs without an entry, and with options that the entry does not list, need
 approval.

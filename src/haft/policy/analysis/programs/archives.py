@@ -1,4 +1,4 @@
-"""Programs for archives, if they list an archive or unpack to their output."""
+"""Programs for archives. They only read if they list an archive, or unpack it to standard output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from haft.policy.analysis.programs.shared_checks import UNKNOWN, all_of, known_w
 
 _OLD_STYLE: Final = regex(r"[tvzjJaf]+")
 _NO_LETTERS: Final = regex(r"[^-]*[./_].*", re.DOTALL)
-"""Words that `tar` cannot read as option letters: they contain a sign that is no option, and no dash before it."""
+"""Words that `tar` cannot read as option letters: they contain one of `.`, `/` and `_`, which are no options, and no
+dash before it."""
 _GZIPPED: Final = regex(r"-|(?:.*[^/])(?:\.gz|\.z|\.Z|\.tgz|\.taz|-gz|-z|_z)", re.DOTALL)
 _ZIPPED: Final = regex(r"[A-Za-z0-9_.@%+,:=/ -]+")
 _UNPACKS: Final = "unpacks files"
@@ -26,7 +27,8 @@ _TAR: Final = """
 def _tar(invocation: Invocation) -> str | None:
     """Allow only listing. In `tar tzf a.tgz`, the first word has no dash: it contains option letters.
 
-    The next word is then the archive, even if it begins with a dash. The order of options and words is not known here.
+    The next word is then the archive, even if it begins with a dash. This check does not know in which order options
+    and words stand in the command.
     """
     words = known_words(invocation.operands)
     if words is None:
@@ -45,7 +47,8 @@ def _tar(invocation: Invocation) -> str | None:
 
 
 def _gzip(invocation: Invocation) -> str | None:
-    """Refuse a name without a known suffix: if no such file exists, the program looks for the name with a suffix."""
+    """Refuse a file name without a known suffix: if no such file exists, the program opens the file with the suffix
+    added, which haft has not checked."""
     packs = invocation.name == "gzip" and not invocation.has("-d", "--decompress", "-l", "--list", "-t", "--test")
     words = known_words(invocation.operands)
     if words is None:
@@ -55,8 +58,8 @@ def _gzip(invocation: Invocation) -> str | None:
 
 
 def _zip(invocation: Invocation) -> str | None:
-    """Options end at the archive. The program also looks for the archive with other suffixes, and such a file may be a
-    link."""
+    """Refuse options after the archive's name, and wildcards in the name, which the program itself would expand. The
+    program also looks for the name with other suffixes, and such a file may be a link."""
     words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN

@@ -1,8 +1,9 @@
-"""Checks that an `awk` program only prints: every word that could write a file, run a program or read a file is
-refused.
+"""Checks that an `awk` program only prints: a program is refused if any word in it could write a file, run a program or
+read a file.
 
-Only `>` has two meanings: after `print` and outside of round brackets it writes a file, elsewhere it compares. A slash
-begins a regular expression or divides, depending on the word before it; if that does not decide, it is refused.
+Two signs have two meanings. After `print` and outside of round brackets, `>` writes a file; anywhere else it compares.
+A slash begins a regular expression or divides, depending on the word before it; if that word does not decide, the
+program is refused.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class _State:
     """The state of the parser after the words so far."""
 
     before: str = "\n"
-    """The last word: `0` for a number or string, `x` for a name, because only the kind matters."""
+    """The last word; `0` stands for any number or string, `x` for any name, because only the kind of word matters."""
     open_brackets: list[str] = field(default_factory=list)
     """For each open round bracket, the word before it."""
     braces: int = 0
@@ -53,7 +54,7 @@ class _State:
 
 
 def why_not(program: str) -> str | None:
-    """Why the program is not known to only print, or None."""
+    """Why the `awk` program is not known to only print; None if it only prints."""
     if _ANYWHERE.search(program):
         return "the `awk` program can run a program or read another file"
     if _ENDLESS.search(program):

@@ -32,12 +32,14 @@ _XXD_BARE: Final = word_set("""
     -version
 """)
 _XXD_VALUED: Final = ("-c", "-g", "-l", "-n", "-o", "-s")
-"""Some versions read the long forms of these options as a letter with a value, and the next word as a file."""
+"""Options with a value. Some versions of `xxd` read the long forms of these options as a letter with an attached value,
+and so read the next word, the value, as a file."""
 _XXD_ATTACHED: Final = regex(r"-[cglos]\+?(0[xX])?[0-9a-fA-F]+")
 
 
 def _xxd(invocation: Invocation) -> str | None:
-    """Options end at the first operand. `xxd` writes to the next operand, even if that begins with a dash."""
+    """Refuse a second operand, to which `xxd` writes. Options end at the first operand, so the second may begin with a
+    dash."""
     words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN

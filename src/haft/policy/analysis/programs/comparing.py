@@ -28,8 +28,8 @@ _PAGINATES: Final = {"-l": "runs `pr`", "--paginate": "runs `pr`"}
 
 
 def _stays(invocation: Invocation) -> str | None:
-    """An operand may be a directory, in which `diff` compares files. A file and a directory are compared by the file's
-    name."""
+    """Operands may be directories: `diff` compares the files in two directories, or a file with the file of the same
+    name in a directory. These files may be links out of the workspace."""
     if invocation.has("--no-dereference"):
         return None
     words = known_words(invocation.operands)

@@ -1,8 +1,8 @@
 """Finds the end of a regular expression, in languages that write it between two delimiters.
 
 Programs disagree on whether the closing delimiter counts inside of brackets (`[/]`), and on the meaning of a backslash
-there. If two programs would end the text in different places, its end is unknown, unless one of them would report an
-error.
+there. If two programs would end the expression in different places, haft does not know the end, unless one of the
+programs would report an error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ def end_of_regex(text: str, at: int, sign: str) -> int | None:
 
 
 def _end(text: str, at: int, sign: str, *, is_escaped: bool) -> int | None:
-    """The same position for a program that knows brackets, and with `is_escaped` also backslashes in brackets."""
+    """The position after the closing delimiter, for a program that ignores delimiters in brackets. With `is_escaped`, a
+    backslash in brackets escapes the next character."""
     while at < len(text):
         letter = text[at]
         if letter == sign:
@@ -41,7 +42,7 @@ def _end(text: str, at: int, sign: str, *, is_escaped: bool) -> int | None:
 
 
 def _end_of_bracket(text: str, at: int, *, is_escaped: bool) -> int | None:
-    """The position after the closing bracket; None also if a character class in it is not closed."""
+    """The position after the closing bracket; None if the bracket, or a character class in it, is not closed."""
     at += text[at : at + 1] == "^"
     at += text[at : at + 1] == "]"
     while at < len(text):
@@ -62,7 +63,8 @@ def _end_of_bracket(text: str, at: int, *, is_escaped: bool) -> int | None:
 
 
 def end_of_replacement(text: str, at: int, sign: str) -> int | None:
-    """The same position for a replacement text: brackets mean nothing in it, and a backslash may end its line."""
+    """The position after the delimiter that ends a replacement text beginning at `at`. Brackets mean nothing in such a
+    text, and a backslash may end a line of it."""
     while at < len(text):
         letter = text[at]
         if letter == "\n":

@@ -1,4 +1,5 @@
-"""Programs with a small language of their own, of which a part only reads: `sed`, `awk`, `jq`."""
+"""Programs with a small language of their own: `sed`, `awk`, `jq`. haft checks whether the script uses only what reads
+and prints."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from haft.policy.analysis.programs.shared_checks import UNKNOWN, known_words, le
 
 _IMPORTS: Final = regex(r"(?:^|;)[ \t\r]*(?:import|include|module)\b|\bmodulemeta\b", re.MULTILINE)
 _ENVIRONMENT: Final = regex(r"(?<![.\w\"])(?:env|ENV)\b")
-"""Matched without the `$`, because blanks and comments may stand between the `$` and the name."""
+"""The name by which a `jq` filter reads the environment, without the `$`, because blanks and comments may stand between
+the `$` and the name."""
 _ASSIGNMENT: Final = regex(r"[A-Za-z_][A-Za-z0-9_]*=", re.ASCII)
 _FILLED_IN: Final = regex(r"\$[A-Za-z_{(0-9@*#?-]|`")
 _HELP_OPTIONS: Final = ("--help", "--version", "-V", "-h")
@@ -34,8 +36,8 @@ def _sed(invocation: Invocation) -> str | None:
 
 
 def _awk(invocation: Invocation) -> str | None:
-    """Options end at the program. A value after it would be a file to read, so values must not look like a file
-    outside."""
+    """Check the `awk` program and the values of options. Options end at the program text; a word after it is a file to
+    read, so values must not look like a file outside of the workspace."""
     for name, value in invocation.options:
         if name in ("-v", "--assign") and not _ASSIGNMENT.match(value or ""):
             return f"`{value}` is not an assignment"
@@ -49,7 +51,8 @@ def _awk(invocation: Invocation) -> str | None:
 
 
 def _jq(invocation: Invocation) -> str | None:
-    """`--arg` takes two words of any form, so any word after it may be the filter, or a file."""
+    """Check the filter. With `--arg`, which takes two words of any form, haft cannot tell which word is the filter, so
+    every word after it is checked as a filter and as a file."""
     if not invocation.operands:
         return None if invocation.has(*_HELP_OPTIONS, "--build-configuration") else "`jq` has no filter"
     first = invocation.operands[0]

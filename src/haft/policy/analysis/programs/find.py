@@ -1,7 +1,7 @@
-"""`find`: an expression of tests, which all only read, and of actions, of which few only read.
+"""`find`: its expression consists of tests, which all only read, and actions, of which only a few do no more than read.
 
 Its words are read here in the same order as `find` reads them: options for links, start directories, the expression.
-Whether the directories lie in the workspace is checked where the table is applied.
+The classifier checks whether the start directories lie in the workspace.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def _check(invocation: Invocation) -> str | None:
 
 
 def _is_place(word: Argument) -> bool:
-    """Whether a word is a start directory: it stands before the first word of the expression. An unknown word may be
-    one."""
+    """Whether a word may be a start directory, and so does not begin the expression. An unknown word may be a start
+    directory."""
     if not word.literal and word.paths is None:
         return not word.may_be_option
     named = word.paths if word.paths is not None else (word.text,)

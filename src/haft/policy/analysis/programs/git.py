@@ -1,8 +1,8 @@
-"""The subcommands of git that only read. The repository may make git run programs: the sandbox stops them, not this
-table.
+"""The subcommands of git that only read. The settings of a repository may make git run other programs; this table
+cannot prevent that, but the sandbox confines these programs.
 
-Commands with subcommands accept only listed options before them, and no `--`: `git stash -- list` would stash a file of
-that name.
+If a command has subcommands (`git stash list`), only listed options may stand before the subcommand, and no `--`: `git
+stash -- list` would stash a file with the name `list`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Checks that the options of git's commands cannot express: whether its words name things inside, and whether it only
-lists.
+"""Checks of git commands beyond their lists of options: whether the words name only things inside the workspace, and
+whether the command only lists.
 
 The table of git combines these checks; none of them looks at the disk.
 """
@@ -15,7 +15,8 @@ from haft.policy.analysis.programs.shared_checks import UNKNOWN, Check, known_wo
 _FORMATS: Final = ("--format", "--pretty", "--sort", "--batch", "--batch-check")
 _SIGNED: Final = regex(r"%[-+ ]*G|signature")
 _MERGES: Final = word_set("off none first-parent 1 separate combined c dense-combined cc")
-"""The ways to show a merge that do not repeat the merge; `on` and `m` depend on the repository's settings."""
+"""Values of `--diff-merges` for which git does not merge again; `on` and `m` are missing because they depend on the
+repository's settings."""
 _FROM_FILE: Final = word_set("-f --file -X --exclude-from --ignore-revs-file")
 
 
@@ -37,7 +38,8 @@ def words_stay_inside(invocation: Invocation, skip: int = 0) -> str | None:
 
 
 def finds_files_from_here(invocation: Invocation) -> str | None:
-    """Refuse `-C` together with files: git resolves them from the directory of `-C`, but haft from the present one."""
+    """Refuse `-C` together with files: git resolves their names from the directory of `-C`, but haft from the line's
+    directory."""
     moves = sum(1 for name, value in invocation.options if name == "-C" and value is not None)
     if moves > 1:
         return "`git -C` goes on from where another `-C` leads"
@@ -47,7 +49,9 @@ def finds_files_from_here(invocation: Invocation) -> str | None:
 
 
 def known_files(most: int) -> Check:
-    """Check commands that follow links to the files they read: every file must be known, and resolved without `-C`."""
+    """A check for commands that follow links to the files that they read: every file name must be known. With `-C`, at
+    most `most` operands are allowed, because git would look for the other operands, which are files, in another
+    directory."""
 
     def check(invocation: Invocation) -> str | None:
         words = known_words(invocation.operands)
@@ -74,7 +78,8 @@ def searches_inside(invocation: Invocation) -> str | None:
 
 
 def only_lists(what: str, *options: str) -> Check:
-    """Refuse `branch` and `tag` with operands, which they would create, unless one of these options makes them list."""
+    """A check that refuses `branch` and `tag` with operands, because git would create a branch or tag with that name,
+    unless one of these options makes git list instead."""
 
     def check(invocation: Invocation) -> str | None:
         lines = invocation.value("-n")
@@ -87,7 +92,7 @@ def only_lists(what: str, *options: str) -> Check:
 
 
 def reads_settings(invocation: Invocation) -> str | None:
-    """Allow only commands that read settings; a second word would be a value to set."""
+    """Allow `git config` only if it reads settings: a second word would be a value to set."""
     words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN
@@ -100,7 +105,8 @@ def reads_settings(invocation: Invocation) -> str | None:
 
 
 def shows_reflog(invocation: Invocation) -> str | None:
-    """Allow only subcommands that show; before a reference, `show` may be omitted."""
+    """Allow only those subcommands of `git reflog` that show something. The subcommand may be missing: `git reflog
+    HEAD` means `git reflog show HEAD`."""
     words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN
@@ -109,7 +115,7 @@ def shows_reflog(invocation: Invocation) -> str | None:
 
 
 def shows_symbolic(invocation: Invocation) -> str | None:
-    """Allow only one word: with two, the command changes a reference."""
+    """Allow `git symbolic-ref` only with one word: with two words, it changes a reference."""
     return (
         None
         if len(known_words(invocation.operands) or ()) == 1
@@ -118,11 +124,12 @@ def shows_symbolic(invocation: Invocation) -> str | None:
 
 
 def shows_remote(invocation: Invocation) -> str | None:
-    """Require `-n`: without it, git asks the remote."""
+    """Require `-n` for `git remote show NAME`: without it, git asks the remote over the network."""
     is_local = not invocation.operands or invocation.has("-n")
     return None if is_local else "`git remote show` uses the network"
 
 
 def always_refuse(why: str) -> Check:
-    """A check that always gives this reason, for commands of which only some subcommands read."""
+    """A check that refuses with this reason whatever the arguments are, for commands that only read with certain
+    subcommands, which have their own entries."""
     return lambda _invocation: why

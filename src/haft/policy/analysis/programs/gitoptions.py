@@ -1,7 +1,8 @@
-"""Options that several commands of git share: which commits, and how changes are shown.
+"""Options that several commands of git share: options that select commits, and options that say how changes are shown.
 
-If git accepts a value only after `=`, the option is written with an optional value. Otherwise the next word would be
-read as a value here, but as an option by git (`git log --format --output=x`).
+If git accepts the value of an option only after `=`, the option is written here with an optional value
+(`--format[=word]`). Written as `--format=word`, haft would read the next word as the value, but git would read it as an
+option (`git log --format --output=x`).
 """
 
 from __future__ import annotations

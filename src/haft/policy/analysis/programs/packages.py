@@ -1,4 +1,4 @@
-"""Package managers, if they list what is installed. All of them use settings of the workspace."""
+"""Package managers. They only read if they list what is installed. All of them read settings of the workspace."""
 
 from __future__ import annotations
 

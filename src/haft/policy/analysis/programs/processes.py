@@ -1,7 +1,8 @@
-"""`ps`, which reads its words in a second way if the first makes no sense: `-u me` may become `u` and `m e`.
+"""`ps`, which reads its words in a second way if the first way makes no sense: `-u me` may become `u` and the letters
+`m` and `e`.
 
-The letter `e` then no longer means "every process", but shows the environment of each. So if there is an `e` anywhere,
-no word may be present that could fail and cause the second reading.
+In the second way, the letter `e` does not mean "every process", but shows the environment variables of each process. So
+if there is an `e` in any word, every word must certainly make sense in the first way.
 """
 
 from __future__ import annotations

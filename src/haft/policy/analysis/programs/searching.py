@@ -25,7 +25,8 @@ _GREP: Final = """
 
 
 def _devices(invocation: Invocation) -> str | None:
-    """By default, a recursive `grep` skips the FIFOs and devices that it finds."""
+    """Refuse options that make a recursive `grep` open the FIFOs and devices that it finds. By default it skips
+    them."""
     if all(value == "skip" for name, value in invocation.options if name in ("-D", "--devices")):
         return None
     return f"`{invocation.name}` would read devices and FIFOs that it finds"
@@ -81,14 +82,15 @@ _FD: Final = """
 
 
 def _dates(invocation: Invocation) -> str | None:
-    """In place of a date, `fd` uses the time of a file of that name, if one exists."""
+    """Refuse a date that is a path out of the workspace: if a file of that name exists, `fd` takes the file's time."""
     dated = ("--newer", "--older", "--changed-within", "--changed-before", "--change-newer-than", "--change-older-than")
     values = (value for name, value in invocation.options if name in dated)
     return next((f"`{value}` lies outside the workspace" for value in values if value and leads_out(value)), None)
 
 
 def _base(invocation: Invocation) -> str | None:
-    """Refuse `-C` together with paths: `fd` resolves them from the directory of `-C`, but haft from the present one."""
+    """Refuse `-C` together with paths: `fd` resolves the paths from the directory of `-C`, but haft from the line's
+    directory."""
     moves = invocation.has("-C", "--base-directory")
     has_places = len(invocation.operands) > 1 or invocation.has("--search-path", "--ignore-file")
     return "`fd -C` looks for places from another directory" if moves and has_places else None

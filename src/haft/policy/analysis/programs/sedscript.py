@@ -35,11 +35,11 @@ _HARM: Final = {
 
 
 class _Refused(Exception):
-    """The script is not known to only print; the argument is the reason."""
+    """The script is not known to only print; the exception's argument is the reason."""
 
 
 def why_not(script: str) -> str | None:
-    """Why the script is not known to only print, or None."""
+    """Why the script is not known to only print; None if it only prints."""
     try:
         _commands(script)
     except _Refused as refused:
@@ -140,7 +140,7 @@ def _substitution(script: str, at: int) -> int:
 
 
 def _may_end_elsewhere(script: str, at: int, sign: str, after: int) -> bool:
-    """Whether a `sed` that does not know brackets would end the command elsewhere without an error."""
+    """Whether a `sed` that gives brackets no special meaning would accept the command, but end it in another place."""
     middle = end_of_replacement(script, at, sign)
     end = None if middle is None else end_of_replacement(script, middle, sign)
     if end is None or end == after:

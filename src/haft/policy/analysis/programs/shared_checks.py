@@ -1,7 +1,7 @@
 """Shared parts of the checks of several entries: counting operands, and checks that are combined from small ones.
 
-A check receives the words as far as they are known. A word that is neither literal nor an expanded pattern could be
-anything: a check that must know a word tests for that.
+A check receives the words of a command as `Argument` objects. A word that is neither literal nor an expanded pattern
+could be anything, so a check that depends on a word refuses the command if that word is unknown.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ UNKNOWN: Final = "its arguments are known only when it runs"
 
 
 def follows_links(*options: str) -> Check:
-    """A check of options that follow also the links that the program finds, not only those in its arguments."""
+    """A check that returns a `LinkReason` if one of these options is given: with them, the program follows all links
+    that it finds, not only those in its arguments."""
 
     def check(invocation: Invocation) -> str | None:
         given = next((name for name, _ in invocation.options if name in options), None)
@@ -32,7 +33,7 @@ def word_set(text: str) -> frozenset[str]:
 
 
 def known_words(operands: Iterable[Argument]) -> list[str] | None:
-    """The words that the operands become; None if one of them is unknown."""
+    """The words that the operands become after expansion; None if one of them is unknown."""
     words: list[str] = []
     for each in operands:
         if each.paths is not None:
@@ -57,7 +58,7 @@ def at_most(most: int, why: str) -> Check:
 
 
 def only_among(allowed: Iterable[str], why: str) -> Check:
-    """A check that all operands are known, and are among these."""
+    """A check that all operands are known, and are among the `allowed` words."""
     known = frozenset(allowed)
 
     def check(invocation: Invocation) -> str | None:
@@ -79,7 +80,7 @@ def needs_option(options: tuple[str, ...], why: str) -> Check:
 
 
 def all_of(*checks: Check) -> Check:
-    """A check that returns the first reason of several checks."""
+    """A check that runs several checks, and returns the first reason that one of them gives."""
 
     def check(invocation: Invocation) -> str | None:
         return next((why for each in checks if (why := each(invocation)) is not None), None)

@@ -1,4 +1,5 @@
-"""Programs that only print their words or compute with them. The shell's own commands are classified elsewhere."""
+"""Programs that only print their words or compute with them. `command/builtin.py` classifies the shell's own
+commands."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _NUMBER: Final = regex(r"[+-]?[0-9]{1,8}(?:\.[0-9]{1,8})?")
 
 
 def _printf(invocation: Invocation) -> str | None:
-    """Only the first word can be an option; `-v` assigns to a variable, and evaluates a subscript in its name."""
+    """Refuse `-v` and the format `%n`: they assign to a variable, and bash runs commands in a subscript of its name.
+    Only the first word can be an option."""
     if not invocation.operands:
         return None
     first = invocation.operands[0]

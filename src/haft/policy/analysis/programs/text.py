@@ -14,7 +14,7 @@ _FOLLOWED: Final = regex(r"\+[0-9]*[bcl]?f")
 
 
 def _tail(invocation: Invocation) -> str | None:
-    """In an old spelling, options begin with a plus: `tail +5f` waits endlessly, like `-f`."""
+    """Refuse an old spelling of options that begins with a plus: `tail +5f` waits endlessly, like `-f`."""
     words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN

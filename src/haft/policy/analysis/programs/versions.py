@@ -1,8 +1,7 @@
-"""Programs that may only print their version. The program that runs may be a launcher by its author.
-
-Programs that use files of the workspace even then are not listed: files that name another version of the program to
-run (`cargo`, `go`, `bundle`, `yarn`, `bazel`), settings that load code (`pytest`, `tox`, `hg`, `mvn`), or a copy of the
-program among the project's own packages (`jest`, `webpack`).
+"""Programs that are allowed only to print their version. Some of them are launchers that start the real program.
+Programs are not listed if they use files of the workspace even to print their version: files that name another version
+of the program to run (`cargo`, `go`, `bundle`, `yarn`, `bazel`), settings that load code (`pytest`, `tox`, `hg`,
+`mvn`), or a copy of the program among the project's own packages (`jest`, `webpack`).
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def _by_name(name: str) -> Program:
 
 
 def _with_single_dash(*names: str) -> Program:
-    """The entry of a program with words after a single dash: `java -version`."""
+    """The entry of a program whose version option has a single dash: `java -version`."""
 
     def check(invocation: Invocation) -> str | None:
         words = [each.text for each in invocation.operands if each.literal]

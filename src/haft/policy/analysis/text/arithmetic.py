@@ -1,4 +1,5 @@
-"""Arithmetic that cannot fail. If arithmetic fails, bash skips the rest of its line and continues with the next."""
+"""Recognises arithmetic that cannot fail. If arithmetic fails, bash skips the rest of the text line and continues with
+the next one, so other commands would run than the line suggests."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ _TOKEN: Final = regex(
     re.ASCII,
 )
 _CHANGES: Final = regex(r"\+\s*\+|-\s*-|(?<![$A-Za-z0-9_])[A-Za-z_][A-Za-z0-9_]*\s*-\$", re.ASCII)
-"""Text that bash may read as `++` or `--`; the last alternative, if a variable contains a negative number."""
+"""Text that bash may read as `++` or `--`. The last alternative is `x-$y`, which becomes `x--5` if `y` contains -5."""
 _UNARY: Final = frozenset(("+", "-", "!"))
 _BINARY: Final = frozenset(("+", "-", "*", "/", "%", "<", ">", "<=", ">=", "==", "!=", "&&", "||"))
 _MAX_TOKENS: Final = 200
@@ -31,7 +32,7 @@ class Arithmetic:
         self.may_divide_by_zero = False
         self.names = [each.lstrip("$") for each in self._tokens if each[0] == "$" or each[0].isidentifier()]
         self.is_valid = self._expression(0) and self._at == len(self._tokens)
-        """Whether bash accepts it, if each variable contains a whole number."""
+        """Whether bash accepts the expression, provided that each variable in it contains a whole number."""
 
     def _next(self) -> str:
         return self._tokens[self._at] if self._at < len(self._tokens) else ""

@@ -12,7 +12,7 @@ _MAX_BRACES: Final = 8
 _RANGE: Final = regex(r"(0|[1-9][0-9]{0,5})\.\.(0|[1-9][0-9]{0,5})")
 
 Characters = tuple[tuple[str, bool], ...]
-"""Characters, each with whether it is quoted."""
+"""The characters of a word, each with True if it is quoted."""
 
 
 def expand_braces(characters: Characters) -> list[Characters] | None:
@@ -46,7 +46,8 @@ def expand_braces(characters: Characters) -> list[Characters] | None:
 
 
 def _braces(plain: str) -> tuple[int, int] | None:
-    """The positions of the first braces that expand to several words; the end is -1 if they contain other braces."""
+    """The start and end of the first braces that expand to several words; the end is -1 if they contain other braces.
+    None if there are no such braces."""
     start = plain.find("{")
     while start >= 0:
         rest = plain[start + 1 :]

@@ -1,6 +1,7 @@
-"""Characters that make a line look different from what it is, or that shells and terminals read differently.
+"""Finds characters that make a line look different from what runs, or that shells and terminals do not all read in the
+same way.
 
-A person who approves a line must see what will run, and every reader must split the line in the same places. So lines
+A person who approves a line must see what will run, and haft and bash must split the line in the same places. So lines
 with control characters, invisible characters, unusual spaces or marks of direction are not analysed.
 """
 

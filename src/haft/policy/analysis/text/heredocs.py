@@ -25,11 +25,11 @@ class Heredoc:
     body: str
     is_literal: bool
     is_clear: bool
-    """Whether bash expands nothing in it except variables."""
+    """Whether bash expands nothing in this text except variables."""
 
 
 def read_heredoc(source: Source, node: Node) -> Heredoc:
-    """The text of a here-document; `NotUnderstood` if bash may end it elsewhere than the parser does."""
+    """The text of a here-document; `NotUnderstood` if bash may end the text in another place than the parser."""
     text = source.text
     start = next((child for child in node.children if child.type == "heredoc_start"), None)
     end = next((child for child in node.children if child.type == "heredoc_end"), None)

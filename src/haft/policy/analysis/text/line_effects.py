@@ -1,4 +1,4 @@
-"""Finds where a line sets variables, changes directories or starts programs in the background, in one pass."""
+"""Finds in one pass where a line sets variables, changes directories or starts programs in the background."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COUNTS: Final = regex(r"[A-Za-z_][A-Za-z0-9_]*=(?:0|[1-9][0-9]{0,8}|\$\(\([^$`\
 
 
 class LineEffects:
-    """The positions of these effects in one line, in the order of its text."""
+    """The positions in one line where it sets variables, changes directories or starts programs in the background."""
 
     def __init__(self, source: Source) -> None:
         self._set_at: list[int] = []
@@ -56,7 +56,7 @@ class LineEffects:
         self._counts.append(counts)
 
     def variables_set_in(self, node: Node) -> list[str] | None:
-        """The variables that are set somewhere in a node; None if haft cannot tell."""
+        """The names of the variables that are set anywhere in a node; None if haft cannot tell all of them."""
         found = self._set[bisect_left(self._set_at, node.start_byte) : bisect_left(self._set_at, node.end_byte)]
         names = [name for name in found if name is not None]
         return names if len(names) == len(found) else None

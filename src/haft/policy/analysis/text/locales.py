@@ -1,7 +1,6 @@
-"""Lines that change how bash, or a program that they start, reads characters: haft does not analyse them.
-
-Bash uses a locale as soon as its variable is set, and reads the next line of a text with it. So a line may set such a
-variable only to a literal value that means UTF-8 or bytes.
+"""Finds lines that change the locale, and so how bash, or a program that the line starts, reads characters. haft does
+not analyse such a line. As soon as a variable such as `LC_ALL` is set, bash reads the following text in that locale. So
+a line may set such a variable only to a literal value that means UTF-8 or bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +26,8 @@ _READING: Final = {
     "mapfile": regex(r"-t*[dnOsuCc]"),
     "readarray": regex(r"-t*[dnOsuCc]"),
 }
-"""Commands that set the variables in their arguments, each with its options whose value is no such variable."""
+"""Commands that set the variables whose names are their arguments. For each command, an expression for the options
+after which the next word is a value, not such a name."""
 _ATTACHED: Final = regex(r"-[ersE]*a(.+)")
 _ASSIGNED: Final = regex(r"([A-Za-z_]\w*)(?:\[[^]]*\])?(\+?)=(.*)", re.ASCII | re.DOTALL)
 _IDENTIFIER: Final = regex(r"([A-Za-z_]\w*)(?:\[[^]]*\])?", re.ASCII)
@@ -71,7 +71,7 @@ def _check_named(name: str, *, is_certain: bool = True) -> None:
 
 
 def _check_declared(words: list[str]) -> None:
-    """Check `export` and similar commands. A variable without a value keeps its own."""
+    """Check `export` and similar commands. A name without `=` is fine: the variable keeps its value."""
     refers = any(word.startswith("-") and "n" in word for word in words)
     for word in words:
         if word.startswith("-"):

@@ -1,4 +1,5 @@
-"""The stages of a pipe, if each is one simple command and only its errors are redirected, to /dev/null."""
+"""Finds the stages of a pipe, if each stage is one simple command without redirections, except of its errors to
+/dev/null."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ def _simple_command(node: Node) -> Node | None:
 
 
 def is_input(redirect: Node) -> bool:
-    """Whether a redirection may give a command another input than its pipe."""
+    """Whether a redirection may replace the pipe as the input of a command."""
     sign = next((child.type for child in redirect.children if not child.is_named), "")
     return redirect.type != "file_redirect" or sign not in _OUTPUT
 

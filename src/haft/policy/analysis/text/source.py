@@ -2,10 +2,11 @@
 
 The parser reads some lines differently from bash. So none of its results is trusted: the text between two nodes must be
 blank, each operator must be the longest that bash would read there, reserved words must stand where bash reserves them,
-and `words` reads each word again, character by character. If the two disagree, the line is not understood.
+and `words` reads each word again, character by character. If the parser and these checks disagree, the line is not
+understood.
 
 Text is stored with one character for each byte (Latin-1), so that the parser's offsets can be used; `decode` converts
-it back.
+such text back.
 """
 
 from __future__ import annotations
@@ -91,7 +92,8 @@ def _parser() -> Parser:
 
 
 def parse(command: str, deadline: Deadline | None = None) -> Source:
-    """Parse a line without untrusted characters; `NotUnderstood` if bash might read it differently."""
+    """Parse a line, in which `strange_character` found nothing; `NotUnderstood` if bash might read the line
+    differently."""
     content = command.encode("utf-8")
     if content.count(b"|") > _MAX_PIPES:
         raise NotUnderstood("it has too many commands")

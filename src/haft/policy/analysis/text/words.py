@@ -34,7 +34,7 @@ _HARMLESS: Final = regex(
     re.ASCII,
 )
 _FROM_THE_END: Final = regex(r"\$\{[A-Za-z_]\w*:.*:-[0-9]+\}", re.ASCII)
-"""A substring whose length is counted from the end: an error if the text is too short."""
+"""A substring whose end is counted from the end of the text: bash reports an error if the text is too short."""
 _DOLLAR: Final = regex(r"[A-Za-z0-9_{(\[*@#?$!-]")
 _NAMED_DESCRIPTOR: Final = regex(r"\{.*\}")
 _ANSI: Final = regex(r"(?:[^\\']|\\[\\'\"nt])*")
@@ -47,7 +47,8 @@ class Piece:
 
     kind: PieceKind
     text: str
-    """Of plain and quoted pieces: the text without quotes; of a variable: its name; otherwise as it was written."""
+    """For plain and quoted pieces, the text without quotes; for a variable, its name; for any other kind, the text as
+    it was written."""
     is_quoted: bool = False
 
 
@@ -58,11 +59,12 @@ class Word:
     raw: str
     pieces: tuple[Piece, ...]
     substitutions: tuple[Node, ...] = ()
-    """The substitutions in it; their commands are classified separately."""
+    """The substitutions (`$(…)`) in this word. Their commands are parts of their own."""
 
     @property
     def literal(self) -> str | None:
-        """The word without quotes; None if it contains an expansion other than braces and file names."""
+        """The word without quotes, in which braces and patterns may still expand; None if it contains any other
+        expansion."""
         if any(piece.kind not in ("plain", "quoted") for piece in self.pieces):
             return None
         return "".join(piece.text for piece in self.pieces)
@@ -250,8 +252,8 @@ class WordReader:
         return Piece("process" if node.type == "process_substitution" else "substitution", raw, is_quoted)
 
     def _has_more_lines(self) -> bool:
-        """Whether there are several lines: if an expansion fails, bash skips the rest of its line, but runs the
-        next."""
+        """Whether the text has several lines. This matters because bash, if an expansion fails, skips the rest of that
+        line and runs the next one."""
         return "\n" in self._text
 
     def _add(self, kind: PieceKind, text: str) -> None:
@@ -262,7 +264,7 @@ _SUBSTITUTIONS: Final = frozenset(("command_substitution", "process_substitution
 
 
 def outermost(node: Node, types: frozenset[str]) -> Mapping[int, Node]:
-    """The outermost nodes of these types in a node, by their start."""
+    """The outermost nodes of these types in a node, by their start offset."""
     found: dict[int, Node] = {}
     end = -1
     for each in descendants(node):

@@ -1,1 +1,2 @@
-"""Looks at the workspace on disk: where paths lead, which files patterns match, what a directory contains."""
+"""Looks at the workspace on disk: finds out where paths lead, which files match a pattern, and what a directory
+contains."""

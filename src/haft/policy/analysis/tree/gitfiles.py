@@ -1,10 +1,11 @@
-"""Checks files that git reads because a repository names them. If such a file lies outside of the workspace, git may
-print its lines.
+"""Checks the files that git reads because the settings or links of a repository name them. If such a file lies outside
+of the workspace, git may print lines of it.
 
 A setting (`blame.ignoreRevsFile`) or a link in `.git` (`.git/rebase-merge/done`) can name any file, and git prints
-lines that it cannot parse. The repository is the one that git would find from a directory. A repository outside of the
-workspace was not written by the workspace: haft only checks whether that repository names this tree as its own. Links
-among references, reflogs and objects are not searched, because git prints nothing that lacks their form.
+lines that it cannot parse. haft checks the repository that git would find from the line's directory. If this repository
+lies outside of the workspace, calls cannot have written it, and haft only checks whether its working tree is the one
+that contains the directory. Links among references, reflogs and objects are not checked: if such a file does not have
+the right form, git prints nothing of it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _MAX_INCLUDED: Final = 10
 
 
 def why_git_reads_outside(directory: str, resolver: PathResolver) -> str | None:
-    """Why git, started in a directory, may read outside of the workspace; None if it does not."""
+    """Why git, started in `directory`, may read outside of the workspace; None if it does not."""
     found = _repository(directory)
     if found is None:
         return None
@@ -53,7 +54,8 @@ def why_git_reads_outside(directory: str, resolver: PathResolver) -> str | None:
 
 
 def _repository(directory: str) -> tuple[str, str] | None:
-    """The top of the working tree that git would find, and the repository's own directory."""
+    """The top of the working tree that git would find from `directory`, and the repository's own directory (usually
+    `.git`); None if there is none."""
     top = directory
     while True:
         own = f"{top}/.git"
@@ -92,7 +94,8 @@ def _why_settings_lead_outside(own: str, top: str, resolver: PathResolver) -> st
         for each in settings(file):
             resolver.deadline.check()
             is_included = each.section in ("include", "includeif") and each.name == "path"
-            # The sandbox hides the home directory from calls that nobody approved.
+            # A path in the home directory does no harm: the sandbox hides that directory from calls that need no
+            # approval.
             if not (is_included or each.key in _READ) or not each.value or each.value.startswith("~/"):
                 continue
             start = os.path.dirname(file) if is_included else own if each.name == "worktree" else top

@@ -1,7 +1,7 @@
-"""The names that a repository tracks, read from its index, as `git ls-files` prints them.
+"""Reads the names of all files that a repository tracks from its index. `git ls-files` prints these names.
 
-Only the simplest repository is read: its directory is `.git`, its tree is beside it, and its index is complete. Names
-in commits are not considered, because they may be anything.
+Only the simplest kind of repository is read: its own directory is `.git`, its files are beside `.git`, and its index is
+complete. Names in commits are not considered, because they may be anything.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _SUBMODULE: Final = 0o160000
 
 
 def tracked_names(directory: str, resolver: PathResolver) -> tuple[str, ...] | None:
-    """Every name in the index, relative to the top and to a directory; None if haft cannot tell."""
+    """Every name in the index, relative to the top of the repository; and the names below `directory` also relative to
+    `directory`. None if haft cannot tell."""
     found = _repository(directory, resolver)
     if found is None:
         return None
@@ -35,7 +36,8 @@ def tracked_names(directory: str, resolver: PathResolver) -> tuple[str, ...] | N
 
 
 def _repository(directory: str, resolver: PathResolver) -> tuple[str, str] | None:
-    """The top of the repository that contains a directory, and the path of the directory from there."""
+    """The top of the repository that contains `directory`, and the path from the top to `directory`, which ends with
+    `/` or is empty. None if the repository is not of the simplest kind."""
     top = directory
     while resolver.is_inside(top):
         own = f"{top}/.git"
@@ -85,7 +87,7 @@ def _names(index: bytes) -> list[str] | None:
 
 
 def _is_whole(index: bytes, at: int) -> bool:
-    """Whether the index is complete: no part of it is in another file, or stands for several names."""
+    """Whether the index is complete: no part of it is in another file, and no entry stands for a whole directory."""
     while at + 8 <= len(index) - 20:
         if index[at : at + 4] in (b"link", b"sdir"):
             return False

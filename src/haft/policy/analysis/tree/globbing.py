@@ -1,8 +1,8 @@
 """Expands patterns of file names in the workspace, within limits.
 
-The result may have more names than bash would find, never fewer: a bracket matches anything, and the pattern itself is
-a result wherever nothing may match, because bash then leaves it unchanged. A component that is a link out of the
-workspace is returned as it is, so that a later check finds it.
+The result may have more names than bash would find, never fewer: brackets match anything, and if perhaps nothing
+matches, the pattern itself is one of the results, because bash leaves such a pattern unchanged. If a link on the way
+leads out of the workspace, the path of the link is a result, so that a later check finds it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _MAX_LENGTH: Final = 1_024
 _MAX_PATTERNS: Final = 8
 
 Marked = tuple[tuple[str, bool], ...]
-"""Characters, each with whether it is quoted and so is no wildcard."""
+"""The characters of a word, each with True if it is quoted, so that it is no wildcard."""
 
 
 def is_pattern(marked: Marked) -> bool:
-    """Whether bash would expand it to file names."""
+    """Whether bash would expand this text to file names."""
     opened = False
     for character, is_quoted in marked:
         if not is_quoted and (character in "*?" or (character == "]" and opened)):
@@ -94,8 +94,8 @@ def _names(directory: str, most: int) -> list[str] | None:
 
 
 def _test(part: Marked) -> NameTest:
-    """A test for one component. Programs read brackets differently, so from the first `[` to the last `]` anything
-    matches."""
+    """A test for the names that one component of a pattern matches. Programs do not agree on the meaning of brackets,
+    so everything from the first `[` to the last `]` counts as `*`."""
     marks = [(character, is_quoted or character not in "*?") for character, is_quoted in part]
     begins = next((at for at, mark in enumerate(part) if mark == ("[", False)), len(part))
     ends = max((at for at, (character, _) in enumerate(part) if character == "]"), default=-1)

@@ -1,6 +1,5 @@
-"""Matches patterns of names with names, in time proportional to their lengths.
-
-In doubt a name matches.
+"""Tests whether a file name matches a pattern, in time proportional to their lengths. If haft is not certain, the name
+matches.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable
 
 Mark = tuple[str, bool]
-"""A character, and whether it is literal. If it is not, it is `*` or `?`."""
+"""A character of a pattern, and whether it is literal. A character that is not literal is the wildcard `*` or `?`."""
 NameTest = Callable[[str], bool]
 
 
@@ -20,7 +19,7 @@ def matcher(marks: Iterable[Mark], *, ignores_case: bool = False) -> NameTest:
     narrow = re.compile(_regex_text(marks), flags)
     if all(stands_for_itself or character != "?" for character, stands_for_itself in marks):
         return lambda name: narrow.fullmatch(name) is not None
-    # In some locales, one character that is not ASCII counts as several.
+    # In some locales, one character that is not ASCII counts as several, so `?` is treated like `*`.
     starred = [("*", False) if mark == ("?", False) else mark for mark in marks]
     wide = re.compile(_regex_text(starred), flags)
     return lambda name: (narrow if name.isascii() else wide).fullmatch(name) is not None

@@ -1,7 +1,7 @@
 """Resolves where paths lead: inside the workspace or out of it, with every link resolved.
 
-It looks at the disk as it is now. The sandbox protects against changes between this check and the run. Hard links
-cannot be distinguished from files.
+Paths are resolved on the disk as it is now. If a link changes between this check and the run, the sandbox still
+confines the call. Hard links cannot be detected.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class PathResolver:
         return place is not None and self.is_inside(place)
 
     def special_kind(self, directory: str, path: str) -> str | None:
-        """The kind of a path that is neither a file nor a directory; otherwise None.
+        """The kind of a path that is neither a file nor a directory, such as a FIFO; None for files and directories.
 
         A program that opens a FIFO waits for another program, and reads that program's output.
         """
@@ -86,7 +86,8 @@ class PathResolver:
         return self._found[key]
 
     def _resolve_by_parent(self, directory: str, path: str) -> str | None:
-        """Resolve the parent first, because the names of one listing share it."""
+        """Resolve the parent directory first. The names of one listing share their parent, so its result is often
+        cached."""
         parent, _, name = path.rpartition("/")
         if not parent or name in ("", ".", "..") or parent.count("/") > _MAX_SHARED or len(path) > _MAX_LENGTH:
             return _resolve(directory, path)
@@ -94,7 +95,7 @@ class PathResolver:
         return None if place is None else _resolve(place, name)
 
     def write_dangers(self, directory: str | None, path: str) -> tuple[Danger, ...]:
-        """The classes of danger of a write to a path."""
+        """The classes of danger that a write to this path would have."""
         if is_standard_stream(path) or not path:
             return ()
         place = self.resolve(directory or self.context.workspace, path)
@@ -155,7 +156,8 @@ def _resolve(directory: str, path: str) -> str | None:
 
 
 def _target(path: str) -> str | None:
-    """The target of a link after a colon; empty if it is no link; `missing`; None if haft cannot tell."""
+    """For a link, a colon and its target; for any other file, an empty text; `missing` if there is no file; None if
+    haft cannot tell."""
     try:
         return ":" + os.readlink(path)
     except (ValueError, UnicodeError):

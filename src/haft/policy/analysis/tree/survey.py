@@ -1,7 +1,8 @@
-"""Looks at a directory tree before a program walks it: its files, within limits, and the links that lead out.
+"""Examines a directory tree that a program of the line would walk through: lists its files, within limits, and finds
+the links that lead out of the workspace.
 
-It looks at the disk as it is now, as `PathResolver` does. All surveys of one line share one limit, so that the cost of
-a line does not grow with their number. Links are listed, and followed only on request.
+Like `PathResolver`, it sees the disk as it is now. All surveys of one line share one limit, so that a line with many of
+them does not cost more. `paths_below` lists links without following them; `stays_inside` follows them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from haft.values import dataclass, field
 
 _MAX_ENTRIES: Final = 4_000
 _MAX_RETURNED: Final = 8_000
-"""How many names all calls for one line may return, also if they ask for the same directory."""
+"""How many names all surveys of one line together may return, even if they list the same directory."""
 _MAX_ROOTS: Final = 50
 _MAX_DEPTH: Final = 100
 
@@ -32,13 +33,13 @@ def is_one_word(name: str) -> bool:
 
 
 def is_one_line(name: str) -> bool:
-    """Whether a name is UTF-8 without control characters, and does not begin with a dash."""
+    """Whether a name is valid UTF-8 without control characters, and does not begin with a dash."""
     return _LINE.fullmatch(name) is not None and not name.startswith("-")
 
 
 @dataclass(slots=True)
 class Surveyor:
-    """The surveys of one line."""
+    """Makes the surveys of one line, and counts them against their common limit."""
 
     resolver: PathResolver
     _left: int = _MAX_ENTRIES
@@ -46,7 +47,7 @@ class Surveyor:
     _found: dict[tuple[str, int], tuple[str, ...] | None] = field(default_factory=dict)
 
     def paths_below(self, directory: str, root: str, deepest: int = _MAX_DEPTH) -> tuple[str, ...] | None:
-        """The paths below a root in the workspace, relative to the root; links are not followed.
+        """The paths below `root`, a directory of the workspace, relative to `root`; links are not followed.
 
         None if a limit is reached, the root leads out of the workspace, or a directory cannot be read.
         """
@@ -90,8 +91,8 @@ class Surveyor:
         return tuple(found)
 
     def _entries(self, directory: str) -> list[tuple[str, bool]] | None:
-        """The names in a directory, each with whether it is a directory; None if there are too many, or they cannot be
-        read."""
+        """The names in a directory, each with True if it is itself a directory; None if there are too many, or the
+        directory cannot be read."""
         found: list[tuple[str, bool]] = []
         self.resolver.deadline.check()
         try:
@@ -135,7 +136,7 @@ class Surveyor:
         return True
 
     def _link_target(self, path: str) -> str | None:
-        """The target of a link; empty if it is no link; None if it leads out of the workspace."""
+        """The target of a link; an empty text if `path` is no link; None if the link leads out of the workspace."""
         if not os.path.islink(path):
             return ""
         place = self.resolver.resolve("/", path)

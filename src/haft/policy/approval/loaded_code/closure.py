@@ -1,7 +1,6 @@
-"""Finds what a tool's files load, and what those files load in turn, within limits.
-
-haft checks each time which files exist; the references in a text are cached by the text. A file that does not exist
-also counts if a script names it: when it appears, the tool has changed.
+"""Finds the files that a tool's files load, and the files that those load in turn, within limits. Which references a
+text contains is cached by a digest of the text; which files exist is checked every time. A file that a script names
+counts even if it does not exist: if somebody creates it later, the tool has changed.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from haft.values import dataclass
 
 MOST_FILES: Final = 300
 LARGEST: Final = 1_000_000
-"""The size in bytes up to which a file is read."""
+"""The maximum size in bytes of a file that haft searches for references."""
 MOST_KNOWN: Final = 2_000
 _KNOWN: Final[dict[bytes, References]] = {}
 _ENDINGS: Final[dict[str, Language]] = {
@@ -44,7 +43,7 @@ class LoadedFiles:
 
 
 def loaded_by(files: Sequence[str]) -> LoadedFiles:
-    """The files that these files load, directly or indirectly, and that are not among them."""
+    """The files that `files` load, directly or indirectly, without `files` themselves."""
     known = dict.fromkeys(files)
     unresolved: list[str] = []
     left: list[tuple[str, str, Language | None]] = [(path, path, None) for path in reversed(files)]
@@ -91,7 +90,8 @@ def _references(path: str, main: str, language: Language | None, unresolved: lis
 
 
 def _remembered(language: Language, script: Script) -> References:
-    """The references of a script, cached by a digest of everything that they depend on, so that no texts are kept."""
+    """The references of a script. They are cached by a digest of everything that they depend on, so that the cache
+    holds no texts."""
     every = "\0".join((language, script.path, script.main, script.real_path, script.real_main, script.text))
     digest = hashlib.sha256(every.encode("utf-8", "surrogateescape")).digest()
     if digest not in _KNOWN:
@@ -118,7 +118,8 @@ def _read(language: Language, script: Script) -> References:
 
 
 def _language(path: str, text: str, *, is_main: bool) -> Language | None:
-    """The language of a file, by its first line or else by its name. A program without either is run by sh."""
+    """The language of a file: by its `#!` line; without one, by the ending of its name. A started program with neither
+    is a shell script. None for any other file."""
     if text.startswith("#!"):
         words = [os.path.basename(word) for word in text[2:300].split("\n", 1)[0].split()]
         for word in words:
@@ -133,7 +134,7 @@ def _language(path: str, text: str, *, is_main: bool) -> Language | None:
 
 
 def _files_of(reference: Reference) -> Iterator[str]:
-    """The files that a reference means."""
+    """Yield the files that a reference stands for: a module or a pattern may stand for several."""
     if reference.is_module:
         if reference.language == "python":
             from haft.policy.approval.loaded_code.python import files_of

@@ -19,15 +19,15 @@ class InterpreterOptions(NamedTuple):
     with_value: re.Pattern[str]
     """Options whose value is the next word."""
     text: re.Pattern[str] = _NEVER
-    """Of these, options whose value is code."""
+    """Those options of `with_value` whose value is code."""
     file: re.Pattern[str] = _NEVER
-    """Of these, options whose value is a file of code."""
+    """Those options of `with_value` whose value is a file of code."""
     module: re.Pattern[str] = _NEVER
-    """Of these, options whose value is the name of a module."""
+    """Those options of `with_value` whose value is the name of a module."""
     text_follows: re.Pattern[str] = _NEVER
-    """Options after which the first operand is code."""
+    """Options with which the first operand is code."""
     input_follows: re.Pattern[str] = _NEVER
-    """Options after which standard input is code."""
+    """Options with which standard input is code."""
 
 
 INTERPRETERS: Final[dict[CodeLanguage, InterpreterOptions]] = {
@@ -47,7 +47,8 @@ INTERPRETERS: Final[dict[CodeLanguage, InterpreterOptions]] = {
 }
 OPTION: Final = re.compile(r"[-+].")
 TAKES_TEXT: Final = frozenset(("flock", "watch", "parallel"))
-"""Programs that start another program or run a text."""
+"""Programs that start the command in their arguments; if the command is a single word with spaces, they run it as shell
+code."""
 RUNS_TEXT: Final = frozenset(("eval", "trap", "alias", "find", "su", "runuser", "script", "sg"))
 """Programs that run their operands, or the text after `-c`."""
 CODE_FILE: Final[dict[str, re.Pattern[str]]] = {
@@ -58,9 +59,9 @@ CODE_FILE: Final[dict[str, re.Pattern[str]]] = {
     "java": re.compile(r"(?:-jar|-cp|-classpath|--class-path)$"),
     "jq": re.compile(r"-[a-zA-Z]*f|--from-file(?:=|$)"),
 }
-"""The options that name a file of code, for programs that otherwise take code as an argument."""
+"""For programs that can also take code in other ways: the options whose value is a file of code."""
 READ_FIRST: Final = frozenset(("BASH_ENV", "ENV"))
-"""Variables that name a file which a shell reads first."""
+"""Variables that name a file which a shell runs before its script."""
 SEARCHED: Final = frozenset((
     "PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH", "PYTHONPATH",
     "PYTHONHOME", "PYTHONSTARTUP", "NODE_PATH", "NODE_OPTIONS", "PERL5LIB", "PERL5OPT", "RUBYLIB", "RUBYOPT", "AWKPATH",
@@ -70,7 +71,7 @@ SEARCHED: Final = frozenset((
 LOADS: Final = re.compile(
     r"\b(?:exec\w*|eval|do|require\w*|load\w*|dofile|include\w*|source|system|spawn\w*|popen|use\s+lib)\b|`"
 )
-"""Words with which a text in another language may load or start something."""
+"""Words with which code in a language that haft does not parse may load or start something."""
 _LANGUAGES: Final[tuple[tuple[re.Pattern[str], Language], ...]] = (
     (re.compile(r"(?:ba|da|z|k|a)?sh"), "shell"),
     (re.compile(r"(?:python|pypy)[\d.]*"), "python"),
@@ -87,13 +88,13 @@ def language_of(program: str) -> CodeLanguage | None:
 
 
 def is_known(program: str) -> bool:
-    """Whether a program runs code or programs from its arguments, in any way."""
+    """Whether a program may run code, or start programs, that its arguments contain or name."""
     is_one = program in RUNS_TEXT or program in CODE_FILE or program in ("source", ".", "uv")
     return is_one or starts_commands(program) or language_of(program) is not None
 
 
 def references_of(script: Script, language: Language) -> References:
-    """What a text loads that an interpreter other than a shell receives."""
+    """The references of a Python or JavaScript text that an interpreter receives."""
     if language == "python":
         return python.references_of(script)
 

@@ -1,4 +1,5 @@
-"""What a JavaScript or TypeScript file loads: modules named relative to the file, or from `__dirname`."""
+"""Finds what a JavaScript or TypeScript file loads: modules whose paths are relative to the file or built from
+`__dirname`, and packages in `node_modules`."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _ENDINGS: Final = ("", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".tsx", ".j
 
 
 def references_of(script: Script) -> References:
-    """What a script loads."""
+    """The files that a JavaScript or TypeScript text loads."""
     text = _COMMENT.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), script.text)
     here = os.path.dirname(script.real_path)
     references, unresolved = [], []
@@ -55,7 +56,8 @@ def _line(text: str, at: int) -> int:
 
 
 def _package(name: str, here: str) -> str | None:
-    """The directory of a package that is loaded by its name, if it is installed beside the tool."""
+    """The directory of a package that is loaded by its name, in the nearest `node_modules` from `here` upward; None if
+    there is none."""
     if not name or name.startswith(("node:", "bun:", "npm:", "jsr:", "http:", "https:", "data:")):
         return None
     word = "/".join(name.split("/")[: 2 if name.startswith("@") else 1])
@@ -68,9 +70,9 @@ def _package(name: str, here: str) -> str | None:
 
 
 def files_of(module: str) -> Iterator[str]:
-    """Yield the files that a module's name may mean."""
+    """Yield the paths of the files that may belong to a module's path, which may lack an ending or be a directory."""
     yield from (f"{module}{ending}" for ending in _ENDINGS)
     yield from (os.path.join(module, f"index{ending}") for ending in _ENDINGS[1:])
     yield os.path.join(module, "package.json")
     if module.endswith((".js", ".mjs", ".cjs")):
-        yield re.sub(r"js$", "ts", module)  # TypeScript imports a file by the name of its compiled form.
+        yield re.sub(r"js$", "ts", module)  # In TypeScript, an import of `a.js` means `a.ts`.

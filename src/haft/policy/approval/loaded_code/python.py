@@ -1,5 +1,5 @@
-"""What a Python script loads: modules beside the started script or in a folder that it adds to `sys.path`, and modules
-that are named relative to a file."""
+"""Finds what a Python script loads: modules beside the started script, modules in a folder that the script adds to
+`sys.path`, and relative imports."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _REAL: Final = frozenset(("realpath", "resolve"))
 _LOADING: Final = {
     "import_module": 0, "__import__": 0, "run_path": 0, "spec_from_file_location": 1, "SourceFileLoader": 1
 }  # fmt: skip
-"""Calls that load code, with the position of the argument that names it."""
+"""Functions that load code, with the position of the argument that names the file or module."""
 _CHANGED: Final = re.compile(r"sys\.path(?: \+=|\.extend\()")
 
 
 def references_of(script: Script) -> References:
-    """What a script loads."""
+    """The files that a Python text loads."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -48,7 +48,7 @@ class _Reader:
         self.unresolved: set[tuple[int, str]] = set()
 
     def take_path(self, node: ast.AST) -> None:
-        """Note a variable that holds a path, or a folder that is searched for modules."""
+        """If `node` assigns a path to a variable, or adds a folder to `sys.path`, note the path."""
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             name, value = node.targets[0].id, self._value(node.value)
             self._values[name] = value if self._values.get(name, value) == value else None
@@ -62,7 +62,7 @@ class _Reader:
             self._report_unresolved(node)
 
     def take_import(self, node: ast.AST) -> None:
-        """Note something that is loaded."""
+        """If `node` is an import, or a call that loads code, note the files that it loads."""
         if isinstance(node, ast.Import):
             for name in node.names:
                 self._modules(self._places, name.name.split("."))
@@ -94,7 +94,8 @@ class _Reader:
         self.unresolved.add((node.lineno, ast.unparse(node)[:200]))
 
     def _modules(self, places: Sequence[str], words: Sequence[str]) -> None:
-        """Note a module and all packages that contain it. Files that do not exist are ignored until they exist."""
+        """Note a module and all packages that contain it, in each of `places`. Files that do not exist now are
+        ignored."""
         for place in places:
             path = place
             for word in words:
@@ -102,7 +103,8 @@ class _Reader:
                 self.references.append(Reference(path, "python", is_module=True))
 
     def _value(self, node: ast.expr) -> str | None:
-        """The path that an expression stands for, in the usual ways in which scripts find their own directory."""
+        """The path that an expression stands for, if it uses one of the usual ways in which scripts find their own
+        directory; None if haft cannot tell."""
         match node:
             case ast.Constant(value=str(text)):
                 return text
@@ -142,7 +144,8 @@ class _Reader:
 
 
 def files_of(module: str) -> Iterator[str]:
-    """Yield the files that a module's name may mean: source, compiled, or the first file of a package."""
+    """Yield the paths of the files that may belong to a module's path: its source, a compiled file, or the `__init__`
+    of a package."""
     yield f"{module}.py"
     yield os.path.join(module, "__init__.py")
     folder, name = os.path.split(module)

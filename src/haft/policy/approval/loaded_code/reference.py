@@ -1,4 +1,4 @@
-"""The files that one script loads."""
+"""Values for the files that one script loads."""
 
 from __future__ import annotations
 
@@ -12,33 +12,34 @@ Language = Literal["shell", "python", "javascript"]
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A file, and everything that its references depend on."""
+    """A file whose text is searched for references, and everything else that these references depend on."""
 
     path: str
     main: str
-    """The file that was started: this one, or one that loads it."""
+    """The file that was started as a program: this file, or a file that loads it."""
     real_path: str
     real_main: str
     text: str
 
     def real(self, path: str) -> str:
-        """The target of a path after links are followed. Only these two paths need this: any other path leads to the
-        same file, and its links are followed when that file is read."""
+        """`path` or `main` with links followed; any other path unchanged. For other paths that is enough, because
+        opening a file follows its links anyway."""
         return {self.path: self.real_path, self.main: self.real_main}.get(path, path)
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A file that is loaded."""
+    """A file, or several files, that a script loads."""
 
     path: str
-    """An absolute path. With `*`, `?` or `[`, all files that match."""
+    """An absolute path. If it contains `*`, `?` or `[`, it is a pattern and stands for all files that match."""
     language: Language | None = None
-    """The language in which it is read, if the loading script determines that."""
+    """The language of the file, if the script that loads it determines the language; None if the file itself does."""
     is_started: bool = False
-    """Whether it runs as a program of its own, and not inside the program that loads it."""
+    """Whether the file runs as a program of its own, and not inside the program that loads it."""
     is_module: bool = False
-    """Whether it is a module's name: without a file ending, or a folder. It counts only if such a file exists."""
+    """Whether `path` is the path of a module, which may lack its ending or be a folder. Such a reference counts only if
+    a file of the module exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class References:
 
 
 def absolute(path: str, base: str | None) -> str | None:
-    """A path relative to `base`; None if `base` is needed and not known."""
+    """The absolute form of a path, which may be relative to `base`; None if it is relative and `base` is not known."""
     if os.path.isabs(path):
         return os.path.normpath(path)
     return None if base is None else os.path.normpath(os.path.join(base, path))

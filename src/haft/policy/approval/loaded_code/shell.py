@@ -1,8 +1,10 @@
-"""What a shell script loads: with `source` or `.`, files, texts and input for an interpreter, and programs by path.
+"""Finds what a shell script loads: files that it reads with `source` or `.`, files, texts and input that it gives to an
+interpreter, and programs that it starts by their path.
 
 Paths are literal, or built from the script's own directory in the usual ways: `dirname "$0"`, `${BASH_SOURCE[0]%/*}`,
-`cd … && pwd`, and variables that were set to such a path. Every value that a variable is set to counts, so haft finds
-too many files rather than too few. Code from anywhere else is reported as unresolved.
+`cd … && pwd`, and variables that were set to such a path. Every value that the script gives to a variable counts, so
+haft finds too many files rather than too few. If haft cannot tell which code is loaded, it reports the place as
+unresolved.
 """
 
 from __future__ import annotations
@@ -25,9 +27,9 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 MOST_DEEP: Final = 5
-"""The maximum depth of texts within texts that are read."""
+"""The maximum depth of code within code (`sh -c '…'`) that is searched."""
 _VERBS: Final = frozenset(("run", "tool"))
-"""The subcommands of `bun run`, `deno run`, `uv run`."""
+"""Subcommands that may stand before the file to run, as in `bun run`, `deno run` and `uv tool run`."""
 _WITH_VERB: Final = frozenset(("uv", "coproc"))
 _SYSTEM: Final = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib32/", "/lib64/")
 _INPUT: Final = frozenset(("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"))
@@ -36,7 +38,7 @@ _ASSIGNED: Final = re.compile(r"([A-Za-z_]\w*)=")
 
 
 def references_of(script: Script) -> References:
-    """What a script loads."""
+    """The files that a shell script loads."""
     values: dict[str, Values] = {"0": (script.main,), "BASH_SOURCE": (script.path,), "PATH": ("/usr/bin",)}
     return _Reader(script, {**values, "BASH": ("bash",), "SHELL": ("sh",)}).read()
 
@@ -47,7 +49,7 @@ class _Reader(Words):
     ) -> None:
         super().__init__(script, values, end)
         self._here = here
-        """The working directory, after the script changed it; None while it is the directory of the call."""
+        """The working directory, if the script changed it; None as long as it is the unknown directory of the call."""
         self._depth = depth
         self._references: list[Reference] = []
         self._unresolved: list[str] = []
@@ -72,7 +74,8 @@ class _Reader(Words):
     # Statements.
 
     def _note_variable(self, name: str, values: Values, node: Node) -> None:
-        """Note a variable by which programs find code."""
+        """If a variable that is set here makes programs load code, note the file (`BASH_ENV`), or report directories
+        that are not the system's as unresolved (`PATH`)."""
         if name in interpreters.READ_FIRST:
             self._take(values, "shell", node)
         elif name in interpreters.SEARCHED:
@@ -87,7 +90,7 @@ class _Reader(Words):
             self._start([first, *node.children_by_field_name("argument")], node)
 
     def _start(self, words: Sequence[Node], node: Node) -> None:
-        """Note a command, also behind programs that start it."""
+        """Note what a command loads, also if wrappers such as `env` start the command."""
         before = ""
         while (called := _called(self._value(words[0]))) in _WITH_VERB or starts_commands(called):
             if called == "env" and any(self._plain(word).startswith(("-S", "--split")) for word in words):
@@ -219,7 +222,8 @@ class _Reader(Words):
         return options, words[at:]
 
     def _module(self, word: Node, node: Node) -> None:
-        """Note `python -m`. Modules in the directory of the call belong to the workspace."""
+        """Note the module of `python -m`, if the script changed the directory. In the call's own directory, modules
+        belong to the workspace, not to the tool."""
         names = self._value(word)
         if names is None:
             self._report_unresolved(node)
@@ -251,7 +255,7 @@ class _Reader(Words):
             self._texts((" ".join(known),) if len(known) == len(words) else None, "shell", node)
 
     def _code(self, word: Node, language: Language | None, node: Node, arguments: Sequence[Node] | None = None) -> None:
-        """Note text that is run, with the arguments of the shell that runs it."""
+        """Note what a text loads that is run as code; `arguments` are those of the shell that runs the text."""
         inner = word.named_children[0] if word.type == "string" and len(word.named_children) == 1 else word
         if inner.type in ("command_substitution", "process_substitution"):
             whole = self._text(word).strip('"')
@@ -326,7 +330,8 @@ class _Reader(Words):
         return False
 
     def _printed(self, node: Node, language: Language | None, to: Node) -> bool:
-        """Note the files that `cat` or `$(< FILE)` prints. Returns whether it is such a command."""
+        """Note the files that `cat` or `$(< FILE)` prints, because they are run as code. Returns whether the node is
+        such a command."""
         if node.type in ("command_substitution", "process_substitution"):
             if self._text(node).startswith(">") or len(node.named_children) != 1:
                 return False

@@ -1,4 +1,4 @@
-"""The text of a shell script, the values of its variables, and the value of a word if haft can tell it."""
+"""Parses a shell script, collects the values of its variables, and finds the value of a word if haft can tell it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ class Words:
         return None if is_late or tree is None else tree.root_node
 
     def _learn(self, tree: Node) -> None:
-        """Note the values of variables, anywhere in the text, because functions may run before the assignment."""
+        """Collect the values of variables from all assignments, wherever they stand, because a function may use a
+        variable that is assigned below it."""
         for node in descendants(tree):
             if node.type == "variable_assignment":
                 self._assign(node)
@@ -73,7 +74,7 @@ class Words:
         self._values[name] = None if unclear else tuple(dict.fromkeys((*known, *values)))[:MOST_VALUES]  # type: ignore[misc]  # neither is None
 
     def _plain(self, word: Node) -> str:
-        """The value of a word, or its spelling if haft cannot tell the value."""
+        """The value of a word; the word as it is written if haft cannot tell the value."""
         values = self._value(word)
         return values[0] if values else self._text(word).lstrip("\"'")
 
@@ -131,7 +132,8 @@ class Words:
         return tuple(map(os.path.basename, values)) if last is not None else values
 
     def _substituted(self, node: Node) -> Values:
-        """The output of the commands with which scripts find their own directory."""
+        """The output of a substitution, if its commands are of the kind with which scripts find their own directory;
+        None if they are not."""
         here: Values = None
         printed: Values = None
         for command in _commands(node):
