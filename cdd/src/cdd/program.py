@@ -52,7 +52,7 @@ class Count(click.IntRange):
 
 
 def is_at_terminal() -> bool:
-    """Whether standard input is a terminal, where a person can answer. It is not one if it is closed."""
+    """Whether standard input is a terminal, where a person can answer. A closed standard input is not a terminal."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 

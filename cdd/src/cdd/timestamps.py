@@ -11,7 +11,7 @@ def now() -> datetime:
 
 
 def rfc3339(moment: datetime) -> str:
-    """The time as `metadata.json` has it: 2026-03-01T09:30:00Z."""
+    """The time in the form of `metadata.json`: 2026-03-01T09:30:00Z."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -27,12 +27,12 @@ def from_rfc3339(text: object) -> datetime | None:
 
 
 def stamp(moment: datetime) -> str:
-    """The time as a log entry begins with it: 2026-03-01 09:30:00."""
+    """The time in the form of a log entry: 2026-03-01 09:30:00."""
     return moment.strftime("%Y-%m-%d %H:%M:%S")
 
 
 def compact(moment: datetime) -> str:
-    """The time as the name of an archived track's folder begins with it: 20260301093000."""
+    """The time in the form of the name of an archived track's folder: 20260301093000."""
     return moment.strftime("%Y%m%d%H%M%S")
 
 

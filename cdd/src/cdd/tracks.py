@@ -91,7 +91,7 @@ def find(workspace: Workspace, name: str) -> Track:
 
 
 def find_archived(workspace: Workspace, name: str) -> Track:
-    """The archived track with that name or folder; the newest if there are several."""
+    """The archived track with that former name or folder name; the newest if there are several."""
     name = names.checked(name)
     found = archived_as(workspace.required(), name)
     if found:
@@ -100,7 +100,7 @@ def find_archived(workspace: Workspace, name: str) -> Track:
 
 
 def archived_as(workspace: Workspace, name: str) -> list[Track]:
-    """The archived tracks that had this name, the oldest first, or the track with this folder name."""
+    """The archived tracks whose former name or folder name this is, the oldest first."""
     return [track for track in archived(workspace) if name in (track.name, _former_name(track.name))]
 
 

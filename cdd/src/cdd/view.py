@@ -30,7 +30,8 @@ def show_tracks(found: Sequence[Track], *, are_archived: bool, raw: bool) -> Non
 
 
 def show_track(track: Track, chosen: Sequence[str], *, raw: bool) -> None:
-    """Print a track's files: the chosen ones, or all of them after a summary line."""
+    """Print the chosen files of a track. If none is chosen, print all files, and before them a summary unless `raw` is
+    set."""
     if not raw and not chosen:
         click.echo(visible(f"{_summary(track)}\n{_next_tasks(track)}\n"))
     for file in chosen or tracks.FILES:

@@ -19,8 +19,8 @@ from haft.values import dataclass
 
 MAX_AT_ONCE: Final = 48
 FAIR_SECONDS: Final = 2.0
-"""If a file had less time than this, because many files were described at once, and failed, it is described again next
-time."""
+"""If a description fails and had less time than this, because many files were described at once, the file is described
+again next time."""
 LEAST_SECONDS: Final = 0.5
 NOT_DESCRIBED: Final = "it is not described yet: list the tools again"
 NO_SANDBOX: Final = (

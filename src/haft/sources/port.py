@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from haft.sources.checks.findings import Report
 
 ProgressCallback = Callable[[int, int], None]
-"""Called with two numbers: how many tools are described, and how many will be."""
+"""Called with two numbers: how many tools have been described, and how many there are to describe."""
 
 
 class SourceHost(Protocol):
@@ -92,7 +92,8 @@ class ToolSource(Protocol):
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether `refresh` would return more than `find` did, even if nothing changes."""
+        """Whether tools are still to be described, so that `refresh` would return more than `find` did, even if no file
+        changes."""
         return False
 
     async def refresh(

@@ -1,4 +1,4 @@
-"""Checks an Agent Studio tool template by its files alone. Nothing of it is imported or run.
+"""Checks an Agent Studio tool template by its files alone. Nothing of the template is imported or run.
 
 `template_reader` reads `tool.py`, for the source and for this check. This module turns the problems that
 `template_reader` found into findings, and adds findings about the folder.
@@ -43,7 +43,8 @@ def check_template(folder: str, reserved: Collection[str] = (), *, packing: bool
 
 
 def _placed(finding: Finding, entry: str, packing: bool) -> Finding:
-    """The finding with the path of its file, and with another code if that is its code when a template is packed."""
+    """The finding with the path of its file. If the template is packed, a warning that is then an error gets the code
+    of that error."""
     code = _WHEN_PACKING.get(finding.code, finding.code) if packing else finding.code
     path = finding.path if finding.path is not None or finding.code in _FOLDERS else entry
     return Finding(code, finding.message, finding.hint, finding.line, path, finding.fixable)

@@ -96,8 +96,8 @@ def _from_text(text: str, kind: Any, *, is_exact: bool) -> Any:
 
 
 def _exactly(text: str) -> Any:
-    """The decimal number in a text as a JSON number, if that has exactly the same digits, because pydantic reads the
-    digits. Otherwise the text itself, which the schema rejects."""
+    """The decimal number in a text, as a JSON number with exactly the same digits, because pydantic reads the digits.
+    If there is no such JSON number, the text itself, which the schema rejects."""
     try:
         wanted = Decimal(text.strip())
     except InvalidOperation:

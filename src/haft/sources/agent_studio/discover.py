@@ -115,7 +115,7 @@ def own_files(folder: str) -> list[str]:
 
 
 def own_folders(folder: str) -> Iterator[str]:
-    """The folder of a template and the folders in it. If there are too many, it ends after `MOST_FILES` + 1."""
+    """The folder of a template and the folders in it, at most `MOST_FILES` + 1 of them."""
     for number, (top, directories, _names) in enumerate(os.walk(folder)):
         yield top
         directories[:] = [name for name in directories if name not in NOT_ITS_OWN]

@@ -16,7 +16,7 @@ _EXTRAS: Final = {f"pydantic.Extra.{word}": word for word in ("allow", "forbid",
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The settings that decide which arguments a model accepts. None: not set."""
+    """The settings that decide which arguments a model accepts. None means that a setting is not set."""
 
     extra: Any = None
     by_name: bool | None = None
@@ -30,7 +30,7 @@ class Config:
 
     @property
     def docstrings(self) -> bool:
-        """Whether a text below a field is its description."""
+        """Whether a text below a field is the field's description."""
         return self.docstrings_said is True
 
     @property

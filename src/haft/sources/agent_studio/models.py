@@ -1,7 +1,7 @@
 """Converts the parameter classes of a template: the fields of a pydantic model, of its bases, and of the models inside.
 
-It imports nothing: it reads the classes, and follows pydantic's rules: a later field replaces an earlier one, names
-with `_` and class variables are not fields, and `model_config` may forbid extra names.
+The classes are read, not imported, by pydantic's rules: a later field replaces an earlier one, names with `_` and class
+variables are not fields, and `model_config` may forbid extra names.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def _written_fields(node: ast.ClassDef) -> dict[str, _Written]:
 
 
 def _without_arguments(base: ast.expr) -> ast.expr:
-    """`Base` of `Base[int]`."""
+    """A base class without its type arguments: `Base` for `Base[int]`."""
     return base.value if isinstance(base, ast.Subscript) else base
 
 

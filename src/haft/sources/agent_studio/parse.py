@@ -24,7 +24,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 _LINE_END: Final = re.compile(rb"\r\n|\r|\n")
 _COOKIE: Final = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.DOTALL)
 _PLAIN: Final = re.compile(r"utf-?8|utf-8-.*|(us-)?ascii")
-"""Python treats `utf-8-` with any suffix as UTF-8."""
+"""The encodings that are accepted. Python treats `utf-8-` with any suffix as UTF-8."""
 
 
 def parse_source(source: bytes) -> ast.Module | Problem:
@@ -49,7 +49,7 @@ def parse_expression(text: str) -> ast.expr | None:
 
 
 def _refused(source: bytes) -> Problem | None:
-    """Why a source is refused before it is parsed; None if it is not."""
+    """Why a source is refused before it is parsed; None if it is not refused."""
     if b"\0" in source:
         at = 1 + len(_LINE_END.findall(source[: source.index(b"\0")]))
         return Problem("python-parse", "it has a NUL byte", "save it as text", at)

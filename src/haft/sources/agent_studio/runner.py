@@ -320,10 +320,10 @@ def _wait_for_call(end: Any, libc: Any) -> None:
     for descriptor in descriptors:
         os.close(descriptor)
     os.setsid()
-    os.chdir(os.getcwd() if _moved else directory)  # Enter it again: the call's layer is now mounted over it.
+    os.chdir(os.getcwd() if _moved else directory)  # Enter the directory again: the call's layer now covers it.
     numbers = sys.modules.get("numpy.random")
     if numbers is not None:
-        numbers.seed()  # Otherwise every call would get the same random numbers.
+        numbers.seed()  # Without a new seed, every call would get the same random numbers.
     if _duckdb_threads:
         sys.modules["duckdb"].execute(f"SET threads = {_duckdb_threads}")
 

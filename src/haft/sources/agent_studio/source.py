@@ -65,7 +65,7 @@ class Templates(ToolSource):
 
     @property
     def secrets(self) -> Secrets:
-        """The secret parameters of all tools."""
+        """The values of the secret user parameters of all tools."""
         return self._secrets
 
     def find(self) -> Iterable[DiscoveredTool]:

@@ -153,6 +153,6 @@ def _check_untyped(node: ast.ClassDef) -> Iterator[Problem]:
 
 
 def quoted_list(names: Collection[str]) -> str:
-    """The first names of a list, in backquotes."""
+    """The first names of a list, in backquotes, and how many more there are."""
     shown = [f"`{shortened(name, 60)}`" for name in list(names)[:_MOST_NAMED]]
     return ", ".join(shown) + (f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else "")

@@ -62,8 +62,8 @@ class Parameters:
     """The fields of one of the two classes, `UserParameters` and `ToolParameters`."""
 
     schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
-    """The JSON Schema of all fields. It accepts what the class accepts, and also that a value is missing which haft
-    then sends as null."""
+    """The JSON Schema of all fields. It accepts what the class accepts. It also accepts that an optional value is
+    missing, which haft then sends as null."""
     fields: tuple[Parameter, ...] = ()
     line: int = 1
 

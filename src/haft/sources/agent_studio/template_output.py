@@ -1,5 +1,5 @@
-"""Separates the answer from the rest of a template's output: it is the text after the template's key, or all output if
-there is no key.
+"""Separates the answer from the rest of a template's output. The answer is the text after the template's key, or all
+output if there is no key.
 
 The key is searched for while the output arrives, and is found even if it is split between two reads. Output before the
 key is kept with stderr.

@@ -69,7 +69,8 @@ def _withheld(candidate: Candidate, given: Grants) -> str:
 
 
 def fetching_hint(path: str, *, from_workspace: bool) -> str | None:
-    """The command that gives the network, if a tool may have failed because its runner fetches packages."""
+    """A hint with the command that gives a tool the network, if its runner may have to fetch packages; otherwise
+    None."""
     found = _FETCHES.match(script(path))
     if found is None:
         return None

@@ -22,7 +22,7 @@ MOST_PARAMETERS: Final = 500
 
 
 NO_DESCRIPTION: Final = "print `description: …`: what it does, and when to use it"
-"""The hint for a tool whose description, in the text form, does not say what it does."""
+"""The hint for a tool that describes itself as text, but without a line `description:`."""
 
 
 class Unreadable(Exception):
@@ -39,7 +39,7 @@ class Description:
     """The parsed description of a tool."""
 
     name: str
-    """As printed: it may have characters that no tool name may have."""
+    """The name as the tool printed it. It may have characters that a tool name may not have."""
     description: str
     input_schema: Mapping[str, Any]
     form: Form
@@ -139,7 +139,8 @@ def _from_text(text: str) -> Description:
 
 
 def _check_schema(schema: Mapping[str, Any]) -> None:
-    """Check the schema when the tool is listed, not only when it is called."""
+    """Raise `Unreadable` if an input schema is not valid, so that this is known when the tool is listed, and not only
+    when it is called."""
     cure = "fix its `inputSchema`"
     if schema.get("type", "object") != "object":
         raise Unreadable(f"its input schema has the type {shortened(repr(schema['type']), 60)}", "make it `object`")

@@ -122,8 +122,8 @@ def _counts(entry: os.DirEntry[str]) -> bool:
 
 
 def is_data(name: str) -> bool:
-    """Whether a file is data by its name. Its run bit does not count, since a checkout may set the run bit of every
-    file."""
+    """Whether a file is data and no tool, judged by its name. The run bit does not count, because a checkout may set
+    the run bit of every file."""
     small = name.lower()
     return small.endswith(_DATA) or small in _DATA_NAMES
 

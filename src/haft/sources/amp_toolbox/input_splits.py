@@ -14,7 +14,7 @@ from typing import Final
 INPUT: Final = 3
 """The text comes from stdin."""
 NAMED_LIKE_INPUT: Final = 2
-"""The origin of the text is unknown, but its name suggests a line of input."""
+"""The origin of the text is unknown, but the name of its variable suggests a line of input."""
 UNKNOWN: Final = 1
 NOT_INPUT: Final = 0
 """The text is not the input, but the output of another program, a value or a file."""

@@ -1,6 +1,6 @@
 """Parses the entries of `plugins` in a configuration: a text such as `bash:./plugins/mine`, or a table.
 
-This module parses only the text. `discover` looks at the files, and `toolsets` fetches plugins from git.
+This module looks at no files: `discover` does that, and `toolsets` fetches plugins from git.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ class PluginReference:
 
 
 def read_reference(entry: Any, source: str, base: str) -> PluginReference:
-    """Parse one entry; relative paths start at `base`. Raises `BadConfig` with the form to write."""
+    """Parse one entry; relative paths start at `base`. If the entry is not valid, raises `BadConfig` with the form to
+    write."""
     if isinstance(entry, str):
         return _from_text(entry, source, base)
     if isinstance(entry, Mapping) and set(entry) == {"bash_tool"} and isinstance(entry["bash_tool"], Mapping):

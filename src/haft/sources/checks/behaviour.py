@@ -1,8 +1,8 @@
 """Checks how a program behaved while it was described, whatever it printed.
 
-The program ran without the network, in a sandbox where it could write nothing. The kernel reports a denied access only
-to the program, so haft sees an attempt only if the program mentions it on stderr. Writes to the home directory and to
-/tmp succeed, but are discarded after the run: haft does not see them.
+The program ran without the network, in a sandbox where it could write only to a temporary home directory and a
+temporary /tmp, which haft does not look into. The kernel reports a denied access only to the program, so haft sees an
+attempt only if the program mentions it on stderr.
 """
 
 from __future__ import annotations

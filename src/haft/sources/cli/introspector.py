@@ -66,8 +66,8 @@ def files_of(reference: str) -> list[str]:
 
 
 def script_of(reference: str) -> str | None:
-    """The name of the installed script that runs the object, or, if there is none, that runs another object of its
-    module; None if there is no such script."""
+    """The name of the installed script that runs the object. If there is none, the script of another object of its
+    module; None if the module has no script."""
     from importlib.metadata import entry_points
 
     scripts = [(one.value.replace(" ", ""), str(one.name)) for one in entry_points(group="console_scripts")]
@@ -296,8 +296,8 @@ def json_name(name: str) -> str:
 
 
 def name_from_option(one: dict[str, Any]) -> str:
-    """A parameter name that is made from the option: it says what the option does if the program's own name does
-    not."""
+    """A parameter name that is made from the option, for a parameter whose own name does not say what the option
+    does."""
     return json_name(one["option"].lstrip("-").replace("-", "_"))
 
 

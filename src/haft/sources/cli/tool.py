@@ -1,4 +1,4 @@
-"""One command of a program as a tool, without a wrapper file."""
+"""One command of a program as a tool. haft starts the program directly, without a wrapper executable."""
 
 from __future__ import annotations
 

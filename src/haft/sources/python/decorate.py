@@ -1,7 +1,7 @@
 """`@tool` makes a tool of a Python function.
 
-Users import it. It only wraps the function: the function is inspected when its spec is first needed, so decorating
-costs nothing at import. Python code can still call the decorated function as before.
+Users import this decorator. It only wraps the function: the function is inspected when the tool's spec is first needed,
+so decorating costs almost nothing at import. Python code can still call the decorated function as before.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ GROUP: Final = "haft.tools"
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """An entry without a tool, as the catalogue lists it."""
+    """An entry that gives no tool, with the spec by which the catalogue lists it, and the reason."""
 
     spec: ToolSpec
     reason: str

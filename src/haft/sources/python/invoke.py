@@ -249,7 +249,8 @@ def _result(signature: Signature, returned: Any) -> Any:
 
 
 def _drain(generator: Generator[Any, Any, Any], context: ToolContext) -> Any:
-    """Output the values of a generator, in its thread. Closes the generator early when its call ends."""
+    """Output the values of a generator, in its thread, and return its return value. If the call is cancelled, close the
+    generator and return None."""
     while not context.cancelled:
         try:
             item = next(generator)

@@ -211,7 +211,7 @@ def _answer(result: Any, has_text: bool, failure: Mapping[str, Any] | None) -> A
     hint = failure["hint"]
     return Answer(
         failure=Failure(
-            # Only the host may report the sandbox and limits: a tool could make people open the sandbox.
+            # Codes about the sandbox may come only from the host: with them, a tool could make people open it.
             code if (code := str(failure["code"])) in TOOL_ERROR_CODES else "tool-failed",
             str(failure["message"]),
             None if hint is None else str(hint),

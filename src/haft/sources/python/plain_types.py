@@ -18,7 +18,8 @@ _SCALARS: Final = (str, int, float, bool, types.NoneType, None, Any)
 
 
 def is_plain_function(function: Callable[..., Any], signature: Signature) -> bool:
-    """Whether all parameters except the context, and the result, are annotated with types that JSON has."""
+    """Whether the annotations of the result, and of all parameters except the context, are types that JSON has. A
+    missing annotation counts as such a type."""
     try:
         found = inspect.signature(function)
         parameters = [each for each in found.parameters.values() if not _is_context(each, signature)]

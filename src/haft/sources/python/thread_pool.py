@@ -52,8 +52,8 @@ class SpeedEstimate:
 
     @property
     def is_quick(self) -> bool:
-        """Whether the function counts as quick: until a call is slow. After a slow call, it counts as slow for the next
-        calls and is then tested again."""
+        """Whether the function counts as quick. After a slow call, it counts as slow for a number of calls
+        (`LOOK_EVERY`) and is then tested again."""
         if self._until_next_look:
             self._until_next_look -= 1
         return not self._until_next_look

@@ -137,7 +137,8 @@ class PythonPlugins(DescribingSource[PluginEntry]):
         self, launcher: DescribeLauncher, progress: ProgressCallback, *, retry_name: str | None = None
     ) -> Iterable[DiscoveredTool] | None:
         for entry in self._outdated():
-            if not self._workers[entry].is_busy:  # Not yet if it is busy: saving a file must not end a call.
+            # A busy worker is ended by a later refresh: saving a file must not end a call.
+            if not self._workers[entry].is_busy:
                 await self._workers.pop(entry).end()
         return await super().refresh(launcher, progress, retry_name=retry_name)
 

@@ -71,7 +71,8 @@ def worker_command(entry: PluginEntry, stdin: bytes) -> Command:
 
 
 def _readable(entry: PluginEntry) -> Iterator[str]:
-    """The paths that a worker may read: Python, haft, and the plugin's own files."""
+    """The paths that a worker may read: Python, haft, the plugin's folder, and the host's module search path. A path
+    that contains the home directory is left out."""
     yield from (sys.prefix, sys.base_prefix, os.path.dirname(sys.executable))
     yield from sys.modules[__name__.partition(".")[0]].__path__
     home = os.path.realpath(os.path.expanduser("~")) + "/"

@@ -43,7 +43,7 @@ class Skills:
         self._last: tuple[Skill, ...] | None = None
 
     def places(self) -> list[tuple[str, SkillProvenance]]:
-        """The directories with skills, in order, and the provenance of each."""
+        """The directories that may have skills, in the order in which they count, and the provenance of each."""
         wanted = [
             os.path.join(self.workspace, WORKSPACE_PLACE),
             os.path.join(self._home, USER_PLACE),

@@ -28,10 +28,10 @@ _MOST_BRACKETS: Final = 50
 
 
 class FrontMatter(NamedTuple):
-    """The parsed front matter. `problem` says why it is not valid; None if it is."""
+    """The parsed front matter. `problem` says why it is not valid; None if it is valid."""
 
     name: str | None
-    """None if there is no valid name."""
+    """The name of the skill; None if there is no valid name."""
     description: str
     problem: str | None
 

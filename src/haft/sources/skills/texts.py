@@ -15,7 +15,7 @@ _MOST_SERVERS: Final = 100
 
 
 def read_text(skill: Skill, reference: str | None) -> str:
-    """The text that `reference` names in a skill; its SKILL.md if that is None. If there is no such text, raises
+    """The text of a skill that `reference` names; the SKILL.md if `reference` is None. If there is no such text, raises
     `BadUsage` with the texts that exist."""
     path = reference or SKILL_FILE
     try:
