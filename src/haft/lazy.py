@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 
 def face(package: str, exports: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package. `exports` has for each of its modules the public names, separated by blanks."""
+    """The `__getattr__` of a package. `exports` maps each module of the package to its public names, separated by
+    blanks."""
     homes = {
         name: module if module.startswith("haft.") else f"{package}.{module}"
         for module, names in exports.items()
@@ -27,7 +28,7 @@ def face(package: str, exports: Mapping[str, str]) -> Callable[[str], Any]:
         try:
             return getattr(modules[home], name)
         except (KeyError, AttributeError):
-            return getattr(import_module(home), name)  # Not loaded yet, or another thread is still loading it.
+            return getattr(import_module(home), name)  # The module is not loaded yet, or another thread is loading it.
 
     return fetch
 

@@ -1,9 +1,9 @@
 """Dataclasses that are cheap to define.
 
 `dataclasses.dataclass` writes and compiles up to six functions for every class at import: a third of the time of a
-short command. Here all classes share the functions for `==`, `hash` and `repr`, and `__init__` is compiled when the
-first instance of a class is created: most classes of a process have none. Type checkers, `dataclasses.replace`,
-`fields` and `asdict`, pickling and orjson treat the classes as normal dataclasses.
+short command. Here all classes share the functions for `==`, `hash` and `repr`. `__init__` is compiled when the first
+instance of a class is created, because a process makes no instance of most classes. Type checkers,
+`dataclasses.replace`, `fields` and `asdict`, pickling and orjson treat the classes as normal dataclasses.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ else:
             else:
                 words.append(name)
             if frozen and not slots:
-                lines.append(f"_own[{name!r}] = {given}")  # A third of the cost of `_put`.
+                lines.append(f"_own[{name!r}] = {given}")  # This costs a third of `_put`.
             else:
                 lines.append(f"_put(self, {name!r}, {given})" if frozen else f"self.{name} = {given}")
         if hasattr(cls, "__post_init__"):

@@ -1,4 +1,5 @@
-"""One call, as it goes through the pipeline. Each stage can replace it with a changed copy."""
+"""One call, as it goes through the pipeline. A `Call` is immutable; a stage that changes the call replaces it with a
+copy."""
 
 from __future__ import annotations
 
@@ -22,9 +23,9 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 def own_copy(value: Any) -> Any:
-    """A deep copy of a JSON value. Nobody else holds it, so that arguments cannot change between decision and run.
-    Subclasses become plain types. A value that is not JSON stays as it is, and validation refuses it.
-    `InvalidArguments` if the value contains itself."""
+    """A deep copy of a JSON value. The caller has no reference to the copy, so arguments cannot change between the
+    decision and the run. Instances of subclasses become plain dicts, lists and strings. A value that is not JSON stays
+    as it is; validation refuses it later. `InvalidArguments` if the value contains itself."""
     try:
         return _copied(value)
     except RecursionError:
@@ -69,7 +70,7 @@ class Call:
     confinement: Confinement | None = None
     layer: Layer | None = None
     preview: str | None = None
-    """The tool's own line about what the call would do."""
+    """The line in which the tool says what the call would do."""
     trial: bool = False
     """Whether this is a trial run: a person reviews the changes after the run, and applies or drops them."""
     secrets: Secrets = NO_SECRETS

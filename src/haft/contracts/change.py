@@ -92,7 +92,7 @@ class Changes:
 
 
 NO_CHANGES = Changes()
-"""The changes of a tool that changes nothing."""
+"""The change set of a run whose tool changes nothing."""
 
 UNTRACKED = Changes(complete=False, reason="this tool's changes are not tracked")
-"""The changes of a tool that may have changed anything."""
+"""The change set of a run whose tool may have changed anything, because haft did not track it."""

@@ -9,13 +9,13 @@ from typing import Any, Literal
 from haft.values import dataclass, field
 
 Profile = Literal["none", "read-only", "workspace"]
-"""`read-only`: the call may write only to private scratch directories. `workspace`: also to the workspace. Neither has
-network."""
+"""The basic form of a sandbox. `none`: there is no sandbox. `read-only`: the call may write only to private scratch
+directories. `workspace`: the call may also write to the workspace. Neither of the last two has network."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """What a call may reach beyond its profile. Only grants open the sandbox."""
+    """What a call may reach in addition to its profile. Nothing but grants opens the sandbox."""
 
     network: bool = False
     env: tuple[str, ...] = ()
@@ -23,12 +23,12 @@ class Grants:
     path: tuple[str, ...] = ()
     """Directories that are readable and on the call's PATH."""
     read: tuple[str, ...] = ()
-    """Files and directories that the call may read although they are hidden."""
+    """Files and directories that the call may read although the sandbox hides them by default."""
     write: tuple[str, ...] = ()
     """Files and directories that the call may write although they are outside the workspace, or protected in it."""
     scratch: bool = False
-    """Whether the call sees its thread's `/tmp` although it has network. Approved calls without network always see
-    it."""
+    """Whether the call sees its thread's `/tmp` although it has network. Approved calls without network see that `/tmp`
+    without this grant."""
 
     def __or__(self, other: Grants) -> Grants:
         lists = (
@@ -40,7 +40,7 @@ class Grants:
         return Grants(self.network or other.network, env, path, read, write, scratch=scratch)
 
     def exceeds(self, other: Grants) -> bool:
-        """Whether these grants include the other ones and more."""
+        """Whether these grants include all of `other`, and more."""
         return self | other == self | self and other | self != other | other
 
     def to_json(self) -> dict[str, Any]:
@@ -63,18 +63,21 @@ class Layer:
     mounts it."""
 
     name: str
-    """The name of the layer's directory, which contains `upper`. The sandbox knows the directory above it."""
+    """The name of the layer's directory, which contains the directory `upper`. The sandbox knows the directory in which
+    all layers lie."""
     options: str
     """The mount options."""
     upper: tuple[int, int]
-    """The device and inode of `upper`. The sandbox mounts no other directory."""
+    """The device and inode of the directory `upper`, which receives the writes. The sandbox refuses to mount any other
+    directory."""
     lowers: tuple[tuple[str, int, int], ...] = ()
-    """Finished layers between this layer and the workspace, the topmost first: their names in the same directory, each
+    """Finished layers between this layer and the workspace, the topmost first: the names of their directories, each
     with its device and inode."""
     is_readonly: bool = False
     """Whether the layer collects nothing: the call only reads, and sees the workspace with the finished layers."""
     view: Callable[[int], None] | None = field(default=None, compare=False, repr=False)
-    """Called with a descriptor of the workspace as the call sees it, if calls that it makes must see the same."""
+    """Called with a file descriptor of the workspace as the call sees it. Set if calls that this call makes must see
+    the same files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ class Confinement:
     readable: tuple[str, ...] = ()
     """Paths that the call may read although they lie in a hidden directory."""
     hidden: tuple[str, ...] = ()
-    """Directories in whose place the call sees an empty private directory."""
+    """Directories that the call sees as empty private directories."""
     path: tuple[str, ...] = ()
     """Directories that are added to PATH."""
     env: tuple[str, ...] = ()
@@ -96,30 +99,32 @@ class Confinement:
     identities: tuple[tuple[str, int, int], ...] = ()
     """Each granted path with the device and inode that it had when the confinement was resolved."""
     found: tuple[tuple[str, int, int], ...] = ()
-    """The same for paths that need no grant and decide which code runs: the files of the tool itself and of the
-    activated environment."""
+    """The device and inode of paths that need no grant but decide which code runs: the files of the tool itself and of
+    the activated environment."""
     root: tuple[int, int] = (0, 0)
     """The device and inode of the workspace."""
     neutral: bool = False
-    """Whether nobody has checked the command. Then PATH is fixed, and git, npm and pip run no hooks or scripts."""
+    """Whether neither a person nor a rule approved the command, which only reads according to haft's analysis. In that
+    case PATH is fixed, and git, npm and pip run no hooks or scripts."""
     unasked: bool = False
-    """Whether neither a person nor a rule approved the call. Then it sees less of the host."""
+    """Whether neither a person nor a rule approved the call. Such a call sees less of the host."""
     session: bool = False
     """Whether the process outlives its calls, so that the sandbox cannot be opened for one of them."""
     layers: tuple[str, ...] = ()
     """The mechanisms in force: `namespaces`, `landlock`. Empty if there is no sandbox."""
     reason: str | None = None
-    """Why there is no sandbox, or a weaker one than configured."""
+    """Why there is no sandbox, or one that is weaker than configured."""
     layer: Layer | None = None
     """The layer above the workspace that collects the changes."""
     activated: str | None = None
     """The environment in the workspace that a person activated and whose programs are on PATH."""
     activated_state: str | None = None
-    """The digest of these programs when a person approved them."""
+    """The digest that the programs of `activated` had when a person approved them."""
     never_network: bool = False
     """Whether no option and no grant can open the network to the call."""
     scratch: str | None = None
-    """The name of the thread's `/tmp` that the call sees. None: the call has its own `/tmp`, deleted after it."""
+    """The name of the thread's `/tmp` that the call sees; None if the call has a `/tmp` of its own, which is deleted
+    after the call."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -137,11 +142,12 @@ class Confinement:
 
 NO_CONFINEMENT = Confinement()
 NOT_RUN = Confinement(network=False, reason="it has not run")
-"""The confinement of a call that ended before it had one."""
+"""The confinement in the outcome of a call that ended before its confinement was resolved."""
 
 
 def grants_from(given: Mapping[str, Any] | Grants | None) -> Grants:
-    """Read grants as configuration and calls write them; `ValueError` with an explanation if they are not valid."""
+    """The grants from the form in which configuration files and callers write them; `ValueError` with an explanation if
+    they are not valid."""
     if given is None:
         return NO_GRANTS
     if isinstance(given, Grants):

@@ -43,7 +43,7 @@ class Delegation:
 
 @dataclass(frozen=True, slots=True)
 class RuleOffer:
-    """A rule that a person can add while approving a call. It allows no more than what the person saw."""
+    """A rule that a person can add while approving a call. The rule allows no more than the person saw."""
 
     label: str
     rule: Mapping[str, Any]
@@ -58,8 +58,9 @@ class Decision:
 
     action: Action
     layer: str
-    """What decided: `enablement`, `pins` (a definition that nobody has approved), `rules`, `analysis` (of a command),
-    `built-in` (haft's own rules), `delegate`, or `approval` (a person; or no person could answer)."""
+    """Which step decided: `enablement` (the tool is disabled), `pins` (nobody has approved the tool's definition),
+    `rules`, `analysis` (of a command), `built-in` (haft's own rules), `delegate`, or `approval` (a person answered, or
+    no person could)."""
     rule: str
     """The rule in words."""
     source: str
@@ -70,15 +71,16 @@ class Decision:
     profile: Profile = "workspace"
     """The profile of the sandbox, if the call runs in one."""
     neutral: bool = False
-    """Whether nobody has checked the command: see `Confinement.neutral`."""
+    """Whether neither a person nor a rule approved the command: see `Confinement.neutral`."""
     unasked: bool = False
-    """Whether the call may run although neither a person nor a rule approved it: analysis found that it only reads, or
-    haft or the embedding program declares so."""
+    """Whether the call may run although neither a person nor a rule approved it, because it only reads: haft's analysis
+    says so, or the declaration of a tool of haft or of the embedding program."""
     grants: Grants = NO_GRANTS
     message: str | None = None
     """The rule's message to the model, if the rule rejects."""
     delegates: tuple[Delegation, ...] = ()
-    """The programs that decide, if the action is `delegate`. If all of them allow the call, `otherwise` applies."""
+    """The programs that decide, if the action is `delegate`. If all of them allow the call, the action becomes
+    `otherwise`."""
     otherwise: Action = "allow"
     to_allow: tuple[RuleOffer, ...] = ()
     """The rules that a person can add while approving the call."""
@@ -123,14 +125,14 @@ class ApprovalRequest:
     sandbox: Confinement = NO_CONFINEMENT
     """The confinement of the call. The answer may add grants."""
     withheld: tuple[str, ...] = ()
-    """Variables that the tool names and that are set on this host. The tool gets them only if the answer grants
-    them."""
+    """Environment variables that the tool seems to use, and that are set on this host. The tool gets them only if the
+    answer grants them."""
     diff: str | None = None
     """The changes of a trial run, which wait to be applied."""
     output: str | None = None
     """The output of a trial run."""
     preview: str | None = None
-    """The tool's own line about what the call would do. It does not replace the arguments."""
+    """The line in which the tool says what the call would do. It is shown in addition to the arguments."""
     parts: tuple[DecidedPart, ...] = ()
     """The decisions about the parts of the command."""
     to_allow: tuple[RuleOffer, ...] = ()
@@ -140,8 +142,9 @@ class ApprovalRequest:
     pin: str | None = None
     """The digest of the definition that an approval is bound to. If `build` is set: the digest of the requirements."""
     build: str | None = None
-    """Set if the request is about building packages, which runs code of their authors: the command that allows the
-    build in advance. The answer is only yes or no: grants, other arguments and a longer scope have no effect."""
+    """The command that allows the build in advance, if the request is about building packages; else None. A build runs
+    code of the packages' authors. The answer is only yes or no: grants, other arguments and a longer scope have no
+    effect."""
     chain: tuple[str, ...] = ()
     """The runs that wait for the answer, the outermost first."""
     chain_tools: tuple[str, ...] = ()
@@ -149,8 +152,8 @@ class ApprovalRequest:
     revise: Callable[[Mapping[str, Any]], Awaitable[ApprovalRequest]] | None = field(
         default=None, compare=False, repr=False
     )
-    """Returns the request for the same call with other arguments, validated and decided again. Raises if the tool
-    cannot be called with them."""
+    """Returns the request for the same call with other arguments, after validating them and deciding again. Raises if
+    the tool cannot be called with these arguments."""
     id: str | None = None
     """The id of the request in the inbox, where another process may answer it too."""
     expires_at: float | None = None

@@ -42,7 +42,7 @@ from typing import Any, ClassVar, Final
 from haft.values import dataclass
 
 MAX_NAMED: Final = 5
-"""How many choices a message lists."""
+"""How many choices a message lists at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class HaftError(Exception):
 
 
 class CallError(HaftError):
-    """The call itself is wrong or failed: its caller can make a better one."""
+    """The call itself is wrong, or it failed. The caller can make a better call."""
 
 
 class UnknownTool(CallError):
@@ -85,8 +85,8 @@ class UnknownTool(CallError):
     def __init__(
         self, name: str, known: Iterable[str], broken: Mapping[str, str] | None = None, plugins: Iterable[str] = ()
     ) -> None:
-        """`broken` has the tools that cannot be called, each with the reason. `plugins` are the names in it that are
-        plugins, since the tool may belong to one of them."""
+        """`broken` contains the tools that cannot be called, each with the reason. `plugins` are the names in `broken`
+        that are plugins: the unknown tool may belong to one of them."""
         names, broken = sorted(known), broken or {}
         near = near_miss(name, names)
         meant = next((each for each in (name, f"tb__{name}") if each in broken), None)
@@ -159,8 +159,8 @@ class LimitExceeded(CallError):
 
 
 class ScratchFull(LimitExceeded):
-    """The `/tmp` of a thread is over its limit: in bytes about the memory limit of a call, in files the limit of files
-    that a call may change."""
+    """The `/tmp` of a thread has too many bytes or files. The limit for bytes is about the memory limit of a call; the
+    limit for files is the number of files that a call may change."""
 
     def __init__(self, limit: str, value: float, used: float) -> None:
         what = "files" if limit == "max_changed_files" else "bytes"
@@ -171,8 +171,8 @@ class SandboxDenied(CallError):
     code = "sandbox-denied"
 
     def __init__(self, denied: str, evidence: str, grant: str, paths: Sequence[str] = ()) -> None:
-        """`denied` names the act and the reason: "a write: …". `paths` are all the paths of the change set that the
-        denial concerns."""
+        """`denied` names what was denied, and the reason: "a write: …". `paths` are those paths of the change set that
+        were denied."""
         super().__init__(f"the sandbox denied {denied} ({evidence})", hint=grant)
         self.paths = tuple(paths)
 
@@ -184,7 +184,7 @@ class Conflict(CallError):
 
 
 class Deadlock(CallError):
-    """The call would wait for a call that waits for it."""
+    """The call would wait for another call, which waits for this one."""
 
     code = "deadlock"
     exit_code = 5
@@ -232,7 +232,7 @@ class AmbiguousRun(BadUsage):
     """A prefix that several run ids have."""
 
     def __init__(self, name: str, newest: Sequence[str]) -> None:
-        """`newest` describes each of these runs, the newest first."""
+        """`newest` describes the runs whose ids begin with `name`, the newest first."""
         more = ", …" if len(newest) > MAX_NAMED else ""
         super().__init__(
             f"more than one run begins with `{name}`: {', '.join(newest[:MAX_NAMED])}{more}",
@@ -340,7 +340,7 @@ EXIT_CODES: Final[dict[str, int]] = {
 
 
 def near_miss(word: str, known: Iterable[str]) -> str | None:
-    """The known word that is most similar to `word`; None if none is similar."""
+    """The known word that is most similar to `word`; None if no known word is similar."""
     import difflib
 
     lowered = {name.lower(): name for name in known}

@@ -1,6 +1,6 @@
-"""Finds the line of a program's output that says why the program failed. Often it is not the last line: stack traces,
-summaries and hints follow it. The patterns know the English messages of interpreters, compilers and package managers;
-for all other programs the last line counts."""
+"""Finds the line of a program's output that says why the program failed. Often that is not the last line, because stack
+traces, summaries and hints follow it. The patterns know the English messages of interpreters, compilers and package
+managers; for all other programs the last line counts."""
 
 from __future__ import annotations
 

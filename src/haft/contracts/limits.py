@@ -9,36 +9,37 @@ from haft.values import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a host. 0 means no limit only if the description says so."""
+    """The limits of a host. The value 0 means "no limit" only where the description of a field says so."""
 
     max_output_bytes: int = 50_000
-    """How much of the output the outcome shows. The whole output is stored."""
+    """How much of the output the outcome shows. `max_kept_output_bytes` says how much is stored."""
     max_kept_output_bytes: int = 100_000_000
-    """How much of the output is stored on disk: its head and its tail."""
+    """How much of the output is stored on disk. Of a longer output, the beginning and the end are stored."""
     max_seconds: float = 120.0
-    """Wall clock time of a call while it is in progress."""
+    """How many seconds a call may be in progress."""
     max_idle_seconds: float = 0.0
-    """Seconds without output or progress before a call is ended; 0: no idle deadline."""
+    """How many seconds a call may be without output or progress before haft ends it; 0: no limit."""
     max_concurrent: int = 10
-    """Calls in progress at once in one host; the others are queued."""
+    """How many calls of one host may be in progress at the same time; the others are queued."""
     max_file_bytes: int = 10_000_000
     """The largest file that a built-in file tool reads whole or writes."""
     max_files_per_call: int = 100
-    """Files that one call of a built-in file tool may write; 0: any number."""
+    """How many files one call of a built-in file tool may write; 0: any number."""
     memory_bytes: int = 2_000_000_000
-    """Resident memory of all processes of a call, with its private files in memory; 0: no limit."""
+    """The resident memory of all processes of a call together. Files in the call's private directories count too,
+    because these directories are in memory. 0: no limit."""
     max_processes: int = 256
-    """Processes of a call at one time; 0: any number."""
+    """How many processes a call may have at the same time; 0: any number."""
     cpu_seconds: float = 0.0
-    """Processor time of all processes of a call; 0: no limit."""
+    """The processor time of all processes of a call together; 0: no limit."""
     max_written_bytes: int = 2_000_000_000
-    """Bytes that a call's processes write to disk; 0: no limit."""
+    """How many bytes a call's processes may write to disk; 0: no limit."""
     max_written_file_bytes: int = 1_000_000_000
     """The largest file that a call's processes may write; 0: any size."""
     max_changed_files: int = 100_000
-    """Files that a call may create or change, checked when it creates many; 0: any number."""
+    """How many files a call may create or change; 0: any number. Checked only if the call creates many files."""
     max_open_files: int = 16_384
-    """Files that one process of a call may hold open."""
+    """How many files one process of a call may have open."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Which locales a command may run in. haft analyses command lines as UTF-8, so bash must read them as UTF-8 too.
 
-In other encodings (GBK, Shift-JIS, Big5) the second byte of a character can be a backslash, so that a quote ends at
-another place. In the locale C every byte is one character, so that a line is split in the same places as in UTF-8.
+In some other encodings (GBK, Shift-JIS, Big5), the second byte of a character can be a backslash. Then bash would see
+the end of a quoted text at another place than the analysis. In the locale C every byte is one character, and bash
+splits a line in the same places as in UTF-8.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ PLAIN_LOCALE: Final = "C.UTF-8"
 """Replaces the locale of a host that uses another encoding."""
 
 _NAME: Final = regex(r"LC_[A-Z]+|LANG|LOCPATH|LOCALE_ARCHIVE")
-"""The variables that choose a locale, or the files that define one."""
+"""The names of the variables that choose a locale, or the directory or file that defines locales."""
 _VALUE: Final = regex(r"(?:C|POSIX|[A-Za-z]{1,8}(?:_[A-Z]{2})?\.(?:utf|UTF)-?8(?:@[a-z]+)?)?")
-"""The locales that read UTF-8 or bytes. An empty value selects no locale. The encoding of a locale name without one is
-not known."""
+"""The names of locales in which programs read UTF-8 or single bytes, and the empty value, which selects no locale. A
+name without an encoding, such as `de_DE`, is not among them, because its encoding is not known."""
 _WHERE: Final = ("LOCPATH", "LOCALE_ARCHIVE")
 
 
@@ -28,7 +29,7 @@ def is_locale_variable(name: str) -> bool:
 
 
 def reads_utf8(name: str, value: str) -> bool:
-    """Whether programs still read UTF-8 or bytes if the variable has this value."""
+    """Whether programs read UTF-8 or single bytes if the variable `name` has this value."""
     return not is_locale_variable(name) or (name not in _WHERE and _VALUE.fullmatch(value) is not None)
 
 

@@ -34,7 +34,8 @@ def clean_tool_name(text: str) -> ToolName:
     return ToolName(re.sub(r"[^A-Za-z0-9_-]", "_", text)[:64] or "_")
 
 
-# Seeded by the system, and again in a forked child. A system call for each id would cost more than all the rest.
+# The generator is seeded by the system, and once more in a forked child. To ask the system for each id would cost more
+# than the rest of making it.
 _chance = random.Random(os.urandom(16))  # noqa: S311  names must differ, not be secret
 _last = 0
 _turn = threading.Lock()
@@ -50,8 +51,8 @@ os.register_at_fork(after_in_child=_begin_anew)
 
 
 def _stamp() -> str:
-    """24 hexadecimal digits: 11 for the time in milliseconds, 13 random. Always greater than the one before, even if
-    the clock steps back or two ids fall into one millisecond."""
+    """24 hexadecimal digits: 11 for the time in milliseconds, 13 random. Always greater than the previous stamp of this
+    process, even if the clock steps back or two ids are made in the same millisecond."""
     global _last
     with _turn:
         now = (time.time_ns() // 1_000_000 << 52) | _chance.getrandbits(52)
@@ -70,7 +71,7 @@ def new_host_id() -> HostId:
 
 
 def new_thread_id() -> ThreadId:
-    """A new thread id, `T-<uuid>`: the form that published tools expect."""
+    """A new thread id, `T-<uuid>`. Published tools expect this form."""
     import uuid
 
     return ThreadId(f"T-{uuid.uuid4()}")

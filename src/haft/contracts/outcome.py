@@ -36,7 +36,8 @@ class Outcome:
     thread: ThreadId
     parent: RunId | None = None
     output: str = ""
-    """stdout and stderr in the order in which they came, or the tool's text; only head and tail if it is long."""
+    """stdout and stderr in the order in which they came, or the text that the tool returned. Of a long output, only the
+    beginning and the end."""
     stderr: str = ""
     exit_code: int | None = None
     result: Any = None
@@ -45,7 +46,7 @@ class Outcome:
     output_bytes: int = 0
     started_at: float = 0.0
     duration: float = 0.0
-    """Seconds from the call to its end, with the time that it waited."""
+    """Seconds from the call to the end of its run, including the time that it waited."""
     changes: Changes = NO_CHANGES
     decision: Decision | None = None
     limits: LimitsApplied = NO_LIMITS
@@ -53,7 +54,8 @@ class Outcome:
     ended_children: tuple[EndedChild, ...] = ()
     """Processes that still ran when the call ended, and were ended with it."""
     notes: tuple[str, ...] = ()
-    """Texts for the person about problems that did not make the call fail, each with what to type to change that."""
+    """Texts for the person about problems that did not make the call fail. Each says what the person can type against
+    the problem."""
 
     @property
     def ok(self) -> bool:
@@ -75,7 +77,8 @@ class Outcome:
         return facts
 
     def facts(self, form: Callable[[Any], Any]) -> dict[str, Any]:
-        """The fields of the JSON form, before encoding. `form` converts the values that many outcomes share."""
+        """The fields of the JSON form, before encoding. `form` converts values that many outcomes share, such as
+        `limits`."""
         return {
             "run": self.run_id,
             "tool": self.tool,

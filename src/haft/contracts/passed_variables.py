@@ -1,4 +1,5 @@
-"""The names of environment variables that calls get without a grant, and of those that a shell runs as commands."""
+"""The names of environment variables that calls get without a grant, and of variables whose values a shell runs as
+commands."""
 
 from __future__ import annotations
 

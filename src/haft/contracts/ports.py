@@ -26,7 +26,7 @@ class EndedChild:
     pid: int
     command: str
     ended: bool = True
-    """False if it could not be ended: it belongs to another user, or sleeps in the kernel."""
+    """False if the process could not be ended, because it belongs to another user, or hangs in the kernel."""
 
     def to_json(self) -> dict[str, Any]:
         return {"pid": self.pid, "command": self.command, "ended": self.ended}
@@ -38,7 +38,7 @@ class WarmProgram:
     `haft.helper.warm` and answers each call from a fork of itself."""
 
     name: str
-    """Identifies the program. The pool keeps one version of each."""
+    """Identifies the program. The pool keeps one version of each program."""
     version: str
     """Changes whenever anything that the program has loaded changes."""
     argv: tuple[str, ...]
@@ -52,17 +52,18 @@ class Command:
     cwd: str = "."
     """A directory in the workspace, relative to it."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """Added to the environment that the launcher builds."""
+    """Variables that are added to the environment that the launcher makes."""
     stdin: bytes = b""
     readable: Sequence[str] = ()
     """Absolute paths of the tool's own files: always readable, never writable."""
     on_start: Callable[[Callable[[bytes], Awaitable[None]]], None] | None = None
-    """Called once the program runs, with a function that sends it more input. Its stdin stays open until it ends."""
+    """Called when the program runs, with a function that sends more input to the program. If this is set, the program's
+    stdin stays open until the program ends."""
     kill_at_once: bool = False
     """Whether a cancellation kills the program at once, without time to clean up. For programs that only answer a
     question."""
     warm: WarmProgram | None = None
-    """The warm program that may answer instead, from a fork. It must behave in the same way."""
+    """A program of the warm pool that may handle the call instead, in a fork of itself. It must behave like `argv`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,8 @@ class Session(Protocol):
     def is_over(self) -> bool: ...
 
     def send(self, data: bytes) -> Awaitable[None]:
-        """Send input. It is sent at once; await the result to know when the program has read it."""
+        """Send input to the program at once, without awaiting. Await the result to wait until the program has read the
+        input."""
         ...
 
     async def begin_call(self) -> None:
@@ -98,7 +100,7 @@ class Session(Protocol):
         ...
 
     async def wait(self) -> Exit:
-        """Wait until the program ends, and return how. Raises what `run` would raise."""
+        """Wait until the program ends, and return how it ended. Raises the errors that `Launcher.run` would raise."""
         ...
 
     async def end(self) -> None:
@@ -107,14 +109,16 @@ class Session(Protocol):
 
 
 class LayeredSession(Session, Protocol):
-    """A session that works above a layer, which haft can exchange. `ConnectionResetError` if the program has ended."""
+    """A session whose writes go to a layer. haft can replace the layer while the program lives. The methods raise
+    `ConnectionResetError` if the program has ended."""
 
     async def stop(self) -> Sequence[str]:
-        """Stop all processes, and return what they still use of the layer, in words for a person."""
+        """Stop all processes, so that they do nothing until `resume`. Returns what they still use of the layer, in
+        words for a person."""
         ...
 
     async def resume(self, layer: Layer) -> None:
-        """Let the processes continue above a new layer. `HaftError` if that is not possible."""
+        """Let the processes continue with a new layer. `HaftError` if that is not possible."""
         ...
 
 
@@ -127,7 +131,7 @@ class Launcher(Protocol):
 
 
 class DescribeLauncher(Launcher, Protocol):
-    """Runs programs only to describe tools, before anyone has approved them."""
+    """Runs programs only to describe tools. At this time, nobody may have approved the tools yet."""
 
     @property
     def granted(self) -> Grants:
@@ -148,7 +152,8 @@ class SessionLauncher(Protocol):
     """Starts programs that outlive a call, and end with the host at the latest."""
 
     async def start(self, command: Command, sink: OutputSink, grants: Grants = NO_GRANTS) -> Session:
-        """Start a program. The `grants` hold until it ends; without grants it can only read the workspace."""
+        """Start a program. The `grants` hold until the program ends. Without grants, it can read the workspace, but not
+        write to it."""
         ...
 
 
@@ -159,9 +164,10 @@ class Environment:
     python: str
     """The absolute path of the interpreter."""
     readable: tuple[str, ...]
-    """Absolute paths that must be readable to run it: the environment, and the places to which it links."""
+    """Absolute paths that must be readable to run the interpreter: the environment, and the directories to which links
+    in it lead."""
     mark: str
-    """Changes when the environment is made again."""
+    """A text that changes when the environment is made again."""
 
     @property
     def root(self) -> str:
@@ -179,14 +185,14 @@ class Environments(Protocol):
     async def prepare(
         self, folder: str, progress: Callable[[str], None] = lambda _line: None, *, may_build: bool = False
     ) -> Environment:
-        """The environment of a folder; makes it if it is missing or outdated. `progress` gets a line for each step. Of
-        several callers at the same time, one makes it and the others wait. `ToolFailed` with the last lines of output
-        if that fails, `NeedsBuild` if a package has no wheel and may not be built."""
+        """The environment of a folder; makes it if it is missing or outdated. `progress` gets a line for each step. If
+        several callers need the environment at the same time, it is made once, and all wait for it. `ToolFailed` with
+        the last lines of output if that fails, `NeedsBuild` if a package has no wheel and may not be built."""
         ...
 
     def allow_build(self, folder: str, requirements: str) -> None:
-        """Allow from now on to build the packages of the requirements with this digest, which `NeedsBuild` has. It has
-        no effect if the folder has other requirements by now."""
+        """Allow to build the packages of the requirements with this digest, which comes from `NeedsBuild`. Has no
+        effect if the folder has other requirements by now."""
         ...
 
 
@@ -196,8 +202,8 @@ class Definitions(Protocol):
 
     @property
     def context(self) -> str:
-        """What else influences a description, such as the confinement. A failure to describe a tool in another context
-        is tried again."""
+        """A text of everything else that a description depends on, such as the confinement. If a tool could not be
+        described in another context, haft tries again in this one."""
         ...
 
     def load(self, group: str) -> dict[str, Any]:
@@ -211,14 +217,14 @@ class Definitions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """The result of writing a file, from which a tool declares its changes."""
+    """The result of writing a file. A tool uses it to declare its changes."""
 
     path: str
     """The real path of the file: relative to the root, with links resolved."""
     created: bool
     """Whether the file did not exist before."""
     directories: tuple[str, ...] = ()
-    """The directories that were created for it, the outermost first, relative to the root."""
+    """The directories that were created for the file, the outermost first, relative to the root."""
 
 
 class Workspace(Protocol):
@@ -241,11 +247,12 @@ class Workspace(Protocol):
         ...
 
     def prepare(self, path: str, *, expect: Any = None) -> WrittenFile:
-        """Return what `replace` would do, without doing it. Raises if `replace` would."""
+        """Return what `replace` would return, without writing anything. Raises the errors that `replace` would
+        raise."""
         ...
 
     def identity(self, path: str) -> Any:
-        """A value that changes when the file does; None if there is no file."""
+        """A value that changes when the file changes; None if there is no file."""
         ...
 
     def locate(self, path: str) -> str:
@@ -253,7 +260,8 @@ class Workspace(Protocol):
         ...
 
     def seen_at(self, place: str) -> Workspace:
-        """The same workspace with its files in another directory; paths and names stay the same."""
+        """The same workspace, but with its files read from and written to the directory `place`. Tools use the same
+        paths as before."""
         ...
 
 
@@ -294,8 +302,8 @@ class ToolContext(OutputSink, Protocol):
         ...
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = None) -> Any:
-        """Call another tool as part of this call. An asynchronous function awaits the result for the outcome. In any
-        other function, this waits and returns the outcome."""
+        """Call another tool as part of this call. In an asynchronous function, this returns an awaitable of the
+        outcome. In any other function, it waits, and returns the outcome."""
         ...
 
     def stderr_only(self, data: bytes, stream: Stream = "stderr") -> None:

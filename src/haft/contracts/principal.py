@@ -1,7 +1,8 @@
 """Who acts: a person, an agent, or a sub-agent that an agent started.
 
-Only the embedding program or a surface makes a principal. Every call, answer, undo, redo, apply, drop and cancel has
-one, and the audit log names it. haft does not verify it: it trusts the program that uses the service.
+Only the embedding program or a surface makes a principal. Every call, answer, undo, redo, apply, drop and cancel has a
+principal, and the audit log names it. haft does not verify who the principal is: it trusts the program that uses the
+service.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from haft.values import dataclass, replace
 
 PrincipalKind = Literal["person", "agent", "sub-agent"]
 _KINDS: Final[tuple[str, ...]] = get_args(PrincipalKind)
-"""Sorted by their rights, the most first."""
+"""The kinds of principals, those with the most rights first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Principal:
 
     who: str
     thread: ThreadId | str | None = None
-    """None: the thread of the service."""
+    """The thread in which the principal acts; None for the thread of the service."""
     kind: PrincipalKind = "person"
 
     def __post_init__(self) -> None:
@@ -35,8 +36,9 @@ class Principal:
             raise BadUsage(f"a principal is a person, an agent or a sub-agent, not {self.kind!r}")
 
     def acting(self, who: str | Principal | None, thread: str | None = None) -> Principal:
-        """The principal that acts through a service that this principal opened. If `who` is a text, the kind stays. If
-        it is a principal, it can have fewer rights than this one, but never more."""
+        """The principal for an action of `who` in a service that this principal opened. If `who` is a text, it is a
+        name, and the kind stays that of this principal. If `who` is a principal, the result never has more rights than
+        this principal."""
         acts = replace(self, who=who) if isinstance(who, str) else self if who is None else who
         if not isinstance(acts, Principal):
             raise BadUsage(f"`who` must be a name or a Principal, not {who!r}")
@@ -44,7 +46,7 @@ class Principal:
         return replace(acts, kind=kind, thread=thread or acts.thread or self.thread)
 
     def must_be_person(self, verb: str) -> None:
-        """`NeedsPerson` for agents and sub-agents."""
+        """`NeedsPerson` if this principal is an agent or a sub-agent."""
         if self.kind != "person":
             raise NeedsPerson(verb, self.who, self.kind)
 

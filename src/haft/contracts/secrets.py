@@ -1,4 +1,5 @@
-"""Secrets: values that must not leave the tools they belong to. Says which names mark a secret, and masks secrets.
+"""Secrets: values that must not leave the tools they belong to. This module says which names mean that a value is
+secret, and masks secrets.
 
 Only this module knows what a secret is. `Secrets` is a set of values; it masks text, bytes and JSON values, and streams
 of bytes that arrive in pieces of any size. It masks every byte of every occurrence, also of overlapping ones. It does
@@ -46,7 +47,7 @@ def texts_in(value: Any) -> Iterator[str]:
 
 
 def named_secrets(values: Mapping[str, Any]) -> Iterator[str]:
-    """The texts in a table, at any depth, that have a name that says secret."""
+    """The texts in a table, at any depth, whose field name says that the value is secret."""
     left = [values]
     while left:
         for name, value in left.pop().items():
@@ -64,7 +65,8 @@ class Secrets:
     __slots__ = ("_bytes", "_texts", "values")
 
     def __init__(self, values: Iterable[str] = (), shortest: int = MIN_SECRET_LENGTH) -> None:
-        known = {form for value in values for form in (value, value.strip())}  # A program may print it without newline.
+        # A program may print a value without the newline at its end.
+        known = {form for value in values for form in (value, value.strip())}
         self.values: Final = frozenset(value for value in known if len(value) >= shortest and value not in MARK)
         self._texts: _Patterns[str] | None = None
         self._bytes: _Patterns[bytes] | None = None
@@ -106,7 +108,7 @@ class Secrets:
         return value
 
     def masked_text(self, text: str) -> str:
-        """The text with every secret masked, also those of which haft cut off a part."""
+        """The text with every secret masked, also secrets of which haft cut off a part."""
         if not self.values:
             return text
         patterns = self._of_text()
@@ -153,8 +155,8 @@ NO_SECRETS: Final = Secrets()
 
 
 class MaskedStream:
-    """Masks bytes that come in pieces. The result is the same as for the whole: bytes that may be the start of a secret
-    are kept back until the next piece, or the end, shows what they are."""
+    """Masks bytes that come in pieces. The result is the same as if they came as a whole: bytes that may be the start
+    of a secret are kept back until the next piece, or the end of the stream, shows what they are."""
 
     __slots__ = ("_covered", "_held", "_patterns")
 
@@ -162,7 +164,7 @@ class MaskedStream:
         self._patterns = patterns
         self._held = b""
         self._covered = 0
-        """How many of the bytes in `_held` belong to a secret whose mark is already in the output."""
+        """How many bytes at the start of `_held` belong to a secret whose mark is already in the output."""
 
     def feed(self, data: bytes) -> bytes:
         """Add data, and return the masked bytes that can be shown now."""
@@ -177,7 +179,7 @@ class MaskedStream:
         keep = len(data) if is_last else len(data) - patterns.begun(data)
         shown, at = bytearray(), 0
         for start, end in patterns.spans(data, self._covered):
-            if start > 0 or not self._covered:  # Else its mark is already in the output.
+            if start > 0 or not self._covered:  # If not, its mark is already in the output.
                 if start >= keep:
                     break
                 shown += data[at:start] + MARK.encode()
@@ -198,7 +200,7 @@ class _Patterns(Generic[AnyStr]):
         self._failures: dict[AnyStr, list[int]] = {}
 
     def replaced(self, text: AnyStr, mark: AnyStr, more: Iterable[tuple[int, int]] = ()) -> AnyStr:
-        """The text with a mark in place of every span."""
+        """The text with `mark` in place of every occurrence of a pattern, and of every span in `more`."""
         pieces: list[AnyStr] = []
         at = 0
         for start, end in self.spans(text, more=more):
@@ -208,8 +210,8 @@ class _Patterns(Generic[AnyStr]):
         return nothing.join(pieces) + text[at:] if pieces else text
 
     def spans(self, text: AnyStr, covered: int = 0, more: Iterable[tuple[int, int]] = ()) -> list[tuple[int, int]]:
-        """The spans of all occurrences, in order; overlapping ones are joined. `covered` is the length of another span
-        at the start of the text, and `more` has further spans."""
+        """The spans of all occurrences, in order; overlapping ones are joined. The first `covered` characters of the
+        text are a span, too, and `more` contains further spans."""
         found = [(0, covered)] if covered else []
         found += more
         for pattern in self._patterns:
@@ -230,11 +232,12 @@ class _Patterns(Generic[AnyStr]):
         return any(pattern in text for pattern in self._patterns)
 
     def begun(self, text: AnyStr) -> int:
-        """The length of the longest end of `text` that is a start of a pattern, but not the whole pattern."""
+        """How many characters at the end of `text` may be the start of a pattern: the longest end of `text` with which
+        a pattern begins."""
         return max((self._overlap(text, pattern) for pattern in self._patterns), default=0)
 
     def cut_short(self: _Patterns[str], text: str) -> Iterator[tuple[int, int]]:
-        """The spans next to a cut that are the first or the last part of a pattern."""
+        """The spans next to a place where haft cut the text, if they are the first or the last part of a pattern."""
         for cut in (place.start() for place in re.finditer(_CUT, text)):
             before, after = text[max(0, cut - MIN_SECRET_LENGTH) : cut], text[cut + 1 : cut + 1 + MIN_SECRET_LENGTH]
             for pattern in self._patterns:
@@ -247,7 +250,7 @@ class _Patterns(Generic[AnyStr]):
                     yield cut + 1, cut + 1 + len(pattern) - at
 
     def _overlap(self, text: AnyStr, pattern: AnyStr) -> int:
-        """The length of the longest end of `text` that is a start of `pattern` and shorter than it."""
+        """The length of the longest end of `text` with which `pattern` begins, and which is shorter than `pattern`."""
         first = text.find(pattern[:1], max(0, len(text) - len(pattern) + 1))
         if first < 0:
             return 0

@@ -35,5 +35,5 @@ NEXT_STATUSES: Final[dict[str, frozenset[str]]] = {
     "rejected-by-user": frozenset(),
     "cancelled": frozenset(),
 }
-"""The statuses that may follow each status. After `cancellation-requested` a run may still end `done` or `error`: the
-tool was faster than the request, or the host died."""
+"""The statuses that may follow each status. After `cancellation-requested`, a run may still end as `done` or `error`,
+because the tool ended before the request took effect, or because the host died."""

@@ -16,8 +16,8 @@ Kind = Literal["builtin", "amp-toolbox", "bash-plugin", "agent-studio", "mcp", "
 """The format of a tool."""
 
 Provenance = Literal["builtin", "embedded", "installed", "user", "workspace"]
-"""Where the tool comes from, which says how far it is trusted: haft, the embedding program, an installed package, a
-folder of the user, or only the workspace."""
+"""Where the tool comes from: from haft, the embedding program, an installed package, a folder of the user, or the
+workspace. haft trusts the first most, and the last least."""
 
 Hosting = Literal["in-process", "per-call", "session", "remote"]
 """Where the work of a call is done. `in-process`: in the host, without a sandbox. `per-call`: in processes that end
@@ -29,7 +29,7 @@ State = Literal["ready", "broken", "duplicate", "disabled", "inactive", "needs-c
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What the tool claims about its effects. Without a claim, haft assumes the worst."""
+    """What the tool declares about its effects. If it declares nothing, haft assumes the worst."""
 
     readonly: bool = False
     cacheable: bool = False
@@ -62,16 +62,17 @@ class ToolSpec:
     """The digest of the definition. An approval is bound to it."""
     hosting: Hosting = "in-process"
     keeps_state: bool = True
-    """For a session: whether its process keeps state between calls, so that only this process can answer them. If not,
-    a call with grants gets a process of its own."""
+    """For a session: whether its process keeps state between calls, so that this process must handle all of them. If
+    not, a call with grants gets a process of its own."""
     grants: Grants = NO_GRANTS
     """For a session: the grants of its process. Other tools get their grants call by call."""
     timeout: float | None = None
     """The deadline in seconds that the tool's definition sets."""
     preprocesses: bool = False
-    """Whether `preprocess` does anything; otherwise haft does not call it."""
+    """Whether `preprocess` does anything. If not, haft does not call it."""
     prepares: bool = False
-    """Whether the tool has `prepare(progress) -> None`, which makes what a call needs, before its deadline starts."""
+    """Whether the tool has `prepare(progress) -> None`, which makes what its calls need, such as an environment. It
+    runs before the deadline of the call starts."""
     previews: bool = False
     """Whether the tool has `preview(arguments, context) -> str`: a line that says what a call would do."""
     explains: bool = False
@@ -92,7 +93,8 @@ class ToolSpec:
 
     @property
     def is_vouched_for(self) -> bool:
-        """Whether the tool's definition needs no approval. An exported file of such a tool does need it."""
+        """Whether the tool's definition needs no approval, because haft or the embedding program defines it. An
+        exported executable needs approval, even if it stands for such a tool."""
         return self.provenance in ("builtin", "embedded") and "export" not in self.meta
 
     @property
@@ -103,18 +105,18 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a tool returns. Output that it streamed while it ran is not part of it."""
+    """What a tool returns at the end of a call. Output that the tool sent while it ran is not part of it."""
 
     text: str | None = None
-    """The output, if the tool did not stream it."""
+    """The output, if the tool did not send it while it ran."""
     result: Any = None
     """The structured value, if the tool has one."""
     exit_code: int | None = None
     failure: Failure | None = None
     hit: str | None = None
-    """The limit that stopped it, if one did."""
+    """The limit that stopped the tool; None if no limit did."""
     changes: Changes | None = None
-    """The changes; None: the tool does not declare them."""
+    """The changes that the tool declares; None if it declares none."""
 
 
 @runtime_checkable
@@ -152,12 +154,13 @@ class RenamedTool:
         return RenamedTool(self.spec, configured(self.tool, config))
 
     def __getattr__(self, name: str) -> Any:
-        """Give access to the optional attributes of the tool."""
+        """The optional attributes of the wrapped tool, such as `prepare` and `preview`."""
         return getattr(self.tool, name)
 
 
 def configured(tool: Tool, config: Mapping[str, Any]) -> Tool:
-    """The tool with the configuration of one call, if it has `configured`. `BadConfig` if a value is missing."""
+    """The tool with the configuration of one call. A tool without a method `configured` stays as it is. `BadConfig` if
+    a value is missing."""
     configure: Any = getattr(tool, "configured", None)
     return tool if configure is None else configure(config)
 
@@ -174,13 +177,14 @@ class DiscoveredTool:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A tool as the catalogue lists it: ready, or the reason why not."""
+    """A tool as the catalogue lists it: it is ready, or there is a reason why not."""
 
     spec: ToolSpec
     state: State = "ready"
     reason: str | None = None
     source: str = ""
-    """The source that discovered the tool, if that source replaces all its tools at each refresh."""
+    """The name of the source that discovered the tool. At each refresh, that source replaces all its tools. Empty for
+    tools that come from no such source."""
 
     @property
     def enabled(self) -> bool:

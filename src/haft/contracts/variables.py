@@ -1,7 +1,7 @@
-"""Names of environment variables: which ones a program reads, and which ones it does not get.
+"""Names of environment variables: which variables a program reads, and which of them it does not get.
 
-haft does not trust the source or the output of a program. It uses only names that are set on this host, only to suggest
-them to a person, and never grants a variable because of them.
+haft does not trust the source or the output of a program. So it takes only the names of variables that are set on this
+host from there, and uses them only to suggest a grant to a person.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _MISSED: Final = regex(
 
 
 def names_read(text: str) -> tuple[str, ...]:
-    """The variables that a program reads, as far as its source text has their names."""
+    """The variables that a program reads, as far as their names are in its source text."""
     text = text[:LONGEST_TEXT]
     found = [name for match in _READS.finditer(text) for name in match.groups() if name]
     for match in _UNPACKED.finditer(text):
@@ -69,14 +69,16 @@ def names_read(text: str) -> tuple[str, ...]:
 
 
 def names_reported_missing(words: str, known: Container[str]) -> tuple[str, ...]:
-    """The names of `known` that a program reports as missing: on a line with words such as `required`, `not set`."""
+    """The names in `known` that a program's output reports as missing: on a line with words such as `required` or `not
+    set`."""
     lines = (line[:LONGEST_LINE] for line in words.splitlines()[-MOST_LINES:])
     found = (name for line in lines if _MISSED.search(line) for name in _WORD.findall(line) if name in known)
     return tuple(dict.fromkeys(found))
 
 
 def withheld(names: Iterable[str], host: Mapping[str, str], given: Container[str] = ()) -> tuple[str, ...]:
-    """The names that are set on this host, and that a call gets only with a grant. Names in `given` are left out."""
+    """Those of `names` that are set on this host, and that a call gets only with a grant. The names in `given`, which
+    the call gets already, are left out."""
     found = (name for name in names if name in host and name not in given and not _is_no_matter(name))
     return tuple(dict.fromkeys(found))[:MOST_NAMED]
 

@@ -1,9 +1,9 @@
 """Gets the answer to a request for approval: from the approver of this host, or from another process through the inbox.
 The first answer wins.
 
-If the approver answers at once, the inbox is not used. If it takes longer, or there is no approver, the broker writes
-the request into the inbox on disk, where any process can answer it, and polls the inbox several times a second. Without
-an approver the request expires.
+If the approver answers at once, the inbox is not used. If the approver takes longer, or there is none, the broker
+writes the request into the inbox on disk, where any process can answer it, and reads the inbox several times a second.
+If there is no approver, the request expires after a while.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ RecordAnswer = Callable[[Call, Principal, str | None, ApprovalAnswer], None]
 """Records in the audit log who answered which request, and how."""
 
 INSTANT_SECONDS: Final = 0.05
-"""How long an approver has before the request goes into the inbox."""
+"""If the approver has not answered after this time, the request goes into the inbox too."""
 POLL_SECONDS: Final = 0.1
 MIN_WAIT_SECONDS: Final = 60.0
 NO_INPUT: Final = "nobody answered: the input of the prompt ended"
@@ -60,14 +60,15 @@ class ReceivedAnswer:
 
 
 class SharedInbox(Protocol):
-    """The inbox as the broker needs it. One piece of work uses it at a time, in a thread."""
+    """The inbox, with the methods that the broker needs. Work on the inbox runs in a thread, one piece at a time."""
 
     def use(self, work: Callable[[Inbox], T]) -> Awaitable[T]: ...
 
     def is_alive(self, host: HostId) -> bool: ...
 
     def may_have_approval(self, fingerprint: str) -> bool:
-        """Whether an approval may be stored for this call: a cheap check, which may be wrong when it returns True."""
+        """A quick check whether an approval is stored for this call. False is certain; True means that there may be
+        one."""
         ...
 
 
@@ -105,7 +106,8 @@ class ApprovalBroker:
         return self._inbox if await self._is_inbox_hidden() else None
 
     async def kept_approval(self, call: Call) -> ApprovalAnswer | None:
-        """An approval that a person gave to exactly this call after the host that asked had died."""
+        """The stored approval for exactly this call, which a person gave after the host that asked had died; None if
+        there is none."""
         fingerprint = self._fingerprint(call)
         if self._inbox is None or not self._inbox.may_have_approval(fingerprint):
             return None
@@ -118,8 +120,9 @@ class ApprovalBroker:
         return self._record_answer(call, found.id, replace(to_answer(found.answer), scope="once"))
 
     async def ask(self, run: Run, request: ApprovalRequest) -> ReceivedAnswer:
-        """Wait for an answer. Cancelling withdraws the request. The callers of the run hold no place in the queue while
-        it waits. When this returns, the audit log has a person's answer. `NeedsPerson` if an agent approved."""
+        """Wait for an answer. Cancelling withdraws the request. While the run waits, the runs that wait for it hold no
+        place in the queue. When this returns, a person's answer is in the audit log. `NeedsPerson` if an agent
+        approved."""
         if run.parent is None:
             given = await self._answer(run.call, request)
         else:
@@ -201,7 +204,7 @@ class ApprovalBroker:
 
     def _fingerprint(self, call: Call, request: ApprovalRequest | None = None) -> str:
         decision = call.decision
-        # Approving the build of a package does not approve the call.
+        # The fingerprint of a build differs from that of the call, so that approving a build does not approve the call.
         build = {} if request is None or request.build is None else {"build": request.pin}
         return policy.fingerprint_of(
             {
@@ -221,7 +224,7 @@ class ApprovalBroker:
 
 
 class _ApproverTask:
-    """Runs the approver in a task: the approver may answer or fail, and it can be stopped."""
+    """Runs the approver in a task, so that the broker can wait for it with a timeout, and stop it."""
 
     def __init__(self, untrusted: UntrustedCalls, approver: Approver | None) -> None:
         self._untrusted = untrusted
@@ -315,7 +318,7 @@ def _expired(seconds: float) -> str:
 
 
 def request_content(request: ApprovalRequest) -> dict[str, Any]:
-    """Everything of a request that a person sees. The answer is bound to it."""
+    """The content of a request that a person sees. The answer is bound to this content."""
     return {
         "tool": request.tool,
         "description": request.description,

@@ -1,8 +1,8 @@
 """Awaits a tool's coroutine so that a tool that ignores cancellation cannot block its run.
 
 A separate task for every tool would cost three more iterations of the event loop per call. So the coroutine runs in the
-run's own task, step by step, as `await` would run it. Only when a tool still runs after its cancellation and a grace
-period, it is abandoned: it continues in a task of its own, and the run ends.
+run's own task, step by step, as `await` would run it. If a tool still runs when the grace period after its cancellation
+is over, it is abandoned: it continues in a task of its own, and the run ends.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ T = TypeVar("T")
 
 
 class CancellationGuard(Generic[T]):
-    """Awaits a coroutine, once. After a cancellation it always raises, whatever the coroutine returns."""
+    """An awaitable that runs a coroutine. It can be awaited once. After a cancellation it always raises, even if the
+    coroutine returns a value."""
 
     __slots__ = ("_abandon", "_coroutine", "_grace", "_grace_is_over", "_on_cancel", "_timer")
 
@@ -76,7 +77,7 @@ class CancellationGuard(Generic[T]):
 
 
 class _Remainder(Generic[T]):
-    """Awaits the remaining steps of a coroutine; the first step raises an exception in it."""
+    """An awaitable that runs the remaining steps of a coroutine. First it raises an exception inside the coroutine."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, T], error: BaseException) -> None:
         self._coroutine = coroutine

@@ -16,7 +16,7 @@ class Stage(Protocol):
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome: ...
 
-    # A stage that many calls do not need may have a method `skips(run) -> bool`. If it returns true, the call goes
+    # A stage that many calls do not need may have a method `skips(run) -> bool`. If `skips` returns true, the call goes
     # straight to the next stage.
 
 

@@ -1,8 +1,8 @@
-"""Resolves the confinement of a call once, so that the person sees, the sandbox enforces and the outcome reports the
-same value.
+"""Resolves the confinement of a call once, so that it is the same value that the person sees, the sandbox enforces and
+the outcome reports.
 
-It is resolved again only if the decision or the grants have changed, since a person may approve with more grants. Then
-every granted path must still be the file that the person saw.
+The confinement is resolved again only if the decision or the grants have changed, because a person may approve with
+more grants. In that case, every path that was granted before must still be the file that the person saw.
 """
 
 from __future__ import annotations

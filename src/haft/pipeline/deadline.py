@@ -1,7 +1,7 @@
 """The deadlines of calls in progress: for the total time, and for the time without a sign of life.
 
-A deadline ends a call by cancelling its task, and `expired_limit` says afterwards whether it did so. One timer checks
-all deadlines many times a second, because a timer for each call would cost too much.
+A deadline ends a call by cancelling the task that runs the call. Afterwards, `expired_limit` says whether the deadline
+did that. One timer checks all deadlines many times a second, because a timer for each call would cost too much.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ class Deadline:
         self._idle = idle
         self._idle_at = now + idle
         self.expired_limit: str | None = None
-        """The limit that ran out: `max_seconds` or `max_idle_seconds`."""
+        """The limit that ran out, `max_seconds` or `max_idle_seconds`; None if neither did."""
 
     def restart_idle(self) -> None:
-        """Restart the idle time after a sign of life, here and in the runs that wait for this call."""
+        """Restart the idle time after a sign of life, for this call and for the runs that wait for it."""
         self._idle_at = monotonic() + self._idle
         if self._parent is not None:
             self._parent.restart_idle()
 
     def pause(self) -> None:
-        """Stop counting, because a call that this one made waits for a person."""
+        """Stop counting time, because a call that this one made waits for a person."""
         if not self._pauses:
             self._paused_at = monotonic()
         self._pauses += 1
 
     def resume(self) -> None:
-        """Count again; the time since `pause` does not count."""
+        """Continue to count time, without the time since `pause`."""
         self._pauses -= 1
         if not self._pauses:
             paused = monotonic() - self._paused_at

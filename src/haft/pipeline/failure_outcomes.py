@@ -20,7 +20,7 @@ CANCELLED = Failure("cancelled", "the run was cancelled")
 
 
 def outcome_so_far(run: Run, status: Status, error: Failure | None) -> Outcome:
-    """The outcome of a run that has not finished, with its output so far."""
+    """The outcome of a run that ends without an answer of its tool, with the output so far."""
     call = run.call
     shown = run.output_buffer
     began = any(state[2] == "in-progress" for state in run.states)

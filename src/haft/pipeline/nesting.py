@@ -1,9 +1,9 @@
-"""Calls inside calls: which run made which, and how both end.
+"""Calls that tools make: which run made which call, and how both end.
 
-A call that a run makes is a run of its own, decided and recorded like any other. It joins the scope of its caller: it
-borrows the caller's place in the queue, it sees and changes the same files, and it ends no later than the caller. If it
-needs approval, the person sees which runs wait for it. The functions here only answer the stages' questions; they
-decide nothing.
+A call that a run makes is a run of its own, decided and recorded like any other. It is part of its caller, the run that
+made it: it borrows the caller's place in the queue, it sees and changes the same files, and it ends no later than the
+caller. If the call needs approval, the person sees which runs wait for it. The functions here only answer the stages'
+questions; they decide nothing.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def callers(run: Run) -> Iterator[Run]:
 
 
 def caller_with_layer(run: Run) -> Run | None:
-    """The nearest caller of a run with a transaction, if that caller works above a layer, into which the run's changes
-    go too."""
+    """The nearest caller of `run` that has a transaction, if that caller writes to a layer: the changes of `run` go
+    into the same layer. None if there is no such caller."""
     caller = next((each for each in callers(run) if each.transaction is not None), None)
     is_layered = caller is not None and caller.transaction is not None and caller.transaction.scope is not None
     return caller if is_layered else None
@@ -48,21 +48,22 @@ def why_cannot_call(run: Run) -> str | None:
         return f"{run.id} is {MAX_DEPTH} calls deep: calls cannot nest deeper"
     within = CURRENT.get()
     if within is not None and within is not run and run in callers(within):
-        # The new call would wait for its own caller.
+        # A call with this parent would wait for the run that makes it.
         return f"{within.id} makes the call, and {run.id} waits for it: name {within.id} as the parent, or give none"
     return None
 
 
 def busy_with(run: Run) -> RunId | None:
-    """The run that the tool of `run` answers now, if the tool answers one call after another; `run` waits for it."""
+    """The run that the tool of `run` is working on now, if the tool handles one call at a time, so that `run` must
+    wait; None if `run` need not wait."""
     answered: RunId | None = getattr(run.tool, "busy_with", None)
     return None if answered == run.id else answered
 
 
 def find_deadlock(run: Run, waiting: Collection[Run]) -> RunId | None:
-    """The caller of a run that would wait for itself; None if no caller would. This happens when the run must wait for
-    a call that waits, through calls of its own, for that caller. `waiting` has all runs that wait for their tool; it
-    may also have some that do so no longer."""
+    """The caller of `run` that would wait for itself; None if no caller would. Example: `run` must wait because its
+    tool is busy with another run, and that run has made a call that waits for a tool that is busy with a caller of
+    `run`. `waiting` contains all runs that wait for their tool, and perhaps some that no longer do."""
     above = {run.id, *(each.id for each in callers(run))}
     seen: set[RunId] = set()
     held_up = [busy_with(run)]
@@ -89,7 +90,8 @@ def attach_to_caller(run: Run) -> None:
 
 
 def detach_from_caller(run: Run) -> None:
-    """Remove an ended run from its caller's children, and add it and its descendants to the caller's descendants."""
+    """Remove an ended run from its caller's `children`, and add the run and its descendants to the caller's
+    `descendants`."""
     caller = run.parent
     if caller is None:
         return
@@ -100,8 +102,8 @@ def detach_from_caller(run: Run) -> None:
 
 
 async def wait_for_children(run: Run, *, cancel: bool) -> None:
-    """Wait until all children of a run have ended; the run can make no more calls. The children are cancelled if
-    `cancel` is true, or if the waiting task is cancelled."""
+    """Wait until all children of a run have ended. From now on, the run cannot make calls. The children are cancelled
+    if `cancel` is true, or if the waiting task is cancelled."""
     run.tool_has_ended = True
     cancelled: asyncio.CancelledError | None = None
     while run.children:
@@ -129,8 +131,8 @@ async def callers_paused(run: Run) -> AsyncIterator[None]:
     back = above[::-1]
     try:
         yield
-        # A caller that has locked the workspace gets its place back at once. All other places may be held by runs that
-        # wait for this lock.
+        # A caller that has locked the workspace gets a place back at once, without waiting for a free one: all places
+        # may be held by runs that wait for this lock.
         has_lock = any(each.transaction is not None and each.transaction.lock is not None for each in above)
         if not has_lock and any(each.place is not None and not each.place.is_held for each in above):
             run.set_status("queued")

@@ -1,4 +1,4 @@
-"""One observer of a run: a queue of events with a bounded size, also when its reader is slow.
+"""One observer of a run: a queue of events. Its size is bounded, even if its reader is slow.
 
 Statuses and outcomes always arrive. If a reader is too slow, output is skipped, and the next piece of output says how
 much was skipped. Of progress events, only the newest are kept.
@@ -14,7 +14,7 @@ from haft.contracts import Event
 from haft.values import replace
 
 MAX_TEXT = 1 << 20
-"""The characters of output that may wait for one reader."""
+"""How many characters of output may wait for one reader."""
 MAX_PROGRESS = 64
 
 

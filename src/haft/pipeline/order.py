@@ -110,19 +110,21 @@ class Dependencies:
     tool_seconds: Mapping[str, float]
     """The configured deadlines of single tools, by tool name."""
     seconds_are_set: bool
-    """Whether `limits.max_seconds` is configured. Its default gives way to any deadline that is set."""
+    """Whether `limits.max_seconds` is configured. If it is not, its default applies only to calls for which no other
+    deadline is set."""
     durability: Durability
     catalogue: Catalogue
     renew: Callable[[str], Awaitable[None]] | None
-    """Discovers a tool again, by name, if the catalogue lacks it or its files may have changed."""
+    """Discovers the tool with this name again. Used if the catalogue lacks the tool, or the files of the tool may have
+    changed."""
     decide: Callable[[PolicyQuery], Decision]
     approver: Approver | None
     person: Principal
-    """Who counts as the author of an answer if the approver names nobody."""
+    """The person who is recorded as the author of an answer, if the approver's answer names nobody."""
     inbox: SharedInbox | None
     """The inbox, in which other processes can answer; None if no state is shared."""
     wait_seconds: float
-    """How long a request waits in the inbox if there is no approver; 0: it does not wait."""
+    """How many seconds a request waits in the inbox if there is no approver; 0 if it does not wait."""
     answers_are_open: bool
     """Whether other processes may answer even if nothing hides the inbox from tools."""
     save_approval: SaveApproval
@@ -131,7 +133,7 @@ class Dependencies:
     trail: Trail
     open_output_store: Callable[[RunId], OutputStore]
     call: Callable[..., Run]
-    """Makes a call for a tool that calls other tools: the method of the service."""
+    """`ToolService.call`, for tools that call other tools."""
 
 
 def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: UntrustedCalls) -> tuple[Stage, ...]:

@@ -1,4 +1,5 @@
-"""The output of a run: masks it, passes all of it to a store, and keeps the head and tail that the outcome shows.
+"""The output of a run: masks it, passes all of it to a store, and keeps its beginning and its end, which the outcome
+shows.
 
 Secrets are masked before output is stored, shown or cut, so that no secret and no part of one gets any further. Memory
 use does not grow with the output. Invalid bytes are decoded with replacement characters; a character that is split
@@ -61,7 +62,7 @@ class HeadAndTail:
         tail = b"".join(self._tail)
         if not self.cut:
             return bytes(self._head + tail).decode("utf-8", "replace")
-        # A character that this cut splits is left out, not shown as a damaged one.
+        # A character of which the cut leaves only a part is left out, not shown as a damaged one.
         head = codecs.getincrementaldecoder("utf-8")("replace").decode(bytes(self._head))
         end = tail[len(tail) - self._tail_room :] if self._tail_room else b""
         for _ in range(3):
@@ -77,7 +78,7 @@ class OutputBuffer:
     def __init__(self, bound: int, store: OutputStore, secrets: Secrets) -> None:
         self._secrets = secrets
         self._masked: dict[tuple[Stream, bool], MaskedStream] = {}
-        """By stream, and whether it is part of the output: each is masked on its own."""
+        """The maskers, by stream and by whether its text is shown in the output: each of these is masked separately."""
         self._is_over = False
         self.all = HeadAndTail(bound)
         self.stderr = HeadAndTail(bound)
@@ -89,11 +90,12 @@ class OutputBuffer:
         return self._add(seq, at, stream, self._masked_part(data, stream, is_shown=True), decode=decode)
 
     def add_stderr_only(self, seq: int, at: float, data: bytes, stream: Stream) -> None:
-        """Add a piece that goes into `stderr` only, and not into `all`."""
+        """Add a piece of output that the outcome shows in `stderr` only, and not in `output`."""
         self._add_stderr_only(seq, at, self._masked_part(data, stream, is_shown=False))
 
     def end(self, seq: int, at: float) -> Iterator[tuple[Stream, str]]:
-        """Accept no more output. Add the rest that was kept back, and yield its text for each stream of the output."""
+        """Accept no more output. Add the bytes that were kept back because they could have been the start of a secret,
+        and yield their text for each stream."""
         self._is_over = True
         for (stream, is_shown), masked in self._masked.items():
             if rest := masked.end():

@@ -39,14 +39,16 @@ class Pipeline:
         return self._untrusted.abandoned
 
     def call(self, call: Call) -> Run:
-        """Start a run. It needs no observer to go on. A run that another run made ends with that run."""
+        """Start a run. The run goes on even if nobody awaits or observes it. A run that another run made ends no later
+        than that run."""
         if call.parent is None:
             run = Run(call, self._record)
         else:
             run = Run(call, self._record, self.caller(call.parent))
             nesting.attach_to_caller(run)
         self._live[call.run] = run
-        # The event loop holds tasks weakly. The run holds its own task, and stays in `live` until it has ended.
+        # The event loop has only weak references to tasks. So the run refers to its own task, and `live` refers to the
+        # run until it has ended.
         run.attach_task(asyncio.get_running_loop().create_task(self._carry(run)))
         return run
 
@@ -66,7 +68,8 @@ class Pipeline:
         return run if run is not None and self._live.get(run.id) is run and not run.tool_has_ended else None
 
     async def _carry(self, run: Run) -> None:
-        # Only in this task: an approver that runs here is not part of the tool that made the call.
+        # This changes the variable only in this task. An approver that runs in it is not part of the tool that made the
+        # call.
         nesting.CURRENT.set(None)
         run.task_started()
         try:

@@ -43,7 +43,7 @@ MAX_NOTE_LENGTH: Final = 1000
 
 
 class RunRecorder(Protocol):
-    """Hears of every step of a run before the observers do."""
+    """Is told about every step of a run before the observers are."""
 
     def on_status(self, run: Run) -> None: ...
 
@@ -81,7 +81,7 @@ class Run:
         self.states: list[tuple[int, float, Status]] = [(0, self.started_at, "queued")]
         """Every status so far, with its sequence number and its time."""
         self.output_buffer: OutputBuffer | None = None
-        """Collects the output; None until the tool writes something."""
+        """Collects the tool's output; None before the tool writes something."""
         self.make_output_buffer: Callable[[Run], OutputBuffer] | None = None
         """Makes `output_buffer`; set while the tool may write."""
         self.resolved_confinement: tuple[object, Confinement] | None = None
@@ -89,9 +89,9 @@ class Run:
         self.changes: Changes | None = None
         """The change set of the run, once it is known."""
         self.workspace: Workspace | None = None
-        """The workspace as only this run sees it; None: the workspace of the host."""
+        """The workspace as only this run sees it; None if it sees the workspace of the host."""
         self.ended_children: list[EndedChild] = []
-        """Child processes, not child runs."""
+        """Processes, not runs, that still ran when the call ended, and were ended with it."""
         self.parent = parent
         """The run that made this one, if there is one. `nesting` maintains this field and the next three."""
         self.children: dict[RunId, Run] = {}
@@ -99,7 +99,7 @@ class Run:
         self.descendants: list[RunId] = []
         """The runs below this one that have ended: those that it made, and those that they made."""
         self.tool_has_ended = False
-        """Whether the tool has ended: then the run makes no more calls."""
+        """Whether the tool has ended, so that the run can make no more calls."""
         self.place: Slot | None = None
         self.deadline: Deadline | None = None
         self.transaction: Transaction | None = None
@@ -119,7 +119,7 @@ class Run:
         self._outcome: Outcome | None = None
         self._task: asyncio.Task[None] | None = None
         self.cancelled_by: Principal | None = None
-        """Who cancelled the run, if somebody did and is known."""
+        """The principal who cancelled the run; None if nobody did, or it is not known who."""
         self._cancel_requested = False
         self._task_has_started = False
         self._on_activity: Callable[[], None] | None = None
@@ -149,7 +149,7 @@ class Run:
     def cancel_requested(self) -> bool:
         return self._cancel_requested
 
-    # For the caller.
+    # Methods for the caller.
 
     def __await__(self) -> Generator[Any, None, Outcome]:
         """Wait for the outcome. Cancelling the waiting task does not cancel the run."""
@@ -180,12 +180,12 @@ class Run:
             self.cancelled_by = by
             if self._task_has_started and self._task is not None:
                 self._task.cancel()
-            # Else the task has not started. A task that is cancelled before it starts runs no code at all, so nothing
-            # would be recorded.
+            # A task that has not started is not cancelled: it would run no code at all, so that nothing would be
+            # recorded.
             self.set_status("cancellation-requested")
         return True
 
-    # For the pipeline.
+    # Methods for the pipeline.
 
     def attach_task(self, task: asyncio.Task[None]) -> None:
         """Remember the task that executes the run."""
@@ -210,13 +210,14 @@ class Run:
         self.call = copy
 
     def draft(self, **changes: Any) -> Run:
-        """A run of the same call with other fields, for a decision about them. It is not observed and not recorded."""
+        """A run of the same call with some fields changed, to decide about these values. The draft is not observed and
+        not recorded."""
         return Run(evolve(self.call, **changes), _NO_RECORDER)
 
     def set_status(self, status: Status, facts: dict[str, Any] | None = None) -> None:
         """Change the status. Observers get the `facts` with it, in other processes too."""
         if self._cancel_requested and status not in TERMINAL and status != "cancellation-requested":
-            return  # A stage that has not noticed the cancellation yet: observers keep seeing the cancellation.
+            return  # A stage has not noticed the cancellation yet. The status stays `cancellation-requested`.
         self.status = status
         seq, at = self._next_seq, time.time()
         self._next_seq = seq + 1
@@ -288,7 +289,7 @@ class Run:
             self.notes.append(text[:MAX_NOTE_LENGTH])
 
     def finish(self, outcome: Outcome) -> None:
-        """End the run, once, after its end is recorded."""
+        """End the run. Called once, after the end of the run was recorded."""
         assert self._outcome is None
         self._outcome = outcome
         if self._observers:

@@ -12,7 +12,8 @@ from haft.pipeline.cancellation_guard import CancellationGuard
 T = TypeVar("T")
 
 GRACE_SECONDS = 2.5
-"""How long the code has to end after its cancellation: enough for TERM, a second, and KILL."""
+"""How many seconds the code has to end after its cancellation. That is enough to send TERM to a process, wait a second,
+and send KILL."""
 
 
 class UntrustedCalls:
@@ -29,7 +30,8 @@ class UntrustedCalls:
     def guard(
         self, coroutine: Coroutine[Any, Any, T], on_cancel: Callable[[], None] = lambda: None
     ) -> CancellationGuard[T]:
-        """Return an awaitable that ends with the coroutine, or a grace period after its cancellation."""
+        """An awaitable that ends when the coroutine ends; after a cancellation, it ends after the grace period at the
+        latest. `on_cancel` is called at a cancellation."""
         return CancellationGuard(coroutine, GRACE_SECONDS, on_cancel, self._abandon)
 
     def _abandon(self, rest: Coroutine[Any, Any, None]) -> None:

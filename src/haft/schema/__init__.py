@@ -1,8 +1,8 @@
 """JSON Schema: makes schemas from Python signatures and compact forms, validates values, explains errors, and reads
 values from a command line.
 
-Above it are the registry, the sources and the pipeline; below it only `contracts`. The two heavy libraries, pydantic
-and jsonschema-rs, are imported by the functions that need them, so that listing tools stays cheap.
+The registry, the sources and the pipeline use this package; it uses only `contracts`. The two large libraries, pydantic
+and jsonschema-rs, are imported by the functions that need them, so that listing tools stays fast.
 """
 
 from typing import TYPE_CHECKING

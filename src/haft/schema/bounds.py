@@ -1,8 +1,8 @@
 """Limits the size of schemas, because a small untrusted schema can expand without end.
 
-A reference is short, and is followed everywhere: thirty lines that each refer twice to the next make a thousand million
-checks of one value. So haft counts the checks of one value before it compiles a schema. A circular reference counts
-once.
+A reference is short, but validation follows it at every occurrence: thirty lines that each refer twice to the next one
+make a thousand million checks of one value. So haft counts the checks of one value before it compiles a schema. A
+circular reference counts once.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ MAX_CHECKS: Final = 2_000
 _IN_PLACE: Final = ("allOf", "anyOf", "oneOf")
 _IN_PLACE_ONE: Final = ("not", "if", "then", "else")
 ENDLESS: Final = 1_000_000
-"""More parts than any value that does not contain itself."""
+"""A number of parts that no value has, unless it contains itself."""
 MAX_PATTERNS: Final = 50
 LONGEST_PATTERN: Final = 1_000
 MAX_REPEAT: Final = 1_000
-"""How often a pattern may repeat in total: `(a{90}){90}` repeats 8,100 times. The compiled pattern grows with it."""
+"""How often a regular expression may repeat its parts in total: `(a{90}){90}` repeats `a` 8,100 times. The compiled
+expression grows with this number."""
 _REPEAT: Final = re.compile(r"\{(\d{1,9})(?:,(\d{0,9}))?\}")
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 
@@ -56,8 +57,8 @@ def why_too_large(schema: Mapping[str, Any]) -> str | None:
 
 
 def checks_of(schema: Mapping[str, Any], value: Any) -> int:
-    """An estimate of how many checks it takes to find every error in a value: each part of the value is checked against
-    the expanded schema there, and with circular references also each part of that part."""
+    """An estimate of how many checks it takes to find every error in a value. Each part of the value is checked against
+    the expanded schema for that part. If references are circular, the parts inside it are checked again and again."""
     inner: list[Mapping[str, Any]] = []
     refers = False
     left: list[Any] = [schema]
@@ -115,7 +116,8 @@ class _Unfolding:
                     self._named[name if key == "$id" else f"#{name}"] = each
 
     def size(self, start: Mapping[str, Any]) -> int:
-        """Count from the leaves up, without recursion. A reference back to an open node counts one."""
+        """The number of subschemas that apply to one value of the schema `start`. Counts from the leaves up, without
+        recursion. A circular reference counts as one."""
         begun: set[int] = set()
         stack = [start]
         while stack:

@@ -1,8 +1,8 @@
 """Converts texts of a command line to the types in a tool's schema.
 
-The command line calls it once for each parameter, with every text that was given for it. It only converts: a text that
-fits no type is an error here, but a number out of range is not, since validation checks that. If several types are
-possible, it tries the plain string last.
+The command line calls `coerce` once for each parameter, with every text that was given for the parameter. `coerce` only
+converts: a text that fits no type is an error here, but a number out of range is not, because validation checks that.
+If several types are possible, string is tried last.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _BOOLEANS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": 
 _ORDER: Final = ("null", "boolean", "integer", "number", "object", "array", "string")
 
 _NOTHING: Final = object()
-"""The result of a reader if the text does not have its type. It cannot be None, because None is a value."""
+"""What a reader returns if the text does not have the reader's type. None would not do, because None is a value."""
 
 
 def coerce(schema: Mapping[str, Any], name: str, texts: Sequence[str]) -> Any:
     """The value of parameter `name` of the tool's input `schema`, from all texts given for it.
 
-    Raises ValueError with an explanation. A parameter that the schema does not have is read as any value, since
-    validation reports it, together with all other errors.
+    Raises ValueError with an explanation. A parameter that is not in the schema may have any value here; validation
+    reports it later, together with all other errors.
     """
     wanted = _parameter(schema, name)
     forms = list(_forms(wanted, schema))
@@ -54,7 +54,7 @@ def _parameter(schema: Mapping[str, Any], name: str) -> Any:
 
 
 def _forms(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Iterator[Mapping[str, Any]]:
-    """The alternatives that a schema offers, references followed, without `anyOf`, `oneOf` and `allOf`."""
+    """The alternatives that a schema offers, with references, `anyOf`, `oneOf` and `allOf` resolved."""
     schema = resolve(schema, root)
     if depth < 8:  # An alternative may refer back to itself.
         for key in ("anyOf", "oneOf", "allOf"):
@@ -155,7 +155,7 @@ def _integer(text: str) -> Any:
     if _INTEGER.fullmatch(text):
         try:
             return int(text)
-        except ValueError:  # It has more digits than Python reads.
+        except ValueError:  # The number has more digits than Python reads.
             return _NOTHING
     number = _number(text)
     return int(number) if isinstance(number, float) and number.is_integer() else _NOTHING

@@ -1,7 +1,7 @@
 """Converts the compact forms, in which small tools describe their parameters, to JSON Schema.
 
-`["string", "what it is"]` in JSON, `string? what it is` in text. Both become JSON Schema here. Writers are generous
-with these forms, and so is this module: a parameter without a type is a string, and all its words are the description.
+The forms are `["string", "what it is"]` in JSON, and `string? what it is` in text. Authors of tools do not use them
+strictly, so this module accepts much: a parameter without a type is a string, and all its words are the description.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _property(kind: str, described: str) -> dict[str, Any]:
 
 
 def _split(words: str) -> tuple[str, str, bool]:
-    """The type, the description, and whether the parameter is marked as optional in one of the three ways."""
+    """The type, the description, and whether the parameter is marked as optional. There are three ways to mark it."""
     words = words.strip()
     first, rest = (*words.split(None, 1), "", "")[:2]
     kind = TYPES.get(first.removesuffix("?"))

@@ -38,7 +38,7 @@ class _Subject:
         self.kind = error.kind
         self.root = root
         self.path: Sequence[str | int] = error.instance_path
-        # From the arguments, not from the error, whose copy went through JSON and has null for NaN.
+        # The value is taken from the arguments. The copy in the error went through JSON, and has null in place of NaN.
         self.value = step_into(arguments, self.path)
 
     @property
@@ -50,7 +50,7 @@ class _Subject:
         return self.where if self.path else "the call"
 
     def beside(self) -> Mapping[str, Any]:
-        """The schema with the keyword that failed."""
+        """The subschema that contains the keyword that failed."""
         found = step_into(self.root, self.error.schema_path[:-1])
         return found if isinstance(found, Mapping) else {}
 
@@ -59,7 +59,7 @@ class _Subject:
 
 
 def explain(root: Mapping[str, Any], arguments: Any, errors: Iterable[Any]) -> list[str]:
-    """All problems at once, at most ten of them, each a sentence."""
+    """A sentence for each problem, for at most ten of them."""
     found: dict[str, None] = {}
     more = 0
     for error in errors:
@@ -132,7 +132,8 @@ def _unknown(subject: _Subject) -> Sentences:
     thing = "key" if subject.path else "parameter"
     for position, name in enumerate(subject.kind.unexpected):
         sentence = f"{subject.inner(name)} is not a {thing}"
-        # A search takes time, and there may be thousands of wrong names, or one of several megabytes.
+        # Searching for a similar name takes time, and there may be thousands of wrong names, or one of several
+        # megabytes.
         near = near_miss(name[:200], known) if position < MAX_PROBLEMS else None
         if near is not None:
             sentence += f"; did you mean {in_backticks(near)}?"
@@ -176,7 +177,8 @@ def _not_checked(subject: _Subject) -> Sentences:
 
 
 def _bound(template: str, *, counted: str = "") -> Callable[[_Subject], Sentences]:
-    """A wording for a keyword with one bound: the limit goes into the template, and the actual value follows."""
+    """A function that words the error of a keyword with one limit, such as `maximum`: the limit goes into the template,
+    and the actual value follows."""
 
     def sentences(subject: _Subject) -> Sentences:
         came = f"{len(subject.value)}" if counted else quoted(subject.value)
@@ -194,7 +196,8 @@ def _plain(sentence: str) -> Callable[[_Subject], Sentences]:
 
 
 def _no_form_fits(subject: _Subject, arguments: Any) -> Sentences:
-    """None of several forms fits. Explains the form that was meant, if the value shows which."""
+    """The sentences for a value that fits none of several forms (`anyOf`, `oneOf`). If the value shows which form was
+    meant, they explain why that form does not fit."""
     forms: list[list[Any]] = subject.kind.context
     types: list[str] = []
     meant: list[list[Any]] = []
@@ -207,7 +210,7 @@ def _no_form_fits(subject: _Subject, arguments: Any) -> Sentences:
     if not meant:
         yield f"{subject.where} must be {type_words(types)}, not {value_with_type(subject.value)}"
         return
-    # A form with another fixed value inside, as in `{"kind": "circle"}`, was not meant either.
+    # A form that requires another constant, as in `{"kind": "circle"}`, was not meant either.
     meant = [errors for errors in meant if not any(_is_constant(error) for error in errors)] or meant
     told = [
         [sentence for error in errors for sentence in _sentences(_Subject(error, subject.root, arguments), arguments)]

@@ -1,5 +1,5 @@
-"""Checks values against very simple schemas without jsonschema-rs, because loading it takes longer than most short
-commands. It refuses nothing: if a result is not certain, jsonschema-rs decides."""
+"""Checks values against very simple schemas without jsonschema-rs, because loading jsonschema-rs takes longer than most
+short commands. This module can only accept a value: if it is not certain that the value fits, jsonschema-rs decides."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The JSON Schema of a Python function's signature; converts JSON arguments for a call, and the result back to JSON.
 
 `sources.python` uses it. pydantic does the work, with one private model for each function. The fields of the model are
-`p0`, `p1`, … with the parameters' names as aliases, because a parameter may have a name that a model field may not
-(`json`, `_x`, `model_config`). All reflection happens here, once; a call only runs `bind`.
+`p0`, `p1`, … with the parameters' names as aliases, because a parameter may have a name that a model field may not have
+(`json`, `_x`, `model_config`). The function is inspected once; a call only runs `bind`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ class Signature:
     output_schema: dict[str, Any] | None
     takes_context: bool
     bind: Callable[[Mapping[str, Any], Any], tuple[list[Any], dict[str, Any]]]
-    """Converts JSON arguments and the context to positional and keyword arguments. `problems_of` words a ValueError."""
+    """Converts JSON arguments and the context to positional and keyword arguments. If it raises a ValueError,
+    `problems_of` turns that into sentences."""
     dump: Callable[[Any], Any] | None
-    """Converts the result to JSON by its annotation; None if the annotation does not matter."""
+    """Converts the result to JSON as the return annotation says; None if the result needs no conversion."""
 
 
 def read_signature(function: Callable[..., Any], *, injected: type = ToolContext) -> Signature:
@@ -103,7 +104,7 @@ class _Annotations:
     def is_injected(self, parameter: Parameter) -> bool:
         annotation = parameter.annotation
         if isinstance(annotation, str):
-            # The type is often imported only for type checkers; then only its name is known.
+            # The type of the context is often imported only for type checkers, so that only its name is known here.
             bare = annotation.split("|")[0].strip().strip("'\"")
             if bare.rpartition(".")[2] == self._injected.__name__ and bare.partition(".")[0] not in self._globals:
                 return True
@@ -174,7 +175,8 @@ _FACTORY: Final = object()
 
 
 def _default_of(field: Any) -> Any:
-    """The default in `x: int = Field(3)`, or the value that lets pydantic find it in the annotation."""
+    """The default in `x: int = Field(3)`; or, if the annotation contains the default, the value that makes pydantic use
+    it."""
     from pydantic_core import PydanticUndefined
 
     if field.default_factory is not None:
@@ -247,7 +249,8 @@ def _input_schema(label: str, model: Any, descriptions: Mapping[str, str]) -> di
 def _output(
     function: Callable[..., Any], annotations: _Annotations
 ) -> tuple[dict[str, Any] | None, Callable[[Any], Any] | None]:
-    """The schema of the result, and the function that converts the result to JSON; None if they are not certain."""
+    """The schema of the result, and the function that converts the result to JSON. Each is None if the return
+    annotation does not determine it."""
     annotation = getattr(_code_of(function), "__annotations__", {}).get("return")
     if annotation is None:
         return None, None

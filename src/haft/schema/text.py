@@ -1,7 +1,7 @@
 """Texts for values, types and places in messages.
 
-`explain` and `coerce` build their sentences from these, so that both use the same words. Values come from callers that
-may be hostile, so they are shortened, and terminal control characters are escaped.
+`explain` and `coerce` make their sentences from these texts, so that both use the same words. Values come from callers
+that may be hostile, so they are shortened, and terminal control characters are escaped.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def expected(schema: Any, root: Mapping[str, Any]) -> str:
         return type_words(str(name) for name in types)
     for key in ("anyOf", "oneOf"):
         forms = schema.get(key)
-        # Only one level, because a longer phrase would not help.
+        # Nested alternatives are not listed, because a longer phrase would not help.
         if isinstance(forms, list) and forms:
             return either(
                 "a value" if {"anyOf", "oneOf"} & set(inner) else expected(inner, root)

@@ -1,9 +1,9 @@
 """Checks values against one JSON Schema, compiled once.
 
-The pipeline calls `is_valid` for every call, so that it is only one call into jsonschema-rs, which is not even loaded
-for the first value of a plain schema. Only a value that failed is checked again, by `explain`. Schemas are not trusted:
-a reference is never fetched from the network or a file, and a regular expression that cannot be matched in linear time
-runs under a limit.
+The pipeline calls `is_valid` for every call, so this method must be fast: it calls jsonschema-rs once. For the first
+value of a plain schema (see `plain`), jsonschema-rs is not even loaded. Only a value that failed is checked again, to
+explain its errors. Schemas are not trusted: a reference is never fetched from the network or a file, and a regular
+expression that cannot be matched in linear time runs under a limit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BACKTRACK_LIMIT: Final = 20_000
 """The step limit for patterns with look-around or back-references. Other patterns are matched in linear time."""
 
 MAX_ERRORS: Final = 100
-"""How many errors of one value are read."""
+"""How many errors of one value are read at most."""
 MAX_CHECKED: Final = 1_000_000
 """If finding every error takes more checks than this, only the first error is searched."""
 _MOST_KEPT: Final = 1_024
@@ -38,7 +38,7 @@ class Validator:
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self.schema = schema
         self._is_untouched = is_plain(schema)
-        """Whether no value was checked yet, and `fits` may check the first one."""
+        """Whether no value was checked yet, and the schema is so simple that `fits` may check the first one."""
         self._compiled = None if self._is_untouched else _compile(schema)
 
     def is_valid(self, value: Any) -> bool:
@@ -79,7 +79,7 @@ class Validator:
             found = explain(self.schema, value, self._errors(value))
         except ValueError:
             found = foreign_values(value)
-        # Never empty here, so that a caller that did not use `is_valid` sees the failure.
+        # The value does not fit, so the list must not be empty: a caller may not have used `is_valid` before.
         return found or ["the arguments do not fit the schema"]
 
 
@@ -99,8 +99,8 @@ def _compile(schema: Mapping[str, Any]) -> Any:
 
 
 def why_not_json(value: Any) -> str | None:
-    """Why a value cannot be written as standard JSON; None if it can. A command line may pass bytes that are not text,
-    and a program any Python object."""
+    """Why a value cannot be written as standard JSON; None if it can. A command line may contain bytes that are not
+    text, and a program may pass any Python object."""
     waiting = [value]
     while waiting:
         one = waiting.pop()
@@ -129,14 +129,15 @@ def _encodes(text: str) -> bool:
 
 
 def validator_for(schema: Mapping[str, Any]) -> Validator:
-    """The validator of this very schema object, compiled at its first use.
+    """The validator of this schema object, compiled at its first use.
 
     The key is the object, not its content, because comparing contents would cost more than validating. So a schema must
     not be changed after its first use.
     """
     key = id(schema)
     held = _compiled.get(key)
-    # The table keeps a reference to the schema, so that no other object can get its id.
+    # The key is the schema's `id()`. The table keeps a reference to the schema, so that no other object can get the
+    # same id.
     if held is not None and held[0] is schema:
         return held[1]
     validator = Validator(schema)

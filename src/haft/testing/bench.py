@@ -1,6 +1,6 @@
 """A workspace, a state home and a blocking service for tests, which approves every call.
 
-In all else it is a normal service: it validates, decides, confines and records calls. The service opens when it is
+Apart from that, the service is a normal one: it validates, decides, confines and records calls. It opens when it is
 first needed, so that a test can write files and change settings before.
 """
 
@@ -25,7 +25,7 @@ class ToolBench:
         self.asked: list[ApprovalRequest] = []
         """The approval requests, in order. All of them were approved."""
         self.settings: dict[str, Any] = {}
-        """Settings by their dotted names. They win over files, and are read when the service opens."""
+        """Settings by their dotted names. They override configuration files, and are read when the service opens."""
         self._home = home
         self._plugins: list[str] = []
         self._files: list[str] = []
@@ -52,7 +52,7 @@ class ToolBench:
 
     @property
     def service(self) -> SyncToolService:
-        """The service itself, for everything else: events of a run, its record, settings of one call."""
+        """The service itself, for everything that this class has no method for, such as the events of a run."""
         return self._open()
 
     def _open(self) -> SyncToolService:

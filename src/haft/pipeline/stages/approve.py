@@ -40,10 +40,10 @@ from haft.sandbox import IN_PROCESS, REMOTE, Sandbox
 from haft.values import replace
 
 SaveApproval = Callable[[Call, Mapping[str, Any] | None, str, str], Awaitable[None]]
-"""Saves that a person approved the current definition of a call's tool: takes the call, the rule to remember if there
-is one, the scope, and the person's name."""
+"""Saves that a person approved a call and the current definition of its tool. Takes the call, the rule to remember or
+None, the scope, and the person's name."""
 PinFirstUse = Callable[[Call], Awaitable[None]]
-"""Saves the definition of the tool at the first call that a rule allowed."""
+"""Saves the definition of the called tool when a rule allows a call of the tool for the first time."""
 
 
 class Approve:
@@ -71,7 +71,8 @@ class Approve:
 
     @staticmethod
     def skips(run: Run) -> bool:
-        """Whether the call needs no approval, has no preview and saves no definition. Most calls only read."""
+        """Whether this stage has nothing to do: the call needs no approval, its tool has no preview, and no definition
+        must be saved. True for most calls, since they only read."""
         decision = run.decision
         return decision.action == "allow" and decision.unasked and not run.tool.spec.previews
 
@@ -92,7 +93,7 @@ class Approve:
         return await proceed(run)
 
     async def _may_preview(self, run: Run) -> bool:
-        """Whether the tool may run for a preview. Nobody has approved anything yet, so a tool of the workspace runs
+        """Whether the tool may run for a preview. Nobody has approved the tool yet, so a tool of the workspace may run
         only in a sandbox."""
         spec = run.tool.spec
         return spec.previews and (spec.provenance != "workspace" or (await self._sandbox.ready()).namespaces)
@@ -104,7 +105,7 @@ class Approve:
     async def _ask(self, run: Run) -> None:
         """Let a person decide. `Rejected` if nobody approves the call."""
         decision = run.decision
-        confinement = await self._confinement(run)  # Raises if the call could not run at all: then nobody is asked.
+        confinement = await self._confinement(run)  # Raises, before anyone is asked, if the call could not run.
         kept = await self._broker.kept_approval(run.call)
         if kept is not None:
             return await self._approved(run, kept)
@@ -166,7 +167,7 @@ class Approve:
         await self._decide.decide(run)
         if run.decision.action == "reject":
             return
-        # The person who wrote these arguments has approved them.
+        # The person wrote these arguments, so they need no further approval.
         reason = await self._save_answer(run, replace(answer, scope="once"), f"{reason}, with other arguments")
         self._set_decision(run, "person", "try" if run.decision.action == "try" else "allow", reason)
 

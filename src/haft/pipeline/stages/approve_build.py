@@ -20,8 +20,9 @@ from haft.values import replace
 
 
 class ApproveBuild:
-    """For tools whose `prepare` raises `NeedsBuild`; these have `allow_build`. The approval holds only for the
-    requirements that the person saw: if the file has changed by then, nothing is built."""
+    """Asks a person if a tool's `prepare` raises `NeedsBuild`, and passes an approval to the tool's `allow_build`. The
+    approval holds only for the requirements that the person saw: if the file has changed meanwhile, nothing is
+    built."""
 
     def __init__(self, broker: ApprovalBroker, sandbox: Sandbox) -> None:
         self._broker = broker

@@ -1,8 +1,8 @@
 """Changes and watches: puts a sandbox around the processes of the call. If the sandbox denied an action, the error says
 so.
 
-The decision has the profile and the grants; the sandbox knows what this machine supports. An in-process tool has no
-sandbox, and its outcome says so; the commands that it starts have one.
+The profile and the grants come from the decision; the sandbox knows what this machine supports. An in-process tool has
+no sandbox, and its outcome says so; the commands that it starts have one.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Confine:
         return self._explain_denial(run, outcome, f"{outcome.output}\n{outcome.stderr}", confinement)
 
     def _explain_denial(self, run: Run, outcome: Outcome, text: str, confinement: Confinement) -> Outcome:
-        """The outcome; if the sandbox or a limit made the tool fail, with an error that says so."""
+        """The outcome. If the sandbox or a limit made the tool fail, its error says so."""
         failed = outcome.error is not None
         if outcome.error is not None and outcome.error.code != "tool-failed":
             return outcome
@@ -86,8 +86,8 @@ class Confine:
         return evolve(outcome, error=found.failure(), limits=limits)
 
     async def _in_session(self, run: Run, proceed: Proceed) -> Outcome:
-        """Run a call of a session. Its process started in its sandbox before the call, so that the sandbox cannot be
-        opened for one call."""
+        """Run a call of a session tool. The tool's process was started in its sandbox before this call, so that the
+        sandbox cannot be opened for one call."""
         if needs_own_process(run):
             tool: Any = run.tool
             run.revise(tool=RenamedTool(run.tool.spec, tool.alone()))
@@ -106,8 +106,8 @@ class Confine:
 
 
 def _grant_hint(run: Run, root: str) -> str:
-    """How to write the grants of the call into the configuration, for the whole process. The process has its own
-    `/tmp`, so that `scratch` is left out."""
+    """A hint that says how to write the call's grants into the configuration, for all calls of the session process.
+    Leaves out `scratch`, because the process has its own `/tmp`."""
     grants = replace(grants_of(run.call), scratch=False)
     if grants == NO_GRANTS:
         return "call it without grants"
@@ -127,7 +127,7 @@ def _relative(paths: Iterable[str], root: str) -> tuple[str, ...]:
 
 
 def _why_not_activated(run: Run) -> str:
-    """Why the activated environment was not on the PATH of a call."""
+    """A text that says why the activated environment was not on the PATH of a call."""
     needs = "a call that names one of them needs approval"
     if run.decision.action == "try":
         return "this is a trial run, and nobody has approved the call yet"

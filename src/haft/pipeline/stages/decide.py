@@ -90,11 +90,12 @@ class Decide:
 
     async def _ready(self, spec: ToolSpec) -> Abilities:
         if spec.commands:
-            prepare_analysis()  # At the same time, the sandbox's helper starts.
+            prepare_analysis()  # The sandbox's helper starts at the same time.
         return await self._sandbox.ready()
 
     async def ask_delegates(self, call: Call, decision: Decision) -> Decision:
-        """The decision after all delegates have answered. The strictest answer counts; the other fields stay."""
+        """The decision after all delegates have answered. Its action is the strictest of the answers; its other fields
+        stay the same."""
         action: Action = decision.otherwise
         reason = f"{decision.delegates[0].to} allows it"
         for each in decision.delegates:
@@ -127,8 +128,8 @@ class Decide:
         return "reject", message or f"{to.to} rejected it (exit {end.code})"
 
     async def _as_trial(self, run: Run, decision: Decision) -> Decision:
-        """The decision for a trial run: approval after the run. If the call cannot have a trial run, it needs approval
-        before."""
+        """The decision for a trial run: the call runs, and a person decides about its changes afterwards. If a trial
+        run is not possible, the call needs approval before it runs."""
         call, spec = run.call, run.tool.spec
         if call.grants.network or decision.grants.network:
             raise BadUsage(
@@ -149,14 +150,15 @@ class Decide:
         else:
             why_not = await self._engine_selector().why_no_trial(spec)
         if why_not is None:
-            # A person decides only after the run. Programs that nobody has approved must not run before that.
+            # In a trial run, a person decides only after the run, so programs that nobody has approved must not run in
+            # it.
             is_open = decision.environment is not None or grants != NO_GRANTS
             return replace(decision, action="try", activated=None if is_open else decision.activated)
         return replace(decision, action="ask", reason=f"{decision.reason}; a trial run is not possible: {why_not}")
 
 
 class _DelegateStderr:
-    """The first part of a delegate's stderr, masked."""
+    """Collects the beginning of a delegate's stderr, with secrets masked."""
 
     def __init__(self, masked: MaskedStream) -> None:
         self._masked = masked

@@ -64,7 +64,7 @@ class Invoke:
         except HaftError as error:
             return Answer(failure=error.failure(), hit=getattr(error, "limit", None))
         except BaseException as error:
-            # Every exception of a tool is its own failure. SystemExit, for example, must not end the host.
+            # Every exception in a tool is a failure of the tool. Even SystemExit must not end the host.
             return Answer(failure=Failure("tool-failed", f"{type(error).__name__}: {error}"))
 
     @staticmethod

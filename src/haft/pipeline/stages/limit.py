@@ -2,8 +2,9 @@
 
 The deadline counts only from here on, so that it does not count the time in which the call waits for a person or for a
 place. The shortest of these deadlines applies: the timeout of the call, a timeout among its arguments, and the deadline
-of the tool. The deadline of the tool is the configured one (`tools.timeout`). Without that, it is the shorter of the
-one in the tool's definition and a configured `max_seconds`. If nothing is set, the default of `max_seconds` applies.
+of the tool. The deadline of the tool is the one that is configured for it (`tools.timeout`). If there is none, it is
+the deadline in the tool's definition or a configured `max_seconds`, whichever is shorter. If nothing is set, the
+default of `max_seconds` applies.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Keep = Callable[[RunId], OutputStore]
 
 MAX_CACHED = 100
 MAX_SECONDS = 10**9
-"""Longer than any real deadline. An argument may have a number that is too large for a clock."""
+"""The longest deadline. A timeout among the arguments may be a number that is too large for a clock."""
 
 
 class ApplyLimits:
@@ -97,8 +98,8 @@ class ApplyLimits:
         return OutputBuffer(self._limits.max_output_bytes, self._keep(run.id), run.call.secrets)
 
     def _applied(self, seconds: float, *, in_process: bool) -> LimitsApplied:
-        """The limits as the outcome shows them. Most calls share one value. Calls with processes also have the limits
-        on processes, each with the mechanism that enforces it."""
+        """The limits as the outcome shows them. Most calls share one object. For calls with processes, it also has the
+        limits on processes, each with the mechanism that enforces it."""
         known = self._known.get((seconds, in_process))
         if known is None:
             limits = self._limits
@@ -131,7 +132,7 @@ class ApplyLimits:
 
     def _seconds(self, run: Run, spec: ToolSpec) -> float:
         if self._nothing_is_set and run.call.timeout is None and spec.timeout is None and not spec.meta:
-            return self._limits.max_seconds  # The case of most calls.
+            return self._limits.max_seconds  # This is so for most calls.
         return float(min(min(self._deadlines(run))[0], MAX_SECONDS))
 
     def _timed_out(self, run: Run, limit: str, seconds: float) -> Outcome:
@@ -145,7 +146,7 @@ class ApplyLimits:
         return failed_outcome(run, TimedOut(what, hint=f"the deadline is set by {setter}"))
 
     def _bound_output(self, run: Run, outcome: Outcome) -> Outcome:
-        """The outcome with bounded output. Longer output is stored whole."""
+        """The outcome with bounded output. If the output was longer, all of it is stored."""
         if outcome.output:
             output = run.call.secrets.masked_text(outcome.output)
             data = output.encode("utf-8", "surrogateescape")
@@ -173,6 +174,7 @@ def _with_failure_line(outcome: Outcome) -> Outcome:
         return outcome
     from haft.contracts import error_line, error_or_last_line
 
-    # The last line of stdout can be anything. The last line of stderr is better than nothing.
+    # If no line of the output looks like an error, the last line of stderr is better than nothing. The last line of
+    # stdout can be anything.
     line = error_line(outcome.stderr) or error_line(outcome.output) or error_or_last_line(outcome.stderr)
     return evolve(outcome, error=replace(error, message=f"{error.message}: {line}")) if line else outcome

@@ -1,4 +1,4 @@
-"""Watches: makes what a tool needs besides its files, mostly an environment, before the deadline and the transaction
+"""Watches: lets the tool make what its calls need, mostly a Python environment, before the deadline and the transaction
 start."""
 
 from __future__ import annotations

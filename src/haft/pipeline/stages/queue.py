@@ -1,4 +1,5 @@
-"""Watches: a call that finds no free place waits here with the status `queued`. No call holds a place while a person
+"""Watches: lets only a limited number of calls run at the same time (`max_concurrent`). Each of them holds a place in
+the queue; a call that finds no free place waits here with the status `queued`. No call holds a place while a person
 thinks.
 
 A call that another call made borrows the place of its caller: see `haft.schedule.slot`.
@@ -13,7 +14,7 @@ from haft.schedule import Admission, Slot
 
 
 class Queue:
-    """Gives the call one of the host's places."""
+    """Gives the call one of the host's places, and waits if none is free."""
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission

@@ -1,10 +1,10 @@
 """Watches: the outermost stage, so that it also records rejections and crashes. It turns everything that happens in the
 other stages into one outcome.
 
-A caller hears of nothing before it is on disk. A call that may change something is in the audit log before it starts to
-act, and its end is there before the caller gets the outcome. A call that only reads is saved when it ends, or when it
-has lasted so long that someone might want to see or cancel it. The audit log gets such a call a moment later, even if
-this process is killed in between.
+A caller learns of nothing before it is on disk. A call that may change something is in the audit log before it starts
+to act, and its end is there before the caller gets the outcome. A call that only reads is saved when it ends, or when
+it has lasted so long that someone might want to see or cancel it. Such a call is in the audit log a moment later, even
+if this process is killed in between.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Record:
         except HaftError as error:
             outcome = failed_outcome(run, error)
         except KeyboardInterrupt:
-            # The host is about to end; the waiting tasks must still get the outcome.
+            # The host is about to end, but tasks that wait for the run must still get its outcome.
             run.finish(self._close(run, cancelled_outcome(run)))
             raise
         except BaseException as error:
@@ -76,7 +76,7 @@ class Record:
             except asyncio.CancelledError:
                 continue  # The run has ended; only the sync to disk is left to wait for.
 
-    # As the recorder of runs.
+    # Methods of the recorder of runs.
 
     def on_status(self, run: Run) -> None:
         """Called for every status but the last, before observers see it."""
@@ -108,7 +108,8 @@ class Record:
             self._save_timer = None
 
     def _save_long_runs(self) -> None:
-        """Save the runs that have lasted a while, so that other processes see them. Repeats while there are runs."""
+        """Save the runs that have lasted a while, so that other processes see them. Does so again and again while there
+        are runs."""
         self._save_timer = None
         if not self._live:
             return
@@ -168,7 +169,8 @@ class Record:
         run.is_saved = True
         run.unsaved_events.clear()
         if record_now and outcome is not None:
-            # After the journal: if this process is killed in between, recovery finds the end there and adds it.
+            # Written after the journal: if this process is killed in between, recovery finds the end of the run in the
+            # journal and adds it to the audit log.
             try:
                 self._trail.append([record])
             except StorageFailed:
@@ -177,6 +179,6 @@ class Record:
 
 
 def _may_change_something(run: Run) -> bool:
-    """Whether the tool does more than read, and the call got as far as `limit`, just before the tool runs."""
+    """Whether the tool may do more than read, and the call has reached the stage `limit`, just before the tool runs."""
     tool = run.call.tool
     return tool is not None and not tool.spec.effects.readonly and run.call.limits is not None

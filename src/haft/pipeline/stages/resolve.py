@@ -1,4 +1,5 @@
-"""Changes: finds the tool that the call names. If there is none, it stops the call and suggests a similar name."""
+"""Changes: finds the tool that the call names. If there is none, the stage stops the call and suggests a similar
+name."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from haft.sandbox import Sandbox, with_parents
 
 
 class Resolve:
-    """Finds the tool by its name. Files of tools may have changed since they were discovered, so `renew` discovers the
-    tool again if it is missing or consists of files."""
+    """Finds the tool by its name. If the tool is missing, or consists of files that may have changed since it was
+    discovered, `renew` discovers it again."""
 
     def __init__(self, catalogue: Catalogue, renew: Callable[[str], Awaitable[None]] | None, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
@@ -30,7 +31,7 @@ class Resolve:
             tool = configured(self._catalogue.get(call.name, call.thread), call.config)
             spec = tool.spec
             if spec.has_processes:
-                self._sandbox.begin()  # It starts while the call is validated and decided.
+                self._sandbox.begin()  # The sandbox starts while the call is validated and decided.
             found = with_parents(spec.files) if spec.hosting == "per-call" else ()
             run.revise(tool=tool, found=found, secrets=call.secrets | getattr(tool, "secrets", NO_SECRETS))
         return await proceed(run)

@@ -81,7 +81,7 @@ class Review:
 
     @staticmethod
     def _settled_elsewhere(run: Run, outcome: Outcome, became: ChangesState) -> Outcome:
-        """The outcome after another process applied or dropped the changes before the answer came."""
+        """The outcome if another process has applied or dropped the changes before the answer came."""
         decision = run.decision
         dropped = became == "discarded"
         reason = f"another process {'dropped' if dropped else 'applied'} its changes"

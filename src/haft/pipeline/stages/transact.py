@@ -1,8 +1,8 @@
 """Changes and watches: makes the call a transaction, and commits, holds or discards its changes at the end.
 
-If the tool ended by itself, with success or failure, its changes are committed. If a limit stopped it, its changes are
-held: nothing is lost, and half-finished work does not get into the workspace without a person. If it was cancelled, its
-changes are discarded. The changes of a trial run are held until a person has reviewed them."""
+If the tool ended by itself, with success or failure, its changes are committed. If a limit stopped the tool, its
+changes are held: nothing is lost, but half-finished work gets into the workspace only if a person applies it. If the
+tool was cancelled, its changes are discarded. The changes of a trial run are held until a person has reviewed them."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ class Transact:
         self._engine_selector = engine_selector
         self._workspace = workspace
         self._with_sessions: set[Run] = set()
-        """The runs whose tool is a session, which answers one call after another."""
+        """The live runs whose tool has a session process, which handles one call at a time."""
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         if hosting_of(run) != "session":
             return await self._run_in_caller_scope(run, proceed)
         circle = nesting.find_deadlock(run, self._with_sessions)
-        if circle is not None and circle != nesting.busy_with(run):  # A plugin that calls itself has its own error.
+        if circle is not None and circle != nesting.busy_with(run):  # A plugin that calls itself gets another error.
             raise Deadlock(
                 f"`{run.call.name}` was not called: its plugin answers one call at a time, and its current call waits"
                 f" for {circle}, which waits for this call"
@@ -73,7 +73,7 @@ class Transact:
             self._with_sessions.discard(run)
 
     async def _run_in_caller_scope(self, run: Run, proceed: Proceed) -> Outcome:
-        """Run the call; if another run made it, in the scope of that run."""
+        """Run the call. If another run made the call, it shares that run's lock or layer."""
         if run.parent is None:
             return await self._run_to_end(run, proceed)
         caller = next((each for each in nesting.callers(run) if each.transaction is not None), None)
@@ -92,7 +92,7 @@ class Transact:
                 return await self._run_to_end(run, proceed, scope)
             if not changes:
                 return await self._run_to_end(run, proceed)
-            # A caller that has locked the workspace shares the lock with one of its calls at a time.
+            # A caller that has locked the workspace shares the lock with its calls, with one call at a time.
             async with caller.child_lock:
                 await self._pause(caller, run)
                 try:
@@ -114,12 +114,12 @@ class Transact:
             )
 
     async def _run_to_end(self, run: Run, proceed: Proceed, scope: Scope | None = None) -> Outcome:
-        """Run the call to its end. `scope` is that of a caller that works above a layer. If the call is cancelled, undo
-        the changes of the calls that it made."""
+        """Run the call to its end. `scope` is given if a caller writes to a layer, which this call shares. If the call
+        is cancelled, undo the changes of the calls that it made."""
         try:
             spec = run.tool.spec
             if scope is None and spec.effects.readonly and spec.hosting == "in-process":
-                outcome = await proceed(run)  # It changes nothing: `_run_tracked` would do the same.
+                outcome = await proceed(run)  # The call changes nothing, so `_run_tracked` would do the same.
             else:
                 outcome = await self._run_tracked(run, proceed, scope)
         except asyncio.CancelledError:
@@ -145,7 +145,7 @@ class Transact:
         if hosting == "remote":
             return evolve(await proceed(run), changes=REMOTE)
         if spec.effects.readonly or isinstance(tool, changing.ChangesTool):
-            # It changes nothing, or it is a command such as undo, which makes its own transaction.
+            # The call changes nothing, or is a command such as undo, which makes its own transaction.
             return await (proceed(run) if scope is None else self._run_reading(run, proceed, scope))
         if spec.hosting != hosting:
             spec = replace(spec, hosting=hosting)
@@ -172,8 +172,8 @@ class Transact:
         try:
             outcome = await proceed(run)
         except BaseException:  # The call was cancelled, or could not begin.
-            # Snapshots around a session also see what other people changed meanwhile. Those changes must not be
-            # discarded.
+            # Snapshots before and after a call of a session also contain what others changed meanwhile. Those changes
+            # must not be discarded.
             action: EndAction = "hold" if spec.hosting == "session" and transaction.covers_others else "discard"
             run.changes = (await self._finish_transaction(run, transaction, action, "the call was cancelled")).changes
             raise
@@ -189,7 +189,8 @@ class Transact:
             return await proceed(run)
 
     async def _cannot_write(self, run: Run) -> bool:
-        """Whether the sandbox lets the call write no file that haft tracks: then there is nothing to track."""
+        """Whether the sandbox prevents the call from writing any file that haft tracks, so that there is nothing to
+        track."""
         hosting = run.tool.spec.hosting
         if hosting in ("in-process", "remote") or (hosting == "per-call" and run.decision.profile != "read-only"):
             return False
@@ -220,8 +221,8 @@ class Transact:
     async def _finish_transaction(
         self, run: Run, transaction: Transaction, action: EndAction, why: str | None = None
     ) -> TransactionResult:
-        """Finish the transaction in a thread. A cancellation stops it until the first file is written; from then on, it
-        takes effect only after the last file."""
+        """Finish the transaction in a thread. A cancellation before the first file is written stops this work. A later
+        cancellation takes effect only after the last file was written."""
         stop: list[bool] = []
         spared = await self._granted_writes(run)
         is_outside = transaction.layer is not None and self._sandbox.ran_outside(transaction.layer)
@@ -256,8 +257,8 @@ class Transact:
                 raise asyncio.CancelledError from None
 
     async def _granted_writes(self, run: Run) -> tuple[str, ...]:
-        """The paths that the call may write. An in-process tool has no sandbox, but the same check applies to its
-        changes."""
+        """The paths that the call may write. They also hold for an in-process tool: it has no sandbox, but its changes
+        are checked against them."""
         confinement = run.call.confinement
         if confinement is not None and confinement.writable:
             return confinement.writable
@@ -267,7 +268,8 @@ class Transact:
 
     @staticmethod
     def _with_layer_hint(outcome: Outcome) -> Outcome:
-        """The outcome, with a hint if the program failed by one of two known limitations of layers."""
+        """The outcome. If the program failed because of one of two known limitations of layers, with a hint that says
+        so."""
         error = outcome.error
         if error is None or error.code != "tool-failed" or outcome.changes.engine != "overlay":
             return outcome
@@ -292,13 +294,14 @@ def _owner(run: Run) -> Owner:
 
 
 def _session(run: Run) -> Session | None:
-    """The session process that answers the call, if it has been started."""
+    """The session process that handles the call; None if it has not been started, or the call needs none."""
     found: Session | None = getattr(run.tool, "session", None) if hosting_of(run) == "session" else None
     return found
 
 
 def _started(run: Run) -> Callable[[], Awaitable[Session]] | None:
-    """The function that starts the session process if it does not run."""
+    """The function that returns the session process that handles the call, and starts it if it does not run; None if
+    the call needs none."""
     starting: Callable[[], Awaitable[Session]] | None = getattr(run.tool, "started", None)
     return starting if hosting_of(run) == "session" else None
 

@@ -1,7 +1,7 @@
 """Changes and stops: runs the tool's own preprocessing, then checks the arguments against the tool's schema.
 
-All later stages use the resulting arguments, so that the arguments that are decided, shown, recorded and run are the
-same.
+All later stages use the resulting arguments. So policy decides about the same arguments that are shown, recorded and
+passed to the tool.
 """
 
 from __future__ import annotations
