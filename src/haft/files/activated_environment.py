@@ -92,7 +92,7 @@ def _is_at_start(path: str) -> bool:
 
 
 def _check(path: str, place: str) -> None:
-    """Raise `OSError` if a path does not exist, or leads to a directory where calls see other files."""
+    """Raise `OSError` if a path does not exist, or leads to a directory where calls see other files than the host."""
     os.stat(path)
     own = os.path.dirname(place) + "/"
     for step in (*steps_of(path), os.path.realpath(path)):

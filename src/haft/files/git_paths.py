@@ -211,7 +211,8 @@ def _top(workspace: str) -> str:
 
 
 def _configuration(top: str) -> Iterator[str]:
-    """The configuration files of the repository in a directory, also if it is bare or a worktree of another."""
+    """The configuration files of the repository in a directory, also if the repository is bare, or the directory is a
+    worktree."""
     git = os.path.join(top, ".git")
     if not os.path.lexists(git) and os.path.lexists(os.path.join(top, "HEAD")):
         git = top

@@ -20,7 +20,7 @@ def steps_of(path: str) -> Iterator[str]:
 
 
 def leads_inside(path: str, root: str) -> bool:
-    """Whether a path is in a directory, or is a link of which any step is in it."""
+    """Whether a path is in the directory `root`, or is a link that leads to or through a path in `root`."""
     return any(lies_inside(step, root) for step in steps_of(path))
 
 

@@ -35,7 +35,7 @@ _MAX_SIBLINGS: Final = 1000
 class Walk:
     """The end of a resolved path: `name` in `directory`. A moment ago `name` was no link.
 
-    Use it with `with`, which closes every descriptor. Open `name` with O_NOFOLLOW nevertheless.
+    Use a walk with `with`, which closes every descriptor. Open `name` with O_NOFOLLOW nevertheless.
     """
 
     __slots__ = (
@@ -149,7 +149,7 @@ class Walk:
                 self._follow(name, target)
 
     def _start(self) -> list[str]:
-        """The names to walk, the first one last."""
+        """The names to walk, in reverse order."""
         path = self.path
         if not path:
             raise PathEscapes("", "an empty path names nothing in it")
@@ -167,7 +167,7 @@ class Walk:
         return names
 
     def _split(self, path: str) -> list[str] | None:
-        """The names of `path` in reverse; None for an absolute path that does not begin with the root's.
+        """The names of `path` in reverse; None for an absolute path that does not begin with the path of the root.
 
         The comparison only chooses the start: the rest is walked below the root in any case.
         """

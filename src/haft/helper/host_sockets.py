@@ -30,7 +30,7 @@ class HostSockets:
     """The current paths of Unix sockets of the host."""
 
     def __init__(self) -> None:
-        """Must run before this process leaves the namespaces of the host."""
+        """Open the tables of the host's sockets. Must run before this process leaves the namespaces of the host."""
         self._proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._own: int | None = None
         with contextlib.suppress(OSError):

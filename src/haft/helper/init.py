@@ -26,8 +26,8 @@ STREAMS = 3
 
 
 class NamespaceProcesses:
-    """The processes of a call, as its init sees them: all processes of the namespace, except init itself and the pids
-    in `but`."""
+    """The processes of a call, as its init (pid 1) sees them: all processes of the namespace, except init itself and
+    the pids in `but`."""
 
     def __init__(self, but: frozenset[int] = frozenset()) -> None:
         self._but = but | {1}
@@ -41,7 +41,7 @@ class NamespaceProcesses:
 
 
 class Init:
-    """The init of one call; it starts before the call is known."""
+    """The init (pid 1) of one call's sandbox. It starts, and prepares the sandbox, before the call is known."""
 
     def __init__(
         self,
@@ -120,7 +120,8 @@ class Init:
             os.close(self._witnesses.pop())
 
     def _prepare(self, sandbox: jail.CallSandbox) -> OSError | None:
-        """Do everything that does not depend on the call. An error is returned, and reported when the call comes."""
+        """Prepare everything that does not depend on the call. An error is returned, and reported when the call
+        comes."""
         try:
             sandbox.build()
             kernel.limit_future_capabilities(kernel.ROOT_KEEPS if self._is_root else ())
@@ -188,7 +189,8 @@ class Init:
         return True
 
     def open_for_call(self, sandbox: jail.CallSandbox, request: dict[str, Any]) -> bool:
-        """Open the sandbox for this call. False if the workspace is not the one that the host means."""
+        """Open the sandbox for this call. False if the workspace is not the one that the host means, because it was
+        replaced."""
         found = os.stat(self._template.workspace)
         if not [found.st_dev, found.st_ino] == request["root"] == self._template.root:
             return False

@@ -80,7 +80,7 @@ class Template:
         """The identity of the workspace: device and inode."""
 
     def enter(self) -> None:
-        """Leave the host's mounts for a read-only copy."""
+        """Move this process from the host's mounts to a read-only copy of them."""
         kernel.unshare(kernel.CLONE_NEWNS, "mounts")
         kernel.mount(None, "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
         place = os.open(self.workspace, os.O_PATH | os.O_CLOEXEC | os.O_DIRECTORY)
@@ -238,7 +238,7 @@ class CallSandbox:
         return tmp
 
     def build(self) -> None:
-        """Do everything that does not depend on the call."""
+        """Build everything in the sandbox that does not depend on the call."""
         kernel.unshare(kernel.CLONE_NEWNS | kernel.CLONE_NEWIPC, "mounts, ipc")
         if not self._network:
             try:

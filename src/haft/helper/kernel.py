@@ -128,7 +128,7 @@ def open_mount(descriptor: int) -> None:
 
 
 def set_mount(path: str, *, add: int = 0, clear: int = 0, recursive: bool = False) -> None:
-    """Change the flags of a mount, or of a whole tree of them in one step."""
+    """Change the flags of a mount and, if `recursive`, of all mounts below it, in one step."""
     attributes = struct.pack("QQQQ", add, clear, 0, 0)
     flags = AT_RECURSIVE if recursive else 0
     checked(
@@ -188,7 +188,8 @@ def raise_loopback() -> None:
 
 
 def close_others(kept: set[int]) -> None:
-    """Close every descriptor except `kept` and the three streams: a copy of another call's pipe would keep it open."""
+    """Close every descriptor except `kept` and the three streams: a copy of another call's pipe would keep that pipe
+    open."""
     low = 3
     for descriptor in sorted(each for each in kept if each >= low):
         os.closerange(low, descriptor)

@@ -70,7 +70,7 @@ class Descriptors:
 
 
 class Memory:
-    """The memory of one call, from its beginning."""
+    """Measures the memory that one call uses, from the beginning of the call."""
 
     def __init__(self, scratch: str | None, sockets: Sockets) -> None:
         self._scratch = scratch
@@ -161,7 +161,7 @@ def _number(words: bytes, name: bytes) -> int:
 
 
 def _read(path: str) -> bytes | None:
-    """The content; empty if the file is gone, None if we may not read it."""
+    """The content of a file in `/proc`; empty if the file is gone, None if we may not read it."""
     try:
         with io.FileIO(path) as file:
             return file.readall()

@@ -134,7 +134,7 @@ class Meter:
         return self.spilled
 
     def final_count(self) -> None:
-        """Measure the `/tmp` of the thread once more after the call, however it ended."""
+        """Measure the `/tmp` of the thread once more after the call, however the call ended."""
         if self._thread_tmp is not None and self.spilled is None:
             self.spilled = self._thread_tmp.over(lambda: 0, surely=True)
 

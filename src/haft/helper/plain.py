@@ -71,7 +71,7 @@ def send_signal(pids: list[int], number: int) -> None:
 
 
 class DescendantProcesses:
-    """The processes of a call, as its supervisor, a subreaper, sees them: all its descendants."""
+    """The processes of a call: all descendants of its supervisor, which is a subreaper."""
 
     def __init__(self, main: int) -> None:
         self._main = main
@@ -110,7 +110,8 @@ def become(
 
 def user_process_limit(limits: dict[str, Any]) -> dict[int, int]:
     """An rlimit against fork bombs, which grow faster than the meter can follow. The kernel counts all processes and
-    threads of the user on the machine, so the current number is added. Root has no such limit."""
+    threads of the user on the machine, so their current number is added to the limit. Empty for root, to whom this
+    rlimit does not apply."""
     if os.geteuid() == 0 or not limits["max_processes"]:
         return {}
     return {resource.RLIMIT_NPROC: tasks_of_user() + int(limits["max_processes"]) * cgroups.TASKS_PER_PROCESS}
@@ -151,7 +152,8 @@ def process_hierarchies(tag: str) -> list[cgroups.Hierarchy]:
 def start(
     request: dict[str, Any], streams: list[int], directory: int, group: cgroups.Group | None, filters: dict[bool, bytes]
 ) -> tuple[int, list[Any] | None]:
-    """Fork and exec: the pid, and the error if the command could not be executed."""
+    """Fork, and execute the command in the child. Returns the child's pid, and the error if the command could not be
+    executed."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -176,7 +178,7 @@ def supervise(
     hierarchies: list[cgroups.Hierarchy],
     filters: dict[bool, bytes],
 ) -> None:
-    """Run one supervisor, from the request to the report."""
+    """Supervise one call, from the request to the report."""
     kernel.become_subreaper()
     wake = wake_on_children()
     try:

@@ -26,7 +26,8 @@ def inventory(root: int) -> Inventory:
 
 
 def restore(root: int, before: Inventory) -> None:
-    """Remove the files that were added. Raises `NotAsBefore` if other files were changed or removed."""
+    """Remove the files that were added since the inventory `before`. Raises `NotAsBefore` if other files were changed
+    or removed."""
     now = {".": os.stat(root), **dict(_entries(root))}
     for path in sorted(now.keys() - before.keys(), reverse=True):
         if stat.S_ISDIR(now[path].st_mode):

@@ -127,7 +127,7 @@ def _inode(message: memoryview, at: int) -> int:
 
 
 def _amount(memory: bytes | memoryview | None) -> int:
-    """The bytes that are received, sent or queued, and in the backlog."""
+    """The bytes that a socket takes: received, sent or queued, and in the backlog."""
     if memory is None:
         return 0
     received, _, sent, _, _, queued, _, waiting = struct.unpack_from("=8I", memory)
@@ -135,7 +135,7 @@ def _amount(memory: bytes | memoryview | None) -> int:
 
 
 def _dumped(kernel: socket.socket, asked: bytes) -> Iterator[memoryview]:
-    """The messages of one answer; none if the kernel does not list such sockets."""
+    """The messages in which the kernel answers `asked`; none if the kernel does not list sockets of this kind."""
     kernel.send(struct.pack("=IHHII", 16 + len(asked), SOCK_DIAG_BY_FAMILY, REQUEST_DUMP, 0, 0) + asked)
     while True:
         words = memoryview(kernel.recv(1 << 17))

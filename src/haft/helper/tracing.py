@@ -133,7 +133,7 @@ def _sees_changes(pid: int, way: Abi, program: Program) -> bool:
 
 
 def _registers(request: int, pid: int, held: bytearray) -> int:
-    """Read or write the registers; returns their size in bytes."""
+    """Read or write the registers of a traced process; returns their size in bytes."""
     place = (ctypes.c_char * len(held)).from_buffer(held)
     vector = (ctypes.c_size_t * 2)(ctypes.addressof(place), len(held))
     _ptrace(request, pid, GENERAL_REGISTERS, ctypes.addressof(vector))

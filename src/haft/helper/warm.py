@@ -59,7 +59,7 @@ class GivenUp(Exception):
 
 
 class WarmRunner:
-    """Loads a program in its init, and serves calls with it."""
+    """Loads a program in a process, the keeper, and serves each call with a fork of the keeper, the answerer."""
 
     def __init__(self, init: Init, sandbox: jail.CallSandbox, host: socket.socket, wake: int) -> None:
         self._init = init
@@ -280,7 +280,7 @@ class WarmRunner:
         return socket.socket(fileno=descriptors[0]), descriptors[1:]
 
     def _refuse_waiting(self) -> None:
-        """Report `stale` to calls that came too late, so that the host runs them elsewhere."""
+        """Report `stale` to calls that came too late, so that the host runs them in another sandbox."""
         with contextlib.suppress(OSError):
             self._host.shutdown(socket.SHUT_RD)
             self._host.setblocking(False)
@@ -291,7 +291,7 @@ class WarmRunner:
     def _answer(
         self, control: socket.socket, streams: list[int], request: dict[str, Any], end: socket.socket, pid: int
     ) -> None:
-        """Run one call, from its layer to its report."""
+        """Run one call, from mounting its layer to sending its report."""
         self._is_whole = False
         try:
             if not self._init.open_for_call(self._sandbox, request):
@@ -316,7 +316,8 @@ class WarmRunner:
         )
 
     def _finish_call(self, supervisor: Supervisor) -> dict[str, Any]:
-        """Find out whether the sandbox can serve another call. If not, kill all its processes before the report."""
+        """Find out whether the sandbox can serve another call. If not, kill all processes in the sandbox before the
+        report is sent."""
         if supervisor.kill_at is not None or supervisor.hit is not None:
             self._why = "a call was killed, or left processes behind"
         elif _run_counters(self._keeper) != self._run_counters:

@@ -36,7 +36,8 @@ MAX_LEFT = 64_000_000
 
 
 class Forker:
-    """Forks inits: the zygote itself, or a child of it that is in a cgroup."""
+    """Forks inits, each of which is pid 1 of one call. The zygote itself is a forker, or has children in cgroups that
+    are."""
 
     def __init__(self, template: jail.Template, group: cgroups.Group | None = None) -> None:
         self._template = template
@@ -65,7 +66,7 @@ class Forker:
 
 
 class CgroupSlot:
-    """A slot for one call at a time: a forker in its own cgroup."""
+    """Runs one call at a time: its forker, a child of the zygote in a cgroup of its own, forks the call's init."""
 
     def __init__(self, template: jail.Template, hierarchies: list[cgroups.Hierarchy], name: str) -> None:
         group = cgroups.Group(hierarchies, name)
@@ -117,7 +118,7 @@ def serve_slot(orders: socket.socket, forker: Forker) -> None:
 
 
 class PlainSlot:
-    """A slot without cgroups: the zygote itself forks any number of inits."""
+    """Runs any number of calls at a time, without cgroups: the zygote itself forks their inits."""
 
     def __init__(self, template: jail.Template) -> None:
         self._forker = Forker(template)
@@ -133,7 +134,7 @@ class PlainSlot:
 
 
 class PreparedInit:
-    """An init that is waiting for its call."""
+    """An init (pid 1 of a call's sandbox) that is waiting for its call."""
 
     def __init__(self, end: socket.socket, kind: dict[str, Any]) -> None:
         self.end = end
@@ -145,7 +146,7 @@ STRICTEST_KIND: dict[str, Any] = {"network": False, "unasked": True, "extra": []
 
 
 class Zygote:
-    """Dispatches calls to inits."""
+    """Gives each call to an init, which runs the call in its own sandbox."""
 
     def __init__(
         self, server: socket.socket, template: jail.Template, hierarchies: list[cgroups.Hierarchy], tag: str
@@ -263,7 +264,8 @@ class Zygote:
 
 
 def wait_for(pid: int, hierarchies: list[cgroups.Hierarchy], tag: str) -> NoReturn:
-    """Run the waiter: wait until the zygote has ended, and with it everything below; then remove the cgroups."""
+    """Run the waiter: wait until the zygote has ended, and with it all processes that it started; then remove the
+    cgroups."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     os.waitpid(pid, 0)

@@ -91,9 +91,9 @@ class _NeverStarted(DirectHandle):
         self.ending.set_result(Ending(status=127, failed=(error.errno, str(error))))
 
     def terminate(self) -> None:
-        """Nothing runs."""
+        """Do nothing, since nothing runs."""
 
     def kill(self) -> None:
-        """Nothing runs."""
+        """Do nothing, since nothing runs."""
 
     kill_and_report = kill

@@ -137,7 +137,7 @@ class HelperHandle:
             self._control.send(b"K")
 
     def kill(self) -> None:
-        """Close the socket: the helper takes this for the death of the host."""
+        """Close the socket, which ends the call: the helper takes this for the death of the host."""
         self._loop.remove_reader(self._control)
         self._control.close()
 

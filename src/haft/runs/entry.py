@@ -39,9 +39,9 @@ class Entry(NamedTuple):
 
 
 def entry_of(run: RunId, record: bytes, rest: dict[str, Any], clean: Any = bytes, *more: Secrets) -> Entry:
-    """The entry of a run: `record` as it is, `rest` encoded, with the secrets of `clean` and of `more` masked. `rest`
-    has `host`, `startedAt`, `endedAt`, `output`, `stderr`, `result`, `truncated`, `notes`, `states` (number, time,
-    status), `noted` (other events that were not written before) and `recorded`."""
+    """The entry of a run: `record` as it is, and `rest` encoded, in which `clean` masks secrets, also those in `more`.
+    `rest` has `host`, `startedAt`, `endedAt`, `output`, `stderr`, `result`, `truncated`, `notes`, `states` (number,
+    time, status), `noted` (other events that were not written before) and `recorded`."""
     line = b'{"record":%s,"rest":%s}\n' % (record, clean(encode(rest), *more))
     return Entry(run, rest["endedAt"] is None, rest["recorded"], record, line)
 

@@ -42,7 +42,7 @@ class History:
         self._store = self._connection.runs
 
     def find(self, name: str) -> RunRecord:
-        """One run, by its name or by a unique beginning of it; `r_` may be left out."""
+        """One run, by its name or by a unique beginning of the name; `r_` may be left out."""
         if _BARE.fullmatch(name):
             name = f"r_{name}"
         found = {run.id: run for run in self._journal_runs() if run.id.startswith(name)}

@@ -116,7 +116,7 @@ def _marks_of(path: str) -> str:
 
 
 class _Marks:
-    """Writes the marks of one file. A small file has none."""
+    """Writes the marks of one file of output, by which a reader finds lines quickly. A small file has no marks."""
 
     def __init__(self, path: str = "") -> None:
         self._path = path

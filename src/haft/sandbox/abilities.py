@@ -14,7 +14,7 @@ TCP_SINCE, SCOPES_SINCE = 4, 6
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """The features that one helper found."""
+    """The kernel features that one helper found on this machine."""
 
     namespaces: bool
     """Whether there are namespaces for users, mounts, processes and IPC: the confinement rests on these."""

@@ -82,7 +82,7 @@ def built_environment(host: Mapping[str, str], workspace: str, confinement: Conf
 
 
 def with_entries(path: str, added: Sequence[str]) -> str:
-    """PATH with the granted directories at its end, so that they shadow no program found before."""
+    """PATH with the granted directories at its end, so that they hide no program in an earlier directory."""
     return os.pathsep.join(dict.fromkeys((*path.split(os.pathsep), *added)))
 
 

@@ -31,7 +31,7 @@ class LayerWitness:
         self._gone = 0
 
     def lend(self) -> int | None:
-        """The inotify descriptor on which the helper sets its watch; None if this machine gave us none."""
+        """The inotify descriptor on which the helper sets its watch; None if inotify is not available."""
         self._mounted += 1
         return self._descriptor if self._descriptor >= 0 else None
 

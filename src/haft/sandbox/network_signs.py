@@ -29,8 +29,8 @@ CURL_UNRESOLVED: Final = 6
 
 
 def missed_network(lines: Sequence[str]) -> str | None:
-    """The last line that shows that the program had no network. A refused connection counts only if its port is open
-    outside the sandbox; vague messages count only if no connection was refused."""
+    """The last line that shows that the program had no network; None if no line does. A refused connection counts only
+    if its port is open outside the sandbox; vague messages count only if no connection was refused."""
     said = [line for line in lines if NO_NETWORK.search(line)]
     refused = [line for line in lines if REFUSED.search(line)]
     if said:

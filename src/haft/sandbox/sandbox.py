@@ -520,8 +520,8 @@ class Sandbox:
             os.close(directory)
 
     async def confine_session(self, grants: Grants = NO_GRANTS) -> Confinement:
-        """The confinement of a program that outlives its calls. It may write only what was granted to it: nobody checks
-        its changes between calls before they take effect."""
+        """The confinement of a program that outlives its calls. The program may write only what was granted to it,
+        since nobody checks the changes that it makes between calls."""
         everywhere, rest = self._grant_resolver.of_session(grants.write)
         confinement = await self.confine("workspace" if everywhere else "read-only", replace(grants, write=rest))
         return replace(confinement, session=True)

@@ -209,7 +209,7 @@ def _last_used(place: str) -> float:
 
 
 def _is_at(lock: int, place: str) -> bool:
-    """Whether this is still the directory's lock file: another process may have removed or emptied the directory."""
+    """Whether `lock` is still the directory's lock file: another process may have removed or emptied the directory."""
     try:
         return os.path.samestat(os.lstat(os.path.join(place, "lock")), os.fstat(lock))
     except FileNotFoundError:

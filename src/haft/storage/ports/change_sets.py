@@ -76,7 +76,8 @@ class Ledger(Protocol):
     def set_state(self, run: str, state: ChangesState, reason: str | None = None) -> None: ...
 
     def forget_images(self, run: str, reason: str) -> None:
-        """Note that the files which the run replaced were deleted: its diff can be shown, but it cannot be undone."""
+        """Note that the stored files which the run replaced were deleted: haft can still show the run's diff, but
+        cannot undo the run."""
         ...
 
     def sync(self) -> None:
@@ -98,7 +99,7 @@ class Ledger(Protocol):
         ...
 
     def find(self, name: str) -> Row:
-        """One change set, by the name of its run or by a unique beginning of it."""
+        """One change set, by the name of its run or by a unique beginning of this name."""
         if (exactly := self.get(name)) is not None:
             return exactly
         found = self.named(name, _MAX_NAMED) if len(name) >= _SHORTEST else []
@@ -113,7 +114,7 @@ class Ledger(Protocol):
         ...
 
     def last_undone(self, workspace: str, who: str) -> Row | None:
-        """The change set that was undone last and not redone since."""
+        """The change set that was undone last and not redone since; None if there is none."""
         ...
 
     def touched(self, workspace: str, paths: Collection[str], after: int) -> set[str]:
@@ -148,7 +149,8 @@ class Ledger(Protocol):
         ...
 
     def undoable(self) -> dict[str, tuple[int, float]]:
-        """For each area, the number of runs that can be undone, and the time when the oldest of them was committed."""
+        """For each area (the directory with the change sets of a workspace), the number of runs that can be undone, and
+        the time when the oldest of them was committed."""
         ...
 
     def close(self) -> None: ...

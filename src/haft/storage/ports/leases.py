@@ -28,8 +28,8 @@ class Lease(Protocol):
         ...
 
     def tell(self, facts: Mapping[str, Any]) -> None:
-        """Publish facts about the host to other processes, besides its pid and version; they replace earlier facts. Do
-        not rely on them: if the disk is full, nothing is published."""
+        """Publish facts about the host to other processes, besides its pid and version. New facts replace earlier ones.
+        Do not rely on facts: if the disk is full, nothing is published."""
         ...
 
     def release(self, *, done: bool) -> None:

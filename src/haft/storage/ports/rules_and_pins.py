@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 
 class KeptRule(NamedTuple):
-    """A stored rule that an answer made."""
+    """A rule that haft remembers because a person answered so."""
 
     number: int
     """Later rules have larger numbers; no number is used twice."""
@@ -23,7 +23,7 @@ class RuleStore(Protocol):
     """The remembered rules. Any thread may use it."""
 
     def remember(self, workspace: str, rule: KeptRule) -> None:
-        """Store a rule with a new number. It replaces an equal rule for the same thread."""
+        """Store a rule with a new number, in place of an equal rule for the same thread."""
         ...
 
     def all(self, workspace: str) -> list[KeptRule]:
@@ -53,7 +53,7 @@ class PinStore(Protocol):
         ...
 
     def add_if_absent(self, workspace: str, pin: KeptPin, who: str, at: float) -> str:
-        """Store a definition if the tool has none yet. Returns the digest of the stored one."""
+        """Store a definition if the tool has none yet. Returns the digest of the definition that is stored now."""
         ...
 
     def approve(self, workspace: str, pin: KeptPin, who: str, at: float) -> None:

@@ -126,7 +126,8 @@ def _own_facts() -> dict[str, Any]:
 
 
 def _facts_in(note: bytes) -> dict[str, Any]:
-    """The facts at the beginning of a note. The end of an older note may follow them; empty if they are incomplete."""
+    """The facts at the beginning of a note, after which the end of an older note may follow; empty if the facts are
+    incomplete."""
     try:
         facts, _end = json.JSONDecoder().raw_decode(note.decode())
     except (ValueError, RecursionError):

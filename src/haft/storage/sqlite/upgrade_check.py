@@ -13,8 +13,8 @@ from haft.storage.sqlite.migrations import MIGRATIONS
 
 def require_no_other_host(home: StateHome, version: int) -> None:
     """Raise `BadConfig` if a host is alive that does not know the new format; the error names the process to end. Call
-    it inside the transaction that migrates: a host that starts meanwhile finds the new format, and refuses it
-    itself."""
+    this inside the transaction that migrates: an older host that starts meanwhile finds the new format, and refuses to
+    run."""
     for host, facts in live_hosts(home.hosts):
         if facts.get("format") == len(MIGRATIONS):
             continue
