@@ -106,9 +106,12 @@ class CommandClassifier:
 
     def classify_xargs(self, xargs: Xargs, listing: Listing | None, scope: Scope) -> Classification:
         """The classification of the commands that an `xargs` starts."""
-        why = None if xargs.file is None else why_not_read(xargs.file, scope, self.resolver)
-        if why is not None or (xargs.file is not None and xargs.file.may_split):
-            return Classification(False, why or f"haft cannot tell which file `{xargs.file.text}` names before it runs")
+        if xargs.file is not None:
+            why = why_not_read(xargs.file, scope, self.resolver)
+            if why is None and xargs.file.may_split:
+                why = f"haft cannot tell which file `{xargs.file.text}` names before it runs"
+            if why is not None:
+                return Classification(False, why)
         classification = Classification(False, "`xargs` starts nothing")
         for each in xargs.started_commands(listing):
             classification = self.classify_started(each, scope)
