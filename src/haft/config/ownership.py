@@ -1,5 +1,6 @@
-"""Who owns a workspace. Files in a directory affect whoever works there, so a workspace that nobody named explicitly is
-used only if nobody except the user and root can have put something there."""
+"""Checks who owns a workspace. Some files in a directory, such as `haft.toml`, affect everyone who works in it. So haft
+uses a directory that the user did not name explicitly only if nobody but the user and root can have put such files
+there."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from haft.config.locations import WORKSPACE_FILES
 from haft.values import dataclass
 
 EFFECTIVE_FILES: Final = (*WORKSPACE_FILES, ".agents", ".agents/tools", ".agents/skills", ".claude", ".claude/skills")
-"""The files of a workspace that affect whoever works there."""
+"""The files and directories of a workspace that affect everyone who works in it: configuration, tools and skills."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ def foreign_file_in(workspace: str, names: Iterable[str] = EFFECTIVE_FILES) -> F
 
 
 def has_effective_files(directory: str) -> bool:
-    """Whether a directory contains files that affect whoever works there."""
+    """Whether a directory contains any of `EFFECTIVE_FILES`."""
     return any(os.path.lexists(os.path.join(directory, name)) for name in EFFECTIVE_FILES)
 
 

@@ -1,8 +1,8 @@
 """Trust in a workspace and its own configuration: one small file for each workspace in the state home.
 
-Trust in the configuration is bound to its bytes: when they change, the trust ends. It does not cover files that the
-configuration names, such as a script that a rule allows. Trust in a workspace of another owner is bound to the owner of
-its directory.
+Trust in the configuration is bound to its bytes: when they change, the trust ends. This trust does not cover files that
+the configuration names, such as a script that a rule allows. Trust in a workspace of another owner is bound to the
+owner of its directory.
 
 HAFT_HOME/trust/<digest of the workspace's path>.json    path, owner, file, digest, text, salt, who, at
 

@@ -53,7 +53,7 @@ class Slot:
         return True
 
     async def wait(self, caller: Slot | None) -> None:
-        """Wait for a slot and take it: the caller's or one of the host's, whichever is free first."""
+        """Wait for a slot and take it: the caller's slot or one of the host's slots, whichever is free first."""
         while not self.take(caller):
             turn = self._admission.enqueue()
             if caller is not None:

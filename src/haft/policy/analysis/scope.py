@@ -57,8 +57,8 @@ class Scope:
     only parts of names for the loop."""
 
     has_input: bool = False
-    """Whether a pipe or a file may be the input of commands here, because it is the input of the enclosing
-    statement."""
+    """Whether commands in this scope may read from a pipe or a file, because that is the input of the statement around
+    them."""
     is_loop_with_input: bool = False
     """Whether the commands are in a loop that has a pipe or a file as its input. Such a loop usually reads one line at
     a time."""

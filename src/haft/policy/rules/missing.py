@@ -32,8 +32,8 @@ def missing_target(rule: Rule, specs: Sequence[ToolSpec]) -> str | None:
 
 
 def is_for_other_workspace(rule: Rule, specs: Sequence[ToolSpec]) -> bool:
-    """Whether a rule of the user is for a tool that does not exist here and resembles none: it is probably for another
-    workspace, because the user's file applies to all of them."""
+    """Whether a rule in the user's file names a tool that neither exists in this workspace nor resembles one that does.
+    Such a rule is probably for another workspace, because the user's file applies to all workspaces."""
     if rule.origin != "user" or any(name_matches(rule.tool, spec.name, spec.kind) for spec in specs):
         return False
     return _near(rule.tool.rpartition(":")[2], [spec.name for spec in specs]) is None

@@ -118,8 +118,8 @@ class PossibleDangerFinder:
     def find(
         self, arguments: list[Argument], directory: str | None, *, stdin: bool | str, depth: int = 0
     ) -> frozenset[Danger]:
-        """The possible dangers of a command. The first of `arguments` is the program. `stdin` is the text of its input
-        if haft knows it; otherwise, whether it has an input."""
+        """The possible dangers of a command. The first of `arguments` is the program. `stdin` is the text of the
+        command's input if haft knows the text; True for any other input, False without input."""
         found: set[Danger] = set()
         is_passed_on = False
         for _ in range(_MAX_WRAPPERS):

@@ -176,7 +176,7 @@ class LineWalker:
             self._push([lambda: self._visit(right, scope, piped_from), lambda: join(start)])
 
         def join(start: frozenset[str] | None) -> None:
-            """Handle the case that the right side did not run."""
+            """Handle the case that the statement after `&&` or `||` did not run."""
             if is_either or start is None:
                 scope.widen(start)
             else:

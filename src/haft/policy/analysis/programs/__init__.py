@@ -1,7 +1,7 @@
 """The table of programs: one module for each family of programs, combined here into one mapping by the program's name.
 
-An entry lists what only reads. Calls of programs without an entry, and with options that the entry does not list, need
-approval.
+An entry lists the options and operands with which a program only reads. A command needs approval if its program has no
+entry, or if it has an option that the entry does not list.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def why_not(program: str) -> str | None:
 
 
 def _slash(program: str, at: int, state: _State) -> int | None:
-    """The position after the division or the regular expression that begins here; None if it could be either."""
+    """The position after the division sign or regular expression that begins at `at`; None if it could be either."""
     before = state.before
     if before in ("x", "0", "]", ")") and not state.was_control:
         state.before = "/"

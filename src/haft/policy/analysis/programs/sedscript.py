@@ -103,7 +103,7 @@ def _one_address(script: str, at: int, number: re.Pattern[str]) -> int:
 
 
 def _command(script: str, at: int) -> int:
-    """The position after the command that begins here."""
+    """The position after the `sed` command that begins at `at`."""
     letter = script[at : at + 1]
     if letter and letter in _BARE + "}":
         return at + 1

@@ -88,7 +88,7 @@ def word_at(source: Source, node: Node) -> Word:
 
 
 def assigned_value(source: Source, node: Node, start: int) -> Word:
-    """The value of an assignment, which may be empty: the rest of its word."""
+    """The value of an assignment, from the offset `start` to the end of the word; it may be empty."""
     if start == node.end_byte:
         if not ends_word(source.text, start):
             raise NotUnderstood(f"bash may read `{source.decoded(node)[:60]}` differently")
