@@ -1,7 +1,8 @@
-"""Compares one path before and after, for a person: a patch if lines can be shown, else a short text.
+"""Compares one path before and after a call, for a person: a patch if lines can be shown, otherwise a short text.
 
-It handles every pair of kinds: files and links give git's patches, directories a line of our own (git has none, and
-ignores ours), everything else a text. `difference` decides which paths belong together.
+Files and links become patches in git's format. Directories become a line such as `create directory x`, which git does
+not know and ignores. Other kinds, such as devices, become a text. `difference` decides which paths belong together as a
+rename.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from haft.files import shown
 from haft.values import dataclass
 
 _SPECIAL: Final = stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX | stat.S_IWOTH
-"""Mode bits of a new file that a patch does not show and a person wants to know."""
+"""Mode bits that a patch does not show, and that a person wants to know about if a new file has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class PathComparison:
-    """The result of a comparison."""
+    """The difference of one path: a patch, a note, and how many lines were added and removed."""
 
     text: str | None = None
     note: str | None = None
@@ -43,8 +44,8 @@ class PathComparison:
 
 
 def compare(old: Side | None, new: Side | None, similarity: int = 100) -> PathComparison:
-    """Compare `old` with `new`; None means that nothing is there. Different paths are a rename with `similarity`
-    percent."""
+    """Compare `old` with `new`; None means that the path does not exist. If the two paths differ, they are shown as a
+    rename with `similarity` percent."""
     if old is not None and new is not None and _kind_name(old.entry) != _kind_name(new.entry):
         return _compare_kinds(old, new)
     side = new or old
@@ -57,7 +58,7 @@ def compare(old: Side | None, new: Side | None, similarity: int = 100) -> PathCo
 
 
 def _compare_kinds(old: Side, new: Side) -> PathComparison:
-    """One kind replaced by another: shown as a removal and a creation."""
+    """The difference if one kind of file was replaced by another: a deletion, then a creation."""
     gone, came = compare(old, None), compare(None, new)
     notes = [each.note for each, side in ((gone, old), (came, new)) if side.entry.kind == "file"]
     text = None if gone.text is None or came.text is None else gone.text + came.text
@@ -109,7 +110,7 @@ def _lines(before: Content, after: Content) -> Hunks:
 
 
 def _unchanged(old: Side, new: Side) -> PathComparison:
-    """Equal content: another name, mode, owner or time."""
+    """The difference if the content is equal: in path, mode, owner, time or hard links."""
     if old.path == new.path and git_mode(old.entry) == git_mode(new.entry):
         note = _joined(_facts(old.entry, new.entry))
         if note is None and old.entry.mtime_ns == new.entry.mtime_ns:
@@ -130,7 +131,8 @@ def _same_content(old: Entry, new: Entry) -> bool:
 
 
 def _facts(old: Entry | None, new: Entry | None, mode_shown: Literal["mode in patch"] | None = None) -> Iterator[str]:
-    """Changes besides the content, as far as a patch does not show them: git knows two modes and no owner."""
+    """Texts about changes that a patch does not show: in attributes, mode and owner. A patch shows only whether a file
+    may be executed."""
     if new is not None:
         yield from filter(None, [_attributes(old, new)])
     if new is not None and old is None:
@@ -145,7 +147,7 @@ def _facts(old: Entry | None, new: Entry | None, mode_shown: Literal["mode in pa
 
 
 def _attributes(old: Entry | None, new: Entry) -> str | None:
-    """Changed extended attributes, by name: git's patches know none."""
+    """A text that names the changed extended attributes, which a patch does not show; None if there are none."""
     names = differing_names("" if old is None else old.attributes, new.attributes)
     if not names:
         return None
@@ -160,7 +162,7 @@ def _special(entry: Entry, bits: int) -> str | None:
 
 
 def _kind_name(entry: Entry) -> str:
-    """The name of an entry's kind; for devices with the number."""
+    """The name of an entry's kind; for a device, with its number."""
     if entry.kind != "other":
         return entry.kind
     if stat.S_ISFIFO(entry.mode):

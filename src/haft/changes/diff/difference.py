@@ -1,7 +1,7 @@
 """A change set for a person: every path with its patch, or with a text if a patch cannot show the change.
 
-It reads content through a callable, because the content may be in the workspace, among originals, in the store, or
-gone. `difference` returns everything, `differences` yields one path after another, for printing.
+The caller provides a function that reads content, because the content may be in the workspace, among originals, in the
+blob store, or gone. `difference` returns all paths at once, `differences` yields one path after another, for printing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from haft.files import shown
 from haft.values import dataclass
 
 Read = Callable[[PathChange, Literal["before", "after"]], BinaryIO | None]
-"""Reads the content of a file before or after; None if it is no longer kept."""
+"""Opens the content of a file before or after the change; None if the content is no longer kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +28,21 @@ class FileDifference:
 
     change: Change
     added: int
-    """Lines."""
+    """How many lines were added; `removed` is how many were removed."""
     removed: int
     text: str | None
-    """A patch in git's form, ending with a newline."""
+    """A patch in git's format, ending with a newline; None if a patch cannot show the change."""
     note: str | None
-    """What the patch does not show, or why there is none."""
+    """What the patch does not show, or why there is no patch."""
     binary: bool = False
     size_before: int = 0
     size_after: int = 0
     renamed_to: str | None = None
-    """For the deleted path of a rename: the new path, where the rename is shown."""
+    """For the old path of a rename: the new path, whose `FileDifference` shows the rename."""
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON of the change, with its diff. A link target that is not UTF-8 is shown in a readable form, as paths
-        are."""
+        """The JSON of the change, with its diff. Bytes that are not UTF-8, such as in a link's target, become
+        replacement characters."""
         text = None if self.text is None else self.text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         shown_too = {"added": self.added, "removed": self.removed, "diff": text, "note": self.note}
         return {**self.change.to_json(), **shown_too}
@@ -54,7 +54,7 @@ def difference(entries: Sequence[PathChange], read: Read) -> tuple[FileDifferenc
 
 
 def differences(entries: Sequence[PathChange], read: Read) -> Iterator[FileDifference]:
-    """The same, one at a time."""
+    """Yield the differences of all entries, in the given order."""
     sources = _sources(entries, read)
     by_path = {each.path: each for each in entries}
     goals = {source: path for path, (source, _) in sources.items()}
@@ -69,7 +69,7 @@ def differences(entries: Sequence[PathChange], read: Read) -> Iterator[FileDiffe
 
 
 def _sources(entries: Sequence[PathChange], read: Read) -> dict[str, tuple[str, int]]:
-    """By created path: the deleted path it came from, and the percentage of equal lines."""
+    """By created path that is a rename: the deleted path that it came from, and the percentage of equal lines."""
     found = {path: (source, 100) for path, source in renames(entries).items()}
     taken = {source for source, _ in found.values()}
     gone = [each for each in entries if each.after is None and each.path not in taken]

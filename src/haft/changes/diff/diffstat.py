@@ -19,7 +19,7 @@ class _Row:
     added: int = 0
     removed: int = 0
     words: str | None = None
-    """A text instead of numbers."""
+    """If not None: a text that is shown instead of the numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,8 @@ def _shared_folders(old: str, new: str) -> int:
 
 
 def _shared_end(old: str, new: str, start: int) -> int:
-    """The length of the shared end, from a slash on; that slash may also end the shared beginning."""
+    """The length of the end that both paths share, from a slash on. This slash may also be the last character of the
+    shared beginning, which has the length `start`."""
     shared = 0
     for at in range(1, min(len(old), len(new)) - start + (1 if start else 0) + 1):
         if at > len(old) or at > len(new) or old[-at] != new[-at]:
@@ -99,7 +100,7 @@ def _widths(rows: list[_Row], width: int) -> _Widths:
     number = max(len(str(most)), 3 if words else 0)
     width = max(width, _LEAST_WIDTH + number)
     name = max((len(row.name) for row in rows), default=0)
-    bar = max(most, words - 4)  # the first word takes the place of the numbers
+    bar = max(most, words - 4)  # A text begins in the column of the numbers.
     if name + number + 6 + bar > width:
         bar = min(bar, max(_LEAST_BAR, width * 3 // 8 - number - 6))
         if name > width - number - 6 - bar:
@@ -120,7 +121,7 @@ def _line(row: _Row, widths: _Widths, width: int) -> str:
 
 
 def _shortened(name: str, room: int) -> str:
-    """The end of a name, from a slash on if there is one."""
+    """The name, or, if it is longer than `room`, `...` and the end of the name, from a slash on if there is one."""
     if len(name) <= room:
         return name
     end = name[len(name) - max(0, room - 3) :]
@@ -144,7 +145,7 @@ def _bar(row: _Row, widths: _Widths) -> str:
 
 
 def _scaled(count: int, widths: _Widths) -> int:
-    """The bar length for a count; at least one sign for any change."""
+    """The length of the bar for a count: at least 1, unless the count is 0."""
     return 1 + count * (widths.bar - 1) // widths.most if count else 0
 
 

@@ -1,9 +1,10 @@
 """Finds the lines that two versions of a text have in common, in bounded time.
 
 Equal lines at both ends are set aside, then every line that only one version has. The rest goes through Myers' greedy
-algorithm (as in git), which is exact, and fast if little differs. If much differs it is quadratic, so it has a budget.
-When the budget is used up, the texts are split at lines that occur once in each, and the pieces are compared. A
-malicious pair of files costs a second, not a minute, and is then reported as too different.
+algorithm (as in git), which is exact, and fast if little differs. If much differs, the algorithm takes quadratic time,
+so it has a budget of steps. When the budget is used up, the texts are split at lines that occur once in each, and the
+pieces are compared, with a second budget. If this is used up too, the texts count as too different. So even a malicious
+pair of files costs only about a second.
 """
 
 from __future__ import annotations
@@ -17,14 +18,17 @@ from typing import Final
 from haft.values import dataclass
 
 EFFORT: Final = 1_000_000
-"""How many steps one pair of texts may cost, twice: about 1,400 lines inserted or deleted among shared lines."""
+"""How many steps each of the two attempts may take. This is enough for about 1,400 lines inserted or deleted among
+shared lines."""
 
 Difference = tuple[int, int, int, int]
-"""Lines from:to of the old text, replaced by lines from:to of the new text."""
+"""Four indexes: start and end of lines in the old text, and start and end of the lines in the new text that replace
+them."""
 
 
 def differing_ranges(old: Sequence[str], new: Sequence[str], effort: int = EFFORT) -> list[Difference] | None:
-    """The ranges that differ, in order; None if finding them would take too long."""
+    """The ranges of lines that differ, in order; None if finding them takes more than `effort` steps in both
+    attempts."""
     budget = _Budget(effort)
     found = _differing_ranges(old, new, budget)
     if found is not None:
@@ -40,7 +44,7 @@ def differing_ranges(old: Sequence[str], new: Sequence[str], effort: int = EFFOR
 
 
 class _Budget:
-    """The remaining steps."""
+    """How many steps are left."""
 
     __slots__ = ("left",)
 
@@ -60,14 +64,15 @@ def _differing_ranges(old: Sequence[str], new: Sequence[str], budget: _Budget) -
 
 
 def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Lines that occur once in each text, as many as possible in the same order: where a large change is split. Moved
-    lines are then found at once, but the result may not be the shortest."""
+    """Lines at which a large change is split, as pairs of positions: lines that occur once in each text, as many as
+    possible that are in the same order. The resulting diff may not be the shortest."""
     once = [line for line, times in Counter(old).items() if times == 1]
     times_new = Counter(new)
     place = {line: at for at, line in enumerate(new) if times_new[line] == 1}
     old_place = {line: at for at, line in enumerate(old)}
     pairs = sorted((old_place[line], place[line]) for line in once if line in place)
-    tails: list[int] = []  # the smallest end of an increasing sequence of each length, by index into `pairs`
+    # For each length: the index in `pairs` at which the increasing sequence of this length with the smallest end ends.
+    tails: list[int] = []
     ends: list[int] = []
     before: list[int] = []
     for index, (_, j) in enumerate(pairs):
@@ -85,7 +90,8 @@ def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def differing_middle(old: Sequence[str], new: Sequence[str]) -> tuple[int, int, int]:
-    """Where the difference begins, and where it ends in each text."""
+    """The index of the first differing line, and the index after the last differing line in the old and the new
+    text."""
     shorter = min(len(old), len(new))
     start = 0
     while start < shorter and old[start] == new[start]:
@@ -105,7 +111,7 @@ def _between(matched: list[tuple[int, int]], start: int, old_end: int, new_end: 
 
 
 def _common(old: list[str], new: list[str], budget: _Budget) -> list[tuple[int, int]] | None:
-    """The longest common subsequence, as pairs of positions."""
+    """The longest common subsequence of two texts, as pairs of positions; None if the budget is used up."""
     numbers: dict[str, int] = {}
     a = array("i", (numbers.setdefault(line, len(numbers)) for line in old))
     b = array("i", (numbers.setdefault(line, len(numbers)) for line in new))
@@ -115,20 +121,22 @@ def _common(old: list[str], new: list[str], budget: _Budget) -> list[tuple[int, 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """How far the diagonals `first`, `first + 1` … had got before one more insertion or deletion."""
+    """The state of Myers' algorithm before one more insertion or deletion: for the diagonals `first`, `first + 1` and
+    so on, the furthest position in the old text."""
 
     first: int
     furthest: array[int]
 
 
 def _searched(a: array[int], b: array[int], budget: _Budget) -> list[_Row] | None:
-    """One row for each insertion or deletion on the way from the start to the end of both texts."""
+    """The rows of Myers' algorithm, one for each insertion or deletion that leads from `a` to `b`; None if the budget
+    is used up."""
     length, height = len(a), len(b)
     middle = length + height + 1
     furthest = array("i", bytes(4 * (2 * middle + 1)))
     rows: list[_Row] = []
     for d in range(middle):
-        # Other diagonals are outside, or have reached an edge and lead no further.
+        # The diagonals below `low` and above `high` are outside of the texts, or have reached the end of one text.
         low, high = -d + 2 * max(0, d - height), d - 2 * max(0, d - length)
         rows.append(_Row(low - 1, furthest[middle + low - 1 : middle + high + 2]))
         for k in range(low, high + 1, 2):
@@ -149,7 +157,7 @@ def _searched(a: array[int], b: array[int], budget: _Budget) -> list[_Row] | Non
 
 def _went_down(left: int, right: int, k: int, d: int, length: int, height: int) -> bool:
     """Whether diagonal `k` is best reached by an insertion from its right neighbour, not by a deletion from its left
-    one. A step that leaves the square is not allowed."""
+    one. A step past the end of a text is not allowed."""
     return k == -d or (k != d and (left >= length or (left < right <= height + k)))
 
 

@@ -1,7 +1,7 @@
-"""A change as a patch that `git apply` and `patch -p1` accept: hunks, headers, and quoted names that cannot break a
-line.
+"""A change as a patch that `git apply` and `patch -p1` accept, with headers and hunks. Names are quoted, so that a
+newline in a name does no harm.
 
-It knows lines, names and git's modes; `compare` provides the lines.
+`compare` reads the lines and calls this module.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from haft.lazy import regex
 from haft.values import dataclass
 
 CONTEXT: Final = 3
-"""Context lines around a difference."""
+"""How many unchanged lines are shown before and after a difference."""
 
 _UNSAFE: Final = regex(rb'[\x00-\x1f"\\\x7f-\xff]')
 _LETTERS: Final = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
@@ -28,8 +28,8 @@ class Hunks:
     """The differences between two texts, and how many lines were added and removed."""
 
     text: str | None
-    """None if the texts are too different to be shown line by line; the counts are then those of the whole replaced
-    range."""
+    """The hunks in unified format; None if the texts are too different to be shown line by line. Then all lines between
+    the first and the last difference count as added and removed."""
     added: int
     removed: int
 
@@ -51,13 +51,14 @@ def hunks(old: Sequence[str], new: Sequence[str]) -> Hunks:
 
 
 def replaced(old: Sequence[str], new: Sequence[str]) -> Hunks:
-    """Only the number of lines between the shared ends."""
+    """Hunks without a text: all lines between the first and the last difference count as replaced."""
     start, old_end, new_end = differing_middle(old, new)
     return Hunks(None, new_end - start, old_end - start)
 
 
 def _grouped(found: Sequence[Difference]) -> Iterator[list[Difference]]:
-    """Group differences whose context lines would touch into one hunk."""
+    """Groups of differences, one group for each hunk: differences whose context lines would touch or overlap are in one
+    group."""
     group: list[Difference] = []
     for each in found:
         if group and each[0] - group[-1][1] > 2 * CONTEXT:
@@ -81,7 +82,7 @@ def _hunk(group: Sequence[Difference], old: Sequence[str], new: Sequence[str]) -
 
 
 def _span(start: int, end: int) -> str:
-    """A line range in a hunk header. An empty range is named by the line before it."""
+    """A line range as in a hunk header, where lines count from 1. An empty range has the number of the line before."""
     length = end - start
     if length == 1:
         return f"{start + 1}"
@@ -93,7 +94,8 @@ def _marked(mark: str, line: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name as git writes it: quoted and escaped if it contains anything but plain ASCII."""
+    """A name as git writes it: quoted and escaped if it contains quotes, backslashes, control characters or non-ASCII
+    characters."""
     raw = name.encode("utf-8", "surrogateescape")
     if not _UNSAFE.search(raw):
         return name
@@ -107,7 +109,7 @@ def _escaped(match: re.Match[bytes]) -> bytes:
 
 
 def git_mode(entry: Entry) -> int:
-    """The mode as git knows it: a link, or a file that its owner may or may not execute."""
+    """The mode in git's form, which tells only links, executable files and other files apart."""
     if entry.kind == "link":
         return stat.S_IFLNK
     return 0o100755 if entry.mode & stat.S_IXUSR else 0o100644
@@ -116,7 +118,8 @@ def git_mode(entry: Entry) -> int:
 def patch(
     old: tuple[str, Entry] | None, new: tuple[str, Entry] | None, body: str, similarity: int | None = None
 ) -> str:
-    """The patch of a file or link, with its hunks in `body`. Different paths are a rename with `similarity` percent."""
+    """The patch of a file or link, whose hunks are `body`. If the paths differ, the patch is a rename with `similarity`
+    percent."""
     named = old or new
     assert named is not None
     old_path, new_path = (old or named)[0], (new or named)[0]
@@ -136,5 +139,5 @@ def patch(
 
 
 def _labelled(name: str) -> str:
-    # Without the tab, programs read the text after a space as a date.
+    # Without the tab at the end, programs would take the text after a space in the name for a date.
     return quoted(name) + ("\t" if " " in name else "")

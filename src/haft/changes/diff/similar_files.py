@@ -1,6 +1,7 @@
 """Renames with edits: a deleted and a created file with similar content.
 
-Only tried if it is cheap: few candidates, small texts. Files with equal content are found by digest elsewhere.
+This is tried only if there are few candidates and their texts are small. Renames with equal content are found by
+digest, in `commit.manifest.renames`.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from haft.values import dataclass
 MOST_CANDIDATES: Final = 50
 LARGEST: Final = 256 * 1024
 LEAST_SIMILARITY: Final = 60
-"""Percent of equal lines."""
+"""The least percentage of equal lines that makes two files a rename."""
 MOST_WORK: Final = 3_000_000
-"""Lines compared, over all pairs."""
+"""If comparing all pairs would look up more lines than this, no pair is compared."""
 
 OpenSide = Callable[[PathChange], Open]
 
@@ -35,7 +36,7 @@ class _Text:
 def edited_renames(
     gone: Sequence[PathChange], came: Sequence[PathChange], read: OpenSide
 ) -> dict[str, tuple[str, int]]:
-    """By new path: the old path, and the percentage of equal lines."""
+    """By created path that is a rename: the deleted path that it came from, and the percentage of equal lines."""
     old = [(each, each.before) for each in gone if _is_candidate(each.before)]
     new = [(each, each.after) for each in came if _is_candidate(each.after)]
     if not old or not new or max(len(old), len(new)) > MOST_CANDIDATES:
@@ -67,7 +68,8 @@ def _similarity(one: _Text, other: _Text) -> int:
 
 
 def _best_first(scores: Iterable[tuple[int, str, str]]) -> dict[str, tuple[str, int]]:
-    """Pair each file once: the most similar files first, then those with the same name."""
+    """Pair each file at most once: the most similar files first, and among equally similar ones those with the same
+    file name."""
     found: dict[str, tuple[str, int]] = {}
     taken: set[str] = set()
     ranked = sorted(

@@ -1,6 +1,6 @@
 """File content as lines, or the reason why it cannot be shown as lines.
 
-Reads no more than it may show: of a large file only the beginning, to find out whether it is text.
+Of a large file, which is not shown, only the beginning is read, to find out whether the file is text.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ MANY_LINES: Final = 20_000
 _BEGINNING: Final = 8192
 
 Trouble = Literal["unreadable", "gone", "binary", "encoding", "large"]
-"""Why there are no lines, the most important reason first."""
+"""Why content is not shown as lines. If there are several reasons, the first in this order is shown."""
 
 Open = Callable[[], BinaryIO | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The content of a file or link."""
+    """The content of a file or link: its lines, or the reason why they are not shown."""
 
     lines: Sequence[str] = ()
     trouble: Trouble | None = None
 
 
 def content_of(entry: Entry | None, read: Open) -> Content:
-    """The lines of an entry's content; none for a missing entry. A link has one line, its target."""
+    """The content of an entry as lines; empty if `entry` is None. The content of a link is its target."""
     if entry is None:
         return Content()
     if entry.kind == "link":
@@ -64,7 +64,7 @@ def _decoded(raw: bytes) -> Content:
 
 
 def describe_trouble(old: Entry | None, new: Entry | None, before: Content, after: Content) -> str | None:
-    """Why a file is not shown line by line; None if it can be."""
+    """A text that says why a file is not shown line by line; None if it can be shown."""
     troubles = {before.trouble, after.trouble}
     if "unreadable" in troubles:
         return "content may not be read"

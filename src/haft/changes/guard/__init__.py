@@ -1,1 +1,1 @@
-"""The guard: changes that could run code later on the host are not committed without approval."""
+"""The guard: changes that could run code later on this machine are not committed without approval."""

@@ -1,17 +1,17 @@
-"""The role of each directory of a workspace, which decides what may be put there: hooks, editor settings, the inside of
-a repository, or nothing special.
+"""The role of each directory of a workspace, which decides what a call may write there: a directory of hooks, of editor
+settings, a part of a git directory, or nothing special. "Git obeys a file" means: the file decides what git runs.
 
-A git directory is recognized by its name, `.git`, or by its content: git obeys any directory with `HEAD`, `objects` and
-`refs`, whatever its name. Nobody works inside a `.git`, so no other protected names count there: a branch may be called
-`haft.toml`. In a git directory with another name they do count, or a call could unprotect a project by making a git
-directory around it.
+A git directory is recognized by its name, `.git`, or by its content: git obeys the files of any directory with `HEAD`,
+`objects` and `refs`, whatever its name. Inside a `.git`, other protected names mean nothing: a branch may be called
+`haft.toml`. Inside a git directory with another name they stay protected: otherwise a call could make a project's
+directory a git directory, and then change the project's protected files.
 
-A directory that becomes a git directory by this change set is `fresh`: its content was never judged, and is judged as
-new.
+If a change set makes a directory a git directory, this directory is `fresh`: the guard has never judged its content, so
+all of its content is judged as if it were new.
 
-Names are compared after `folded`. Every directory is checked once. The disk is read only for directories with a name
-that matters in a repository, and for directories above a change, because a repository there may have its hooks
-elsewhere.
+Names are compared in the form that `folded` gives them, which ignores upper and lower case. Every directory is checked
+once. The disk is read only for directories with a name that matters in a repository, and for directories above a
+change, because a repository there may have its hooks in another directory.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from haft.values import dataclass, replace
 
 Kind = Literal["plain", "closed", "area", "git", "worktree", "modules", "worktrees", "hooks", "steps", "inside"]
 _STORES: Final = frozenset({"info", "logs", "objects", "refs"})
-"""Directories of a repository where git writes through links."""
+"""Directories of a git directory in which git, if a file is a link, writes to the link's target."""
 PARTS: Final = frozenset({"branches", "hooks", "modules", "remotes", "worktrees"}) | STEPS | _STORES
-"""Directories of a repository that matter."""
+"""Directories of a git directory that have a role of their own."""
 MAKES: Final = frozenset({"commondir", "head", "objects", "refs"})
 """Names that make a directory a repository."""
 TOP: Final = frozenset(NAMES)
@@ -40,23 +40,24 @@ _LONGEST_KEY: Final = 80
 
 @dataclass(frozen=True, slots=True)
 class DirectoryRole:
-    """The role of one directory, or of several similar ones."""
+    """The role of one directory. Similar directories may share one object."""
 
     kind: Kind
     base: str = ""
-    """The protected directory: the closed directory itself, or the git directory that this one belongs to."""
+    """The protected directory at or above this directory: of kind `closed`, or the git directory that this directory
+    belongs to."""
     why: str = ""
-    """The reason, for closed directories."""
+    """For kind `closed`: why the directory is protected."""
     owner: str = ""
-    """For worktrees: the git directory that they share."""
+    """For kind `worktree`: the git directory of the main repository."""
     submodule: bool = False
-    """Whether it is a git directory at a place where git keeps those of submodules."""
+    """Whether this is the git directory of a submodule, below `.git/modules`."""
     hidden: bool = False
-    """Whether it is inside a `.git`."""
+    """Whether this directory is a `.git` or inside of one."""
     pending_names: Names | None = None
-    """Protected names that began in a parent directory, and may continue here."""
+    """If this path is the beginning of protected names of several parts: their further parts."""
     fresh: bool = False
-    """Whether it belongs to a git directory that is one only since this change set."""
+    """Whether this directory belongs to a git directory that the change set makes one."""
 
 
 PLAIN: Final = DirectoryRole("plain")
@@ -67,7 +68,8 @@ SIGNIFICANT_NAMES: Final = (
     frozenset(NAMED) | frozenset(AT_TOP) | PARTS | MAKES | {".git", ".gitmodules", "config", "config.worktree"}
 )
 MOST_EXISTING: Final = 5000
-"""How many files are judged in a directory that becomes a repository; more are refused."""
+"""If a directory that becomes a repository holds more files than this, they are not judged, and the change is
+refused."""
 
 
 class DirectoryRoles:
@@ -86,13 +88,13 @@ class DirectoryRoles:
         self.significant_names = SIGNIFICANT_NAMES | {
             path.rpartition("/")[2] for path in (*self._own, *self._run, *self._leading)
         }
-        """Names that can matter in an ordinary directory, besides protected file name endings."""
+        """Names that can make a path in an ordinary directory protected. (Protected file name endings can, too.)"""
         self._known: dict[str, DirectoryRole] = {"": PLAIN}
         self._repositories: dict[tuple[str, When], bool] = {}
         self._makes: dict[tuple[str, str], PathChange] | None = None
 
     def of(self, directory: str) -> DirectoryRole:
-        """The role of a directory; without recursion, because trees can be deeper than Python's stack."""
+        """The role of a directory. Without recursion, because trees can be deeper than Python's stack."""
         missing: list[str] = []
         here = directory
         while (known := self._known.get(here)) is None:
@@ -104,20 +106,22 @@ class DirectoryRoles:
         return role
 
     def own(self, path: str) -> str | None:
-        """Why a path is protected although its name is ordinary; None if it is not."""
+        """Why a path is protected although its name is ordinary: it is one of the paths `own`, or git's configuration
+        names it as a place for hooks or configuration. None if it is neither."""
         if not self._own or (place := folded_path(path)) not in self._own:
             return None
         return "git runs or obeys what lies there" if place in self._hooks else "haft runs what lies there"
 
     def runs(self, path: str) -> str | None:
-        """Why a file is protected because a command in git's configuration names it; None if it is not."""
+        """Why a file is protected if a command in git's configuration names it; None if none does."""
         key = self._run.get(folded_path(path)) if self._run else None
         return (
             None if key is None else f"git runs it, or passes it to a program: `{shown(key)[:_LONGEST_KEY]}` names it"
         )
 
     def is_kept(self, path: str) -> bool:
-        """Whether removing the path is an offence. Repositories inside the workspace may come and go."""
+        """Whether a call may not even remove the path, because the workspace itself uses it. Protected paths of nested
+        repositories may be removed."""
         place = folded_path(path)
         return place in TOP or place in self._kept
 
@@ -125,8 +129,8 @@ class DirectoryRoles:
         return bool(self._leading) and folded_path(path) in self._leading
 
     def is_repository(self, directory: str, when: When = "after") -> bool:
-        """Whether git treats the directory as a repository, whatever its name. The content of the files that make it
-        one does not count, because it can change unseen."""
+        """Whether git treats the directory as a git directory, whatever its name. Only the names in the directory are
+        checked, not the content of `HEAD` and the others, which could change later without the guard."""
         found = self._repositories.get((directory, when))
         if found is None:
             found = self._repositories[directory, when] = self._has(directory, "HEAD", when) and (
@@ -136,8 +140,9 @@ class DirectoryRoles:
         return found
 
     def existing_in(self, directory: str) -> Iterator[PathChange | None]:
-        """Files that were in a directory before it became a repository, and that git obeys from then on; None if there
-        are too many. Submodules in it are repositories of their own."""
+        """Files that were in a directory before it became a git directory, and that git may obey from then on. Yields
+        None and stops if there are too many. Submodules in the directory are left out: they are repositories of their
+        own."""
         waiting, count = [directory], 0
         while waiting:
             here = waiting.pop()
@@ -153,7 +158,7 @@ class DirectoryRoles:
                     waiting.append(each.path)
 
     def repository(self, directory: str, role: DirectoryRole) -> DirectoryRole | None:
-        """The role as a git directory; None if it is not one."""
+        """The role of a directory as a git directory; None if it is not one."""
         if role.kind in ("git", "worktree"):
             return role
         if role.kind in ("plain", "inside") and self.is_repository(directory):
@@ -193,7 +198,7 @@ class DirectoryRoles:
         return self._resulting_tree.kind(path, when) is not None
 
     def _spelled(self) -> dict[tuple[str, str], PathChange]:
-        """The changed files that make a directory a repository, in any spelling."""
+        """The changed files with a name of `MAKES` in any upper and lower case, by directory and folded name."""
         if self._makes is None:
             places = ((path.rpartition("/"), each) for path, each in self._resulting_tree.altered.items())
             found = (((words[0], folded(words[2])), each) for words, each in places)
@@ -202,7 +207,8 @@ class DirectoryRoles:
 
 
 def remaining_names(above: DirectoryRole, name: str) -> Names | None:
-    """How protected names continue with this one; empty if one ends here, None if it is part of none."""
+    """If `name` in a directory with the role `above` belongs to protected names: the parts that follow it in these
+    names; empty if it is the last part of one. None if it belongs to none."""
     if above.hidden:
         return None
     if above.pending_names is not None and name in above.pending_names:
@@ -213,7 +219,7 @@ def remaining_names(above: DirectoryRole, name: str) -> Names | None:
 def _named_below(above: DirectoryRole, path: str, name: str) -> DirectoryRole:
     if is_area(name):
         return DirectoryRole("area", path)
-    # Directories inside a repository with an ordinary name still belong to it.
+    # An ordinary directory inside a part of a git directory has the role of that part.
     going_on = replace(above, pending_names=None) if above.kind in ("inside", "steps") else PLAIN
     rest = remaining_names(above, name)
     if rest is None:
@@ -222,7 +228,7 @@ def _named_below(above: DirectoryRole, path: str, name: str) -> DirectoryRole:
 
 
 def _part(repository: DirectoryRole, path: str, name: str) -> DirectoryRole | None:
-    """The role of a directory inside a git directory; None for nothing special."""
+    """The role of a directory inside a git directory; None if it has no role of its own."""
     hidden, fresh = repository.hidden, repository.fresh
     if name == "hooks":
         return DirectoryRole("hooks", repository.base, fresh=fresh)
@@ -233,7 +239,7 @@ def _part(repository: DirectoryRole, path: str, name: str) -> DirectoryRole | No
     if name in _STORES:
         return DirectoryRole("inside", path, hidden=hidden, fresh=fresh)
     if not hidden:
-        return None  # Repositories in there are recognized by their content.
+        return None  # Git directories in `modules` and `worktrees` are then recognized by their content.
     return DirectoryRole("modules" if name == "modules" else "worktrees", repository.base, hidden=True, fresh=fresh)
 
 

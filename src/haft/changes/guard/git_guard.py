@@ -1,8 +1,8 @@
 """Judges changes inside a repository: its configuration, pointers to other git directories, and unfinished operations.
 
-Git obeys the files of a git directory on nearly every command, also on `git status`. Files that git itself writes in
-everyday work pass; every other file that decides which programs run does not. Objects are not inspected: a commit can
-hold anything, and a person who checks it out gets it.
+The files of a git directory decide which programs nearly every git command runs, even `git status`. A call may change
+them only as git itself does in everyday work. Objects are not checked: a commit can hold anything, and a person who
+checks out a commit gets what it holds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from haft.files import Malformed, Setting, folded, parsed, shown
 from haft.lazy import regex
 
 MOST_BYTES: Final = 256 * 1024
-"""Longer configuration is not judged, and therefore refused."""
+"""The guard does not judge configuration files that are longer than this: it refuses them."""
 _LONGEST_POINTER: Final = 4096
 _LONGEST_KEY: Final = 80
 _COMMAND: Final = regex(rb"^[ \t]*(?:exec|x)[ \t\r].*$", re.MULTILINE)
@@ -39,8 +39,9 @@ class GitGuard:
         self._roles = roles
 
     def dot_git(self, entry: PathChange, directory: str) -> Offence | None:
-        """Judge a `.git` that is not, or was not, a directory. At the top of the workspace it must not change. Below,
-        it may point to where git itself keeps submodules and worktrees."""
+        """Judge a `.git` that is or was a file or a link. Such a file points to a git directory. At the top of the
+        workspace it must not change. Below, it may point to where git itself keeps the git directories of submodules
+        and worktrees."""
         after = entry.after
         is_fine = directory and (is_gone(entry) or (after and after.kind == "file" and self._is_kept(entry, directory)))
         return None if is_fine else Offence(entry.path, _ELSEWHERE, entry.path)
@@ -65,8 +66,8 @@ class GitGuard:
         return self._left_half_done(entry, AT_TOP.get(name))
 
     def steps(self, entry: PathChange, name: str) -> Offence | None:
-        """Judge a file of an unfinished operation: a person continues the operation on the host, and git runs the
-        commands in it."""
+        """Judge a file of an unfinished operation, such as a rebase: when a person continues it, git runs the commands
+        in the file."""
         if is_gone(entry):
             return None
         if name == "opts":
@@ -102,20 +103,21 @@ class GitGuard:
         if line is None or not line.startswith("gitdir: "):
             return False
         target = self._resulting_tree.resolve_inside(line.removeprefix("gitdir: "), directory)
-        # A target that does not exist yet could become a link.
+        # A target that does not exist yet could become a link to anywhere.
         if target is None or self._resulting_tree.kind(target) != "directory":
             return False
         role = self._roles.of(target)
         return role.kind in ("modules", "worktree") or role.submodule
 
     def _is_worktree(self, entry: PathChange, name: str, role: DirectoryRole) -> bool:
-        """Whether the pointers of a worktree are as git writes them: to its repository, and to its own `.git`."""
+        """Whether a pointer file in a worktree's git directory is as git writes it: `commondir` must name the main git
+        directory, and `gitdir` the `.git` file of the worktree."""
         line = self._line(entry) if role.kind == "worktree" else None
         target = None if line is None else self._resulting_tree.resolve_inside(line, role.base)
         return target is not None and (target == role.owner if name == "commondir" else target.endswith("/.git"))
 
     def _is_own_tree(self, setting: Setting, role: DirectoryRole) -> bool:
-        """Whether a setting names the working tree of a submodule, relative to its git directory."""
+        """Whether a setting in the configuration of a submodule says that its working tree is inside the workspace."""
         is_tree = setting.key == "core.worktree" and role.submodule
         return is_tree and bool(self._resulting_tree.resolve_inside(setting.value, role.base))
 
@@ -138,7 +140,7 @@ class GitGuard:
             return []
 
     def _line(self, entry: PathChange) -> str | None:
-        """The single line of a file; None if the file has several lines."""
+        """The single line of a file; None if the file is empty, has several lines or cannot be read."""
         content = self._resulting_tree.content(entry, "after", _LONGEST_POINTER)
         line = None if content is None else _text(content).rstrip("\r\n")
         return line if line and "\n" not in line and "\0" not in line else None

@@ -1,7 +1,7 @@
-"""Whether the index of a repository names only files that a commit could hold.
+"""Whether the index of a repository names only paths that a commit could hold.
 
-Git trusts its index: `git checkout -- .` writes files to the names in it, also to a hook in `.git` or to a file outside
-of the working tree (measured). Git checks names only when its own commands add them.
+Git trusts its index: `git checkout -- .` writes files to all paths in the index, even to a hook in `.git` or to a file
+outside of the working tree (we tried it). Git checks a path only when its own commands add it to the index.
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ MOST_BYTES: Final = 256 * 1024 * 1024
 _HEAD: Final = struct.Struct(">4sLL")
 _BEFORE_OBJECT: Final = 40
 _OBJECTS: Final = (20, 32)
-"""The lengths of object ids. Only the configuration says which is used, so both readings must be sound."""
+"""The two possible lengths of object ids. The index does not say which is used: if it can be read with both lengths,
+the paths must be fine in both readings."""
 _EXTENDED: Final = 0x40
 _LENGTH: Final = 0x0FFF
 
 
 _PLAIN: Final = regex(rb"[!-\-0-}][ -.0-}]*(?:/[!-\-0-}][ -.0-}]*)*(?=\0)")
-"""Names without any special part: nearly all names, recognized at once."""
+"""Matches most paths, quickly: those that certainly have no part such as `..` or `.git`."""
 
 
 def is_sound(content: bytes) -> bool:
-    """Whether an index is sound. An unreadable index is not; an empty one is."""
+    """Whether all paths in an index are such as a commit could hold. False for an index that cannot be parsed, True for
+    an empty file."""
     if len(content) < _HEAD.size or not content.startswith(b"DIRC"):
         return not content
     read = 0
@@ -49,7 +51,8 @@ def _is_fine(path: bytes) -> bool:
 
 
 def _unusual(content: bytes, size: int) -> Iterator[bytes]:
-    """The names in the index that are not plain. Raises an error if it cannot be read with this id length."""
+    """The paths in the index that do not match `_PLAIN`. Raises `ValueError`, `IndexError` or `struct.error` if the
+    index cannot be parsed with object ids of `size` bytes."""
     _, version, count = _HEAD.unpack_from(content)
     if version not in (2, 3, 4):
         raise ValueError(version)
@@ -84,7 +87,7 @@ def _unusual(content: bytes, size: int) -> Iterator[bytes]:
 
 
 def _number(content: bytes, at: int) -> tuple[int, int]:
-    """A variable-length number as git encodes it, seven bits in each byte."""
+    """A number in git's variable-length encoding, seven bits in each byte, and the position after it."""
     byte = content[at]
     value = byte & 0x7F
     while byte & 0x80:

@@ -1,7 +1,7 @@
-"""Which git settings a call may change without approval: those that every clone, branch and submodule sets.
+"""Which git settings are free: a call may change them without approval, because every clone, branch and submodule does.
 
 Unknown settings need approval. So a key that a new git version or an extension introduces needs approval too. The value
-of a free setting is checked as well: an address can name a program instead of a place.
+of a free setting is checked as well, because the address of a remote can make git run a program.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PLAIN: Final = {
     "submodule": {"active", "alternateerrorstrategy", "alternatelocation", "recurse"},
     "user": {"email", "name", "signingkey", "useconfigonly"},
 }  # fmt: skip
-"""Keys of sections without a subsection. A signing key is only a name; the program that signs is not free."""
+"""Free keys of sections without a subsection. (`signingkey` only names a key; the program that signs is not free.)"""
 
 _NAMED: Final = {
     "branch": {"description", "gh-merge-base", "merge", "rebase", "vscode-merge-base"},
@@ -53,7 +53,7 @@ _NAMED: Final = {
     },
     "submodule": {"active", "branch", "fetchrecursesubmodules", "ignore", "shallow"},
 }  # fmt: skip
-"""Keys of sections with a subsection, such as `[branch "main"]`."""
+"""Free keys of sections with a subsection, such as `[branch "main"]`."""
 
 _ADDRESSES: Final = {
     ("branch", True): {"pushremote", "remote"},
@@ -62,20 +62,21 @@ _ADDRESSES: Final = {
     ("remote", True): {"pushurl", "url"},
     ("submodule", True): {"url"},
 }
-"""Keys that hold an address, by section and whether it has a subsection. `branch.*.remote` may be an address too."""
+"""By section, and whether it has a subsection: keys whose value may be the address of a remote. They are free if
+`is_address` accepts the value."""
 
 _UPDATES: Final = frozenset({"checkout", "merge", "none", "rebase"})
-"""Allowed ways to update a submodule; git also accepts a command."""
+"""The values of `submodule.*.update` that are free; git would also accept a command."""
 _SCHEMES: Final = frozenset({"file", "ftp", "ftps", "git", "git+ssh", "http", "https", "ssh", "ssh+git"})
-"""For any other scheme, git runs a program of that name."""
+"""Schemes of addresses that are free. For any other scheme, git runs a program of that name."""
 _HELPER: Final = regex(r"[A-Za-z0-9+.-]*::")
 _SCHEME: Final = regex(r"([A-Za-z0-9+.-]+)://([^/]*)")
 _CONTROL: Final = regex(r"[\x00-\x1f\x7f]")
 
 
 def offending(before: Iterable[Setting], after: Iterable[Setting], is_free: Free) -> Iterator[Setting]:
-    """Added or changed settings that are not free. Removing a setting is allowed, unless that uncovers an older value
-    that it overrode."""
+    """Added or changed settings that are not free. Settings may be removed, but not the last value of a key that has
+    several: an earlier value would become valid."""
     old: dict[str, list[str]] = {}
     for each in before:
         old.setdefault(each.key, []).append(each.value)
@@ -90,16 +91,16 @@ def offending(before: Iterable[Setting], after: Iterable[Setting], is_free: Free
 
 
 def _is_odd(setting: Setting) -> bool:
-    """Whether it holds control characters, which git writes only in descriptions: other programs may read a line break
-    differently."""
+    """Whether a setting holds control characters. Git writes them only in descriptions. A program that reads a line
+    break in another way than haft could see another setting."""
     return bool(_CONTROL.search(setting.key if setting.name == "description" else setting.key + setting.value))
 
 
 def is_free(setting: Setting) -> bool:
-    """Whether a setting is free in the configuration of a repository."""
+    """Whether a call may set this in the configuration of a repository without approval."""
     has_subsection = setting.subsection is not None
     if (setting.subsection or "").startswith("-"):
-        return False  # `git fetch --all` passes the names of remotes to another git, as options.
+        return False  # `git fetch --all` passes names of remotes to another git, which would take this for an option.
     if setting.name in _ADDRESSES.get((setting.section, has_subsection), ()):
         return is_address(setting.value)
     if setting.section == "submodule" and has_subsection and setting.name == "update":
@@ -110,8 +111,8 @@ def is_free(setting: Setting) -> bool:
 
 
 def is_free_in_modules(setting: Setting) -> bool:
-    """Whether a setting is free in `.gitmodules`: places and addresses of submodules, without names that git once
-    misinterpreted."""
+    """Whether a call may set this in `.gitmodules` without approval: paths and addresses of submodules are free, but
+    not names such as `..`, by which older versions of git could be attacked."""
     if setting.section != "submodule" or not setting.subsection or ".." in re.split(r"[/\\]", setting.subsection):
         return False
     if setting.name == "path":
@@ -121,7 +122,7 @@ def is_free_in_modules(setting: Setting) -> bool:
 
 
 def is_address(value: str) -> bool:
-    """Whether git would read the value as an address, not as a program or an option."""
+    """Whether git takes the value for an address or a path, not for the name of a program or an option."""
     if value.startswith("-") or _HELPER.match(value):
         return False
     found = _SCHEME.match(value)

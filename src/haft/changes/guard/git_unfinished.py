@@ -1,9 +1,9 @@
 """The files of unfinished git operations, which git reads when a person continues the operation.
 
-A stopped rebase, `am`, cherry-pick or bisection keeps its options in files. `git rebase --continue` obeys them: a
-strategy names a program, an option of `apply` lets a patch leave the working tree, and older versions pass some of them
-to a shell. Files as git itself writes them pass. Waiting patches and commits are not inspected, nor are branch names,
-which git checks.
+A stopped rebase, `am`, cherry-pick or bisection keeps its options in files, which `git rebase --continue` uses. A
+strategy can name a program to run, an option of `apply` can let a patch write outside of the working tree, and older
+versions of git pass some options to a shell. A call may write these files only as git itself would. Patches and commits
+that wait are not checked, nor are branch names, which git checks itself.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from haft.files import Setting
 from haft.lazy import regex
 
 STEPS: Final = frozenset({"rebase-apply", "rebase-merge", "sequencer"})
-"""Directories in a git directory that hold such files."""
+"""Directories in a git directory that hold the files of unfinished operations."""
 
 _STRATEGY: Final = regex(r"(?:octopus|ort|ours|recursive|resolve|subtree)?")
-"""For any other strategy, git runs a program of that name."""
+"""The strategies that are part of git. For any other strategy, git runs a program of that name."""
 _STRATEGY_OPTION: Final = regex(
     r"(?:--)?(?:diff-algorithm|find-renames|histogram|ignore-all-space|ignore-cr-at-eol|ignore-space-at-eol"
     r"|ignore-space-change|minimal|no-renames|no-renormalize|ours|patience|rename-threshold|renormalize|subtree|theirs)"
@@ -42,11 +42,12 @@ _OPTIONS: Final = frozenset({
     "allow-empty", "allow-empty-message", "allow-ff", "allow-rerere-auto", "default-msg-cleanup",
     "drop-redundant-commits", "edit", "keep-redundant-commits", "mainline", "no-commit", "record-origin", "signoff",
 })  # fmt: skip
-"""Options of a cherry-pick that only say how to do it."""
+"""Harmless options of a cherry-pick or revert, which name no program or path."""
 
 
 def _words(text: str) -> list[str]:
-    """The words of a text that git quoted. A quoted word with spaces is split, and is not free."""
+    """The words of a text that git quoted, without the quotes. A quoted word with spaces is split at the spaces: its
+    parts are probably no known options, so the file is refused."""
     return re.sub(r"['\"\\]", "", text).split()
 
 
@@ -63,7 +64,8 @@ def _is_signing(text: str) -> bool:
 
 
 def _are_conflicts(text: str) -> bool:
-    """Whether the files that git writes a resolution into are only files that a commit could hold."""
+    """Whether `MERGE_RR`, the list of files that git will write resolved conflicts to, names only paths that a commit
+    could hold."""
     for each in text.split("\0")[:-1]:
         found = _KEPT.fullmatch(each)
         words = [] if found is None else found[1].lower().split("/")
@@ -84,7 +86,7 @@ IN_STEPS: Final[dict[str, Callable[[str], bool]]] = {
     "strategy": _only(_STRATEGY),
     "strategy_opts": _are_strategy_options,
 }
-"""By file in one of these directories: whether it holds only what git would write."""
+"""By name of a file in one of the directories `STEPS`: whether a text is one that git would write there."""
 
 AT_TOP: Final[dict[str, Callable[[str], bool]]] = {
     "bisect_names": _only(_PATHS),
@@ -93,11 +95,11 @@ AT_TOP: Final[dict[str, Callable[[str], bool]]] = {
     "merge_autostash": _only(_OBJECT),
     "merge_rr": _are_conflicts,
 }
-"""The same for files directly in a git directory."""
+"""By name of a file directly in a git directory: whether a text is one that git would write there."""
 
 
 def is_free_option(setting: Setting) -> bool:
-    """Whether an option is free in `sequencer/opts`, which has the syntax of configuration."""
+    """Whether a call may write this option to `sequencer/opts`, a file with the syntax of git's configuration."""
     if setting.section != "options" or setting.subsection is not None:
         return False
     if setting.name == "strategy":

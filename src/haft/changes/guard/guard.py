@@ -1,18 +1,20 @@
-"""The check before a commit: changes that could run code later on the host need approval.
+"""The check before a commit: changes that could run code later on this machine need approval.
 
-Whoever commits calls it, whatever engine found the changes; it neither asks a person nor decides about grants.
-`directory_roles` knows the role of a directory, and `git_guard` judges repositories. It must see the whole change set,
-under the lock of the commit: two calls together may make a directory a repository.
+The guard is called before every commit, whatever engine found the changes. It does not ask a person: it only returns
+the offences, the changes that need approval. `directory_roles` knows the role of a directory, and `git_guard` judges
+repositories. The guard must see the whole change set, and under the workspace lock: two calls together may make a
+directory a repository. "Git obeys a file" means: the file decides what git runs.
 
-- **At any depth.** Editors and agents obey a folder wherever it is opened, git and direnv wherever a person goes. A
-  shell reads its files only in a home directory, but any directory may be one, and guarding them costs nothing.
+- **At any depth.** Editors and agents obey the settings of any folder that a person opens, git and direnv those of any
+  directory that a person enters. A shell reads its files only in a home directory, but any directory may be one.
 - **Directories** are harmless by themselves: their content is in the change set too, and is judged path by path.
-- **Removing** is an offence if it removes a person's own protection: protected files at the top of the workspace, the
-  hooks and the configuration of its own repository, and `own` paths. Nested repositories, submodules and vendored
-  folders come and go.
-- **Times and owners** of protected files may change: nobody runs those.
+- **Removing** is an offence only for files that a person set up to protect the workspace: protected files at its top,
+  the hooks and the configuration of its own repository, and the paths `own`. Protected files of nested repositories,
+  submodules and vendored folders may be removed.
+- **Times and owners** of protected files may change: they do not decide what runs.
 
-It does not check ordinary code, which runs when a person runs it, nor extended attributes except capabilities.
+The guard does not check ordinary code, which runs only when a person runs it, nor extended attributes except
+capabilities.
 """
 
 from __future__ import annotations
@@ -47,9 +49,9 @@ def offences(
     granted_paths: Sequence[str] = (),
     own: Sequence[str] = (),
 ) -> list[Offence]:
-    """Every path of a change set that could run code later on the host, except `granted_paths`: write grants relative
-    to the workspace, as they were written. `own` names further protected paths: haft's code, toolboxes, and the paths
-    that `elsewhere` finds."""
+    """Every path of a change set that could run code later on this machine, without those that `granted_paths` cover.
+    These are write grants, relative to the workspace, and may be patterns. `own` are further protected paths: haft's
+    code, toolboxes, and the paths that `haft.files.elsewhere` finds."""
     guard = _Guard(entries, read, os.path.normpath(workspace), own)
     grants = list(map(_grant_parts, granted_paths))
     found = (guard.offence(each) for each in entries)
@@ -57,8 +59,9 @@ def offences(
 
 
 def is_granted(path: str, grants: Sequence[str]) -> bool:
-    """Whether a grant covers a path. `*` matches within names; a directory covers everything below it, and `/**` only
-    that. The workspace itself is not a grant."""
+    """Whether one of the grants covers a path. In a grant, `*` matches any part of a name. A grant for a directory
+    covers the directory and everything below it; with `/**` at its end, only what is below. A grant for the whole
+    workspace covers nothing here."""
     return _is_granted(path, list(map(_grant_parts, grants)))
 
 
@@ -69,7 +72,7 @@ def _grant_parts(grant: str) -> list[str]:
 
 def _is_granted(path: str, grants: Sequence[Sequence[str]]) -> bool:
     parts = path.split("/")
-    # A name may itself contain pattern characters.
+    # Names are also compared as they are, because a name may contain `*` or `[`.
     return any(
         words[0] not in (".", "..", "")
         and len(words) <= len(parts)
@@ -87,7 +90,7 @@ class _Guard:
         self._checked_directories: set[str] = set()
 
     def offence(self, entry: PathChange) -> Offence | None:
-        """The first offence of one path. Most paths are decided by their name alone."""
+        """The first offence of one path; None if it is harmless. For most paths the name alone shows that."""
         after = entry.after
         if after is not None and (after.kind == "other" or (after.kind == "file" and _is_raised(after))):
             found = _special(entry)
@@ -114,14 +117,14 @@ class _Guard:
             return found
         is_fresh = role.fresh or (repository is not None and repository.fresh)
         if is_fresh and entry.after is not None:
-            entry = PathChange(entry.path, None, entry.after)  # Git obeys it from now on, whenever it was written.
+            entry = PathChange(entry.path, None, entry.after)  # Git begins to obey the file now, even if it is old.
         if is_directory_only(entry) or _is_unchanged(entry):
             return None
         return self._by_place(entry, name, role) or self._by_git(entry, directory, name, role, repository)
 
     def _activated(self, entry: PathChange, directory: str) -> Offence | None:
-        """Judge a directory that becomes a repository, with files in it that nobody judged when they came. Directories
-        called `.git` were guarded all along."""
+        """Judge the files in a directory that becomes a git directory by this change: nobody judged these files when
+        they were written. (The files of a directory called `.git` are always judged.)"""
         if directory in self._checked_directories:
             return None
         self._checked_directories.add(directory)
@@ -134,7 +137,7 @@ class _Guard:
         return None
 
     def _is_obeyed(self, entry: PathChange) -> bool:
-        """Whether an existing file of a new repository would be an offence if it were new."""
+        """Whether an existing file of a new git directory would be an offence if the file were new."""
         directory, _, last = entry.path.rpartition("/")
         role = self._roles.of(directory)
         name = folded(last)
@@ -176,7 +179,7 @@ class _Guard:
         if name == ".git":
             return self._git.dot_git(entry, directory)
         if is_link(entry) and (role.hidden or repository is not None or role.kind in ("inside", "steps")):
-            # Git makes no links there, and writes through existing ones: a log that is a link could write any file.
+            # Git itself makes no links in a git directory. If a log were a link, git would write to the link's target.
             return Offence(entry.path, A_LINK, entry.path)
         if role.kind == "steps":
             return self._git.steps(entry, name)
@@ -206,6 +209,6 @@ def _is_raised(after: Entry) -> bool:
 
 
 def _is_unchanged(entry: PathChange) -> bool:
-    """Whether a program that obeys the file sees no change: only its times or its owner are new."""
+    """Whether content and mode of the path are unchanged, so that only its times or its owner differ."""
     before, after = entry.before, entry.after
     return before is not None and after is not None and before.mode == after.mode and is_same(entry)

@@ -1,4 +1,4 @@
-"""The guard's findings, the reader it is given, and simple questions about one changed path."""
+"""The guard's findings, the function by which it reads files, and simple questions about one changed path."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from haft.changes.commit.manifest import PathChange
 from haft.values import dataclass
 
 Read = Callable[[PathChange, Literal["before", "after"]], BinaryIO | None]
-"""The content of a file before or after; None if it is not available."""
+"""Opens the content of a file before or after the change; None if the content is not available."""
 
 A_LINK: Final = "a link there leads to files that programs on the host obey"
 
 
 @dataclass(frozen=True, slots=True)
 class Offence:
-    """One path that keeps a change set from being committed."""
+    """One path whose change needs approval, so that the change set is not committed without it."""
 
     path: str
     why: str
-    """A clause in which `it` is the path."""
+    """The reason, as a clause for a message. If the clause says `it`, it means the path."""
     grant: str | None
-    """The write grant that would allow it; None if no grant does."""
+    """The path of the write grant that would allow the change; None if no grant can."""
     activates: bool = False
-    """Whether the path itself is harmless, but makes git or another program obey an existing file."""
+    """Whether the path itself is harmless, but makes git use an existing file that decides what git runs."""
 
 
 def is_same(entry: PathChange) -> bool:
-    """Whether the content is unchanged."""
+    """Whether the path has the same kind and content before and after. False if the content could not be read."""
     before, after = entry.before, entry.after
     return (
         before is not None
@@ -50,5 +50,5 @@ def is_gone(entry: PathChange) -> bool:
 
 
 def is_directory_only(entry: PathChange) -> bool:
-    """Whether the path is, and was, at most a directory."""
+    """Whether the path was a directory or did not exist, and is a directory or does not exist."""
     return all(each is None or each.kind == "directory" for each in (entry.before, entry.after))

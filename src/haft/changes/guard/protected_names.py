@@ -1,4 +1,4 @@
-"""Names that are protected in every directory, as a tree of path parts."""
+"""Names that are protected in every directory, as a tree of their parts: a name such as `.cargo/config` has two."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from haft.files import AREA, ENDINGS, NAMES, REASONS, folded
 
 Names = Mapping[str, "Names"]
-"""Protected names, one path part inside the other; empty where a name ends."""
+"""By part of a protected name: the parts that may follow it. Empty if the name ends with this part."""
 
 
 def _tree(names: Iterable[str]) -> Names:
@@ -27,7 +27,7 @@ _LONGEST: Final = max(name.count("/") + 1 for name in NAMES)
 
 
 def why(path: str) -> str:
-    """Why a path is protected: the last part of the path that is a protected name, or begins one, gives the reason."""
+    """Why a protected path is protected. The reason is that of the last protected name in the path."""
     words = [folded(word) for word in path.split("/")]
     if (ending := os.path.splitext(words[-1])[1]) in ENDINGS:
         return ENDINGS[ending]
@@ -41,10 +41,10 @@ def why(path: str) -> str:
 
 
 def folded_path(path: str) -> str:
-    """A path with every part folded."""
+    """The path with `folded` applied to each of its parts."""
     return "/".join(map(folded, path.split("/")))
 
 
 def is_area(name: str) -> bool:
-    """Whether a folded name is that of a directory in which haft keeps files it must not lose."""
+    """Whether a folded name is that of an area beside a workspace, where haft keeps replaced files."""
     return AREA.fullmatch(name) is not None

@@ -1,7 +1,8 @@
-"""The workspace as a call leaves it: the files on disk, with the change set over them.
+"""The workspace before and after a call: the files on disk, together with the change set of the call.
 
-When the guard runs, the disk may show the state before or after the call, depending on the engine. So changed paths are
-taken from the change set, and only the rest from the disk, where both states are equal. Links are never followed.
+When the guard runs, the disk may show the state before or after the call, depending on the engine. So the states of
+changed paths are taken from the change set. Other paths, which are the same before and after, are read from disk. Links
+are never followed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from haft.files import plain_bytes
 When = Literal["before", "after"]
 
 _LONGEST_WALK: Final = 200
-"""The most path parts that a pointer file may name."""
+"""The most parts that the path in a pointer file, such as a `.git` file, may have."""
 
 
 class ResultingTree:
@@ -46,7 +47,7 @@ class ResultingTree:
         return found is not None and (found.before is None or found.before.kind != "directory")
 
     def kind(self, path: str, when: When = "after") -> ChangeKind | None:
-        """The kind of a path; None if nothing is there."""
+        """The kind of a path before or after the call; None if the path does not exist."""
         found = self.altered.get(path)
         if found is not None:
             there = found.before if when == "before" else found.after
@@ -59,7 +60,8 @@ class ResultingTree:
             return None
 
     def folds(self) -> bool:
-        """Whether the filesystem ignores case, as far as the workspace's own name shows."""
+        """Whether the filesystem ignores upper and lower case. Found out by looking for the workspace's own name with
+        the other case."""
         if self._folds is None:
             above, name = os.path.split(self.workspace)
             try:
@@ -70,7 +72,8 @@ class ResultingTree:
         return self._folds
 
     def content(self, entry: PathChange, when: When, most: int) -> bytes | None:
-        """The content of a file; None for other kinds, and if it is too long."""
+        """The content of a file before or after the call; None if the path is not a file, if the content is longer than
+        `most` bytes, or if it is not available."""
         there = entry.before if when == "before" else entry.after
         if there is None or there.kind != "file":
             return None
@@ -86,8 +89,8 @@ class ResultingTree:
         return content if content is not None and len(content) <= most else None
 
     def existing_in(self, directory: str, most: int) -> list[PathChange]:
-        """The unchanged content of a directory, as if it were new. Changed directories are included, because their
-        content may be unchanged."""
+        """Up to `most` paths directly in a directory that the call did not change, each as if it were created now.
+        Changed directories are included, because paths in them may be unchanged."""
         if self.is_new(directory):
             return []
         try:
@@ -105,8 +108,8 @@ class ResultingTree:
         ]
 
     def repositories(self) -> Iterator[str]:
-        """Directories above a change that may be a repository or its working tree. New directories are judged by the
-        change set alone."""
+        """Directories above a changed path that hold a `.git` or a `HEAD` on disk, so that they may be a working tree
+        or a git directory. New directories are left out, because the change set says everything about them."""
         seen = {each.path.rpartition("/")[0] for each in self._entries}
         for directory in list(seen):
             while (directory := directory.rpartition("/")[0]) not in seen:
@@ -116,13 +119,13 @@ class ResultingTree:
             if self.is_new(directory) or "/.git/" in f"/{directory}/":
                 continue
             place = f"{self.workspace}/{directory}/"
-            # Checked for every directory, and nearly always false: `access` raises no exception.
+            # This runs for every directory, and is nearly always false. `access` is fast: it raises no exception.
             if os.access(f"{place}.git", os.F_OK) or os.access(f"{place}HEAD", os.F_OK):
                 yield directory
 
     def resolve_inside(self, target: str, directory: str) -> str | None:
-        """The path in the workspace that a text in a directory names. None if it leaves the workspace or crosses a
-        link, even one that leads back: a link can be changed."""
+        """The path in the workspace that `target` names, seen from `directory`. None if it leads out of the workspace
+        or through a link, even to a link's target in the workspace, because the link can be changed later."""
         words = [word for word in directory.split("/") if word]
         if os.path.isabs(target):
             inside = next((each for each in self._tops() if target.startswith(f"{each}/")), None)
