@@ -307,9 +307,9 @@ class ReversalSources:
         make_hard_link: Callable[[str, str], str | None],
     ) -> None:
         """`candidates` gives, for a path, the runs whose originals may hold its content. `rebuilder` makes files anew.
-        `make_renamable` takes a place below the area and a path, and returns the place from which a rename to that path
-        works. `make_hard_link` takes a file of the workspace and a path, and makes a hard link of the file that can be
-        renamed to the path; it returns the place of that link, or None."""
+        `make_renamable` takes the place of a file in the area and a path, and returns the place from which a rename to
+        that path works. `make_hard_link` takes a file of the workspace and a path, and makes a hard link of the file
+        that can be renamed to the path; it returns the place of that link, or None."""
         self._make_hard_link = make_hard_link
         self._linked_names = plan.linked_names
         self._images = images

@@ -279,7 +279,7 @@ class Transactions:
         error: HaftError | None = None,
         stopped: Callable[[], bool] = lambda: False,
     ) -> TransactionResult:
-        """Commit or hold a change set whose new files wait in the directory `upper`, a place below the area. Call it
+        """Commit or hold a change set whose new files wait in `upper`, a directory relative to the area. Call this
         under the workspace lock. If an `error` is given, the change set is held whatever `action` says. The guard has
         already judged `judged_paths`."""
         if not manifest.entries:
@@ -384,8 +384,8 @@ class Transactions:
         granted_paths: Sequence[str],
         judged_paths: Collection[str] = (),
     ) -> HaftError | None:
-        """The guard's error about these changes, or None. The new files wait in the place `upper`; if `upper` is None,
-        they are in the workspace already."""
+        """The guard's error about these changes, or None. The new files wait in `upper`, a directory relative to the
+        area; if `upper` is None, they are in the workspace already."""
         with Tree(self.area.path, forced=True) as ours, Tree(self.workspace) as workspace:
 
             def read(each: PathChange, side: str) -> Any:
@@ -437,7 +437,8 @@ class Transactions:
 
     def commit(self, run: str, manifest: Manifest, sources: Sources, mirror: str | None = None) -> Manifest:
         """Commit a change set. The run's directory is created under `live`, and stays there until `finish`. Replaced
-        files go to this directory; if `mirror` is given, they go to the place `mirror`, under their own paths."""
+        files go to this directory. If `mirror` is given, they go to `mirror`, a directory relative to the area, and
+        keep their own paths there."""
         try:
             return self._commit(run, manifest, sources, mirror)
         except OSError as error:  # Before the first step: nothing changed.
@@ -560,7 +561,8 @@ class Transactions:
                     os.unlink(place)
 
     def hold(self, owner: Owner, manifest: Manifest, upper: str, reason: str | None) -> None:
-        """Hold a change set until someone applies or drops it. Its new files are in the place `upper`."""
+        """Hold a change set until someone applies or drops it. Its new files are in `upper`, a directory relative to
+        the area."""
         run = owner.run
         full = os.path.join(self.live, run)
         os.makedirs(full, mode=0o700, exist_ok=True)
@@ -736,8 +738,8 @@ reader of contents, granted paths, and paths that were already judged."""
 
 
 class LayerSources:
-    """The `Sources` of a change set whose new files lie in the place `upper`, under the same paths as in the
-    workspace."""
+    """The `Sources` of a change set whose new files lie in `upper`, a directory relative to the area, under the same
+    paths as in the workspace."""
 
     def __init__(self, upper: str, transactions: Transactions, run: str) -> None:
         self.made: dict[str, int] = {}

@@ -16,7 +16,7 @@ _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 class Rebuilder:
-    """Makes files in the place `directory`. Call `close` at the end."""
+    """Makes files in `directory`, a path relative to the area. Call `close` at the end."""
 
     def __init__(self, area: str, directory: str, blobs: Blobs) -> None:
         self._area = area
