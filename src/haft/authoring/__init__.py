@@ -1,7 +1,7 @@
 """For tool writers: makes new tools that work at once, and checks existing tools.
 
 `new_tool` writes tools from `templates`; `check` finds problems in tools and says how to fix them. Surfaces call this
-package; it reads each format with the code of `sources`. Nothing is imported before it is used.
+package. It reads each format with the code of `sources`. Its modules are imported when they are first used.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,5 @@
-"""Creates directories that their owner can use whatever the umask is, and removes them again after a failure."""
+"""Creates directories that their owner can use even if the umask says otherwise, and removes them again after a
+failure."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def let_owner_in(path: str, bits: int) -> None:
 
 
 def unmake_directories(made: Sequence[str]) -> None:
-    """Remove created directories after a failure of the caller; those that are not empty stay."""
+    """Remove the directories that `make_directories` created. Those that are not empty stay."""
     for one in reversed(made):
         with suppress(OSError):
             os.rmdir(one)

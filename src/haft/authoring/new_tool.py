@@ -1,8 +1,8 @@
-"""New tools: their kinds, their places, and writing them.
+"""Writes new tools: which kinds there are, and in which directory each kind lies.
 
 A kind is an entry of `KINDS` and a template of the same name in `templates`: a file or a folder. A template is a real
 program of a tool called `__NAME__`; a new tool is a copy of it with another name. This module runs nothing, and
-replaces existing files only on request. It does not know whether haft looks for tools in the place.
+replaces existing files only on request. It does not know whether haft searches the directory for tools.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Format = Literal["amp-toolbox", "bash-plugin", "agent-studio"]
 
 PLACEHOLDER: Final = "__NAME__"
 LONGEST_NAME: Final = 60
-"""A tool's name may have 64 characters, and haft puts `tb__` before this one."""
+"""The longest name of a new tool. A tool's name may have 64 characters, and haft puts `tb__` before this one."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -40,15 +40,15 @@ class ToolKind:
     """A kind of tool that can be made."""
 
     word: str
-    """The name of its option and of its template."""
+    """The name of the option of `haft tools make` for this kind, and of its template."""
     about: str
     format: Format
     home: str
-    """Its directory in a workspace."""
+    """The directory for tools of this kind, relative to the workspace."""
     program: str
-    """The program that runs it."""
+    """The program that runs tools of this kind."""
     cure: str
-    """How to install that program."""
+    """How to install `program`, in words."""
 
 
 KINDS: Final = {
@@ -69,13 +69,13 @@ DEFAULT_KIND: Final = "python"
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A tool that was made."""
+    """The result of `make`: where the new tool lies, and what a person should know about it."""
 
     path: str
-    """The tool: a file, or the folder of a template."""
+    """The path of the tool: a file, or the folder of a template."""
     files: tuple[str, ...]
     warnings: tuple[str, ...]
-    """Reasons why it may not work, or may not be safe."""
+    """Reasons why the tool may not work, or may not be safe."""
 
 
 def check_name(name: str) -> None:
@@ -89,13 +89,13 @@ def check_name(name: str) -> None:
 
 
 def cleaned_name(name: str) -> str:
-    """The nearest valid name; empty if no character of it can be used."""
+    """The valid name that is nearest to `name`; empty if no character of `name` can be used."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     return re.sub(r"[^A-Za-z0-9_-]+", "_", plain).strip("_-")[:LONGEST_NAME].rstrip("_-")
 
 
 def global_toolbox(environ: Mapping[str, str]) -> str:
-    """The user's own toolbox: the first directory of AMP_TOOLBOX, else the default."""
+    """The path of the user's own toolbox: the first directory in the variable AMP_TOOLBOX, else the default."""
     directory = next(filter(None, environ.get("AMP_TOOLBOX", "").split(os.pathsep)), GLOBAL_TOOLBOX)
     path = os.path.expanduser(directory)
     if directory.startswith("~") and not os.path.isabs(path):
@@ -104,7 +104,8 @@ def global_toolbox(environ: Mapping[str, str]) -> str:
 
 
 def skill_toolbox(skill: str, workspace: str, environ: Mapping[str, str]) -> str:
-    """The folder for tools of a skill. `BadUsage` if there is no such skill, or if it comes with haft."""
+    """The path of the folder for tools of a skill. `BadUsage` if there is no such skill, or if the skill comes with
+    haft."""
     from haft.sources.skills import Skills
 
     skills = Skills(workspace, env=environ)
@@ -131,8 +132,8 @@ def skill_toolbox(skill: str, workspace: str, environ: Mapping[str, str]) -> str
 
 
 def project_folder(kind: ToolKind, workspace: str) -> str:
-    """The directory for a tool in a workspace. `BadUsage` if it is a link out of the workspace, as a cloned workspace
-    may have one."""
+    """The directory for tools of this kind in a workspace. `BadUsage` if a link leads out of the workspace there,
+    because a cloned workspace could contain such a link."""
     from haft.files import Root
 
     folder = os.path.join(workspace, kind.home)
@@ -147,8 +148,8 @@ def project_folder(kind: ToolKind, workspace: str) -> str:
 
 
 def make(name: str, kind: ToolKind, directory: str, *, force: bool) -> Made:
-    """Write a new tool into `directory`, which is created if it is missing. With `force` an existing file is replaced;
-    of a link, the link itself is replaced, never its target."""
+    """Write a new tool into `directory`, which is created if it is missing. With `force`, an existing file is replaced.
+    If it is a link, the link is replaced, not its target."""
     check_name(name)
     directory = os.path.abspath(directory)
     path = os.path.join(directory, name)
@@ -208,13 +209,13 @@ def _write(file: str, content: bytes, *, is_program: bool, force: bool) -> None:
 
 
 def _link(temporary: str, file: str) -> None:
-    """Give the file its name; `BadUsage` if another process has created a file with that name."""
+    """Give a temporary file its final name `file`; `BadUsage` if there is a file with that name by now."""
     try:
         os.link(temporary, file)
     except FileExistsError:
         raise BadUsage(f"another process has just made {file}", hint="`--force` replaces it") from None
     except OSError as error:
-        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):  # A file system without links.
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):  # These mean: no hard links here.
             raise
         os.rename(temporary, file)
 

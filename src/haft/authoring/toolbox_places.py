@@ -1,4 +1,4 @@
-"""Whether haft will find a new toolbox tool in its directory."""
+"""Finds out whether haft will find a new toolbox tool in its directory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from haft.sources.amp_toolbox import ToolboxDirectory, candidate, standard_place
 
 
 def toolbox_at(kind: ToolKind, directory: str, workspace: str) -> ToolboxDirectory | None:
-    """The toolbox that a directory is; None if haft does not look for toolbox tools there."""
+    """The toolbox at this directory; None if haft does not search the directory for toolbox tools."""
     if kind.format != "amp-toolbox":
         return None
     places = standard_places(os.environ, workspace)
@@ -18,7 +18,7 @@ def toolbox_at(kind: ToolKind, directory: str, workspace: str) -> ToolboxDirecto
 
 
 def obstacles(name: str, toolbox: ToolboxDirectory, workspace: str) -> Iterator[str]:
-    """Reasons why haft may not find a tool in a toolbox, or may use another one."""
+    """Reasons why haft may not find the tool `name` in a toolbox, or may use another tool instead."""
     path = os.path.join(toolbox.directory, name)
     problem = candidate(path, toolbox).problem
     if problem is not None:

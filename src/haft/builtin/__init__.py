@@ -1,7 +1,7 @@
 """The built-in tools, one file each: read, write, edit, list, find, search, shell.
 
 They are tools like any other: the pipeline runs them, and they reach files and processes only through their context.
-Importing this package is cheap, since every start of the program does it.
+Importing this package must be fast, because every start of the program does it.
 """
 
 from typing import TYPE_CHECKING

@@ -14,7 +14,7 @@ from haft.contracts import ToolFailed
 Result = TypeVar("Result")
 
 LONG_READ: Final = 1_000_000
-"""Up to this many bytes, reading is faster without a thread."""
+"""Up to this many bytes, reading is faster without a thread than with one."""
 
 
 async def in_thread(work: Callable[[], Result]) -> Result:
@@ -24,7 +24,7 @@ async def in_thread(work: Callable[[], Result]) -> Result:
     cancelled: asyncio.CancelledError | None = None
 
     def begin() -> Result:
-        if cancelled is not None:  # Cancelled while it waited for a free thread: then it must not begin.
+        if cancelled is not None:  # The call was cancelled while it waited for a free thread: the work must not begin.
             raise ToolFailed("the call was cancelled before it began")
         return work()
 

@@ -1,4 +1,5 @@
-"""The base class of the built-in tools: a definition written by hand, and its digest.
+"""The base class of the built-in tools. Their definitions are written by hand; this class makes the spec and its
+digest.
 
 Each tool is a class in its own file, with its name, description, schema and effects, and does its work in `invoke`. The
 spec is made at its first use, so that importing this package computes nothing.
@@ -19,14 +20,14 @@ class Builtin:
     name: ClassVar[str]
     description: ClassVar[str]
     properties: ClassVar[dict[str, Any]]
-    """The parameters, each a JSON Schema."""
+    """The parameters by name, each with its JSON Schema."""
     required: ClassVar[tuple[str, ...]] = ()
     effects: ClassVar[Effects] = Effects()
     hosting: ClassVar[Hosting] = "in-process"
     meta: ClassVar[dict[str, Any]] = {}
     commands: ClassVar[tuple[str, ...]] = ()
     paths: ClassVar[tuple[str, ...]] = ()
-    """The parameters that are paths in the workspace: see `ToolSpec`."""
+    """The names of the parameters that are paths in the workspace: see `ToolSpec.paths`."""
 
     @cached_property
     def spec(self) -> ToolSpec:

@@ -1,8 +1,8 @@
 """A short unified diff of two versions of a file, for the answer to an edit.
 
-Its work and length are bounded: the common start and end of both versions are cut off before the comparison, and of a
-change that is still too large only the size is given. The diff is for people and models, not for `patch`: bytes that
-are not UTF-8 are replaced, and long lines are cut.
+Its work and length are bounded: the common start and end of both versions are cut off before the comparison. If the
+change is still too large, only its size is given. The diff is for people and models, not for `patch`: bytes that are
+not UTF-8 are replaced, and long lines are cut.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _lines(content: bytes) -> list[bytes]:
 
 
 def _shared(old: list[bytes], new: list[bytes]) -> int:
-    """How many lines the two have in common at the beginning."""
+    """How many lines `old` and `new` have in common at the beginning."""
     for count, (left, right) in enumerate(zip(old, new, strict=False)):
         if left != right:
             return count

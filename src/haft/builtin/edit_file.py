@@ -1,7 +1,8 @@
 """`edit_file`: exact replacements in one file, all of them or none.
 
 It works on bytes, so that everything outside the replaced text stays exactly the same: line endings, broken UTF-8, a
-missing final newline. If a text is not found, `mismatch` says why; `differences` shows the changes.
+missing final newline. If a text is not found, the module `mismatch` says why. The module `differences` shows the
+changes.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def _edits(tool: str, arguments: dict[str, Any]) -> list[_Edit]:
         if problem is not None:
             problems.append(label + problem)
             continue
-        if MARK not in edit["old_string"]:  # Else the mark is in the file itself, or the edit fails anyway.
+        if MARK not in edit["old_string"]:  # If it is, the file contains the mark, or the edit fails.
             refuse_mark(tool, edit["new_string"])
         old, new = edit["old_string"].encode(), edit["new_string"].encode()
         edits.append(_Edit(old, new, bool(edit.get("replace_all", False)), label))
@@ -116,7 +117,7 @@ def _edit(path: str, edits: list[_Edit], context: ToolContext) -> Answer:
     from haft.builtin.differences import short_diff
 
     workspace = context.workspace
-    # Before the content is read, so that any later change of the file is a conflict.
+    # Taken before the content is read, so that any later change of the file is a conflict.
     identity = workspace.identity(path)
     limit = context.limits.max_file_bytes
     with workspace.open(path) as file:
@@ -149,7 +150,7 @@ def _apply(path: str, content: bytes, edit: _Edit) -> tuple[bytes, int]:
         )
     if edit.everywhere:
         return content.replace(edit.old, edit.new), content.count(edit.old)
-    # From the next byte on, not from the end of the match: `aaa` contains `aa` twice, and either could be meant.
+    # Search from the next byte on, not from the end of the match: `aaa` contains `aa` twice, and either could be meant.
     if content.find(edit.old, first + 1) >= 0:
         raise ToolFailed(
             f"{edit.label}old_string occurs several times in `{shown(path)}` ({_places(content, edit.old)}); "
@@ -160,7 +161,7 @@ def _apply(path: str, content: bytes, edit: _Edit) -> tuple[bytes, int]:
 
 
 def _places(content: bytes, old: bytes) -> str:
-    """The lines on which `old` begins."""
+    """The numbers of the lines on which `old` begins, in words."""
     numbers: list[int] = []
     line, counted = 1, 0
     position = content.find(old)

@@ -1,7 +1,7 @@
 """`find_files`: files by name, in the whole tree or beneath one directory.
 
-ripgrep walks the tree, since it knows what is ignored, and `globs` matches the names. Each name is matched as it
-arrives, so that memory is used only for the files that were found.
+ripgrep walks the tree, because it knows which files are ignored, and `globs` matches the names. Each name is matched as
+it arrives, so that only the matching names need memory.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class FindFiles(Builtin):
         found = _Found(fits, target.prefix)
         listener = Listener(found.receive)
         end = await context.launcher.run(target.command(["--files", "--null"]), listener)
-        # Exit code 1: there are no files. 2: something could not be read, which is a failure only if nothing was read.
+        # Exit code 1 means that there are no files. 2 means that something could not be read, which is a failure only
+        # if nothing was read.
         if end.code > 1 and not (end.code == 2 and found.seen):
             raise listener.failure(end.code)
         lines = [shown(file) for file in found.files]

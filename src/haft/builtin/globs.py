@@ -1,8 +1,9 @@
 """Glob patterns for paths: `*`, `?`, `[…]`, `**`, `{a,b}`.
 
-A pattern without `/` matches the last name of a path, one with `/` the whole path. `*` and `?` stay within a name; `**`
-as a whole name matches any number of directories, also none. Braces are expanded first. Then names are compared one by
-one, so that no pattern takes more steps than the product of both lengths.
+The names of a path are the parts between the slashes. A pattern without `/` matches the last name of a path, a pattern
+with `/` the whole path. `*` and `?` match inside one name; a name `**` matches any number of directories, also none.
+Braces are expanded first. Then the names of the pattern and of the path are compared one by one, so that this never
+takes more steps than the product of the two lengths.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Final
 _MOST_ALTERNATIVES: Final = 256
 
 _Name = re.Pattern[str] | None
-"""One name of a pattern; None is `**`."""
+"""One name of a pattern, compiled; None for `**`."""
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
@@ -51,17 +52,18 @@ def _names(pattern: str) -> list[str]:
 
 
 def _compile(name: str) -> _Name:
-    # The standard library translates one name to a pattern without catastrophic backtracking.
+    # The standard library translates a single name to a regular expression without catastrophic backtracking.
     return None if name == "**" else re.compile(fnmatch.translate(name))
 
 
 def _fits(wanted: list[_Name], names: list[str]) -> bool:
-    """Whether the names match. After a mismatch, the last `**` takes one name more; earlier ones need no retry."""
+    """Whether the names of a path match the pattern `wanted`. After a mismatch, the last `**` takes one more name; an
+    earlier `**` never has to."""
     position = index = 0
     retry: tuple[int, int] | None = None
     while index < len(names):
         if position < len(wanted) and wanted[position] is None:
-            # A final `**` matches what is inside a directory, so that it needs at least one name.
+            # A `**` at the end matches everything inside a directory, so it needs at least one name.
             retry = (position + 1, index)
             position += 1
             if position == len(wanted):

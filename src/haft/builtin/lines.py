@@ -35,7 +35,8 @@ def count_lines(content: bytes) -> int:
 def read_lines(file: BinaryIO, first: int, last: int | None, *, most: int, stopped: Callable[[], bool]) -> Part:
     """Read the lines `first` to `last` (None: to the end), at most `most` bytes.
 
-    If the file ends before `first`, the part is empty and has the `total`. `stopped` is checked between chunks.
+    If the file ends before the line `first`, the part is empty, and its `total` is set. Reading stops early if
+    `stopped` returns True.
     """
     rest, lines, ended = _skip(file, first - 1, stopped)
     if ended:
@@ -68,7 +69,8 @@ def read_lines(file: BinaryIO, first: int, last: int | None, *, most: int, stopp
 
 
 def _skip(file: BinaryIO, lines: int, stopped: Callable[[], bool]) -> tuple[bytes, int, bool]:
-    """Skip `lines` lines. Returns the bytes read after them; or, if the file ends first, its number of lines."""
+    """Skip `lines` lines. Returns the bytes that were already read after these lines, the number of skipped lines, and
+    whether the file ended first."""
     passed = 0
     open_line = False
     while passed < lines:

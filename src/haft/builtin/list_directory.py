@@ -36,7 +36,7 @@ class ListDirectory(Builtin):
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         path: str = arguments.get("path", ".")
-        # Always in a thread, because the number of entries is known only afterwards.
+        # This always runs in a thread, because the number of entries, and so the time, is not known before.
         entries, count = await in_thread(lambda: _list(path, context))
         lines = [entry.line() for entry in entries]
         if count > _MOST_ENTRIES:
@@ -87,7 +87,7 @@ def _list(path: str, context: ToolContext) -> tuple[list[_Entry], int]:
                         raise ToolFailed("the call was stopped while it read a directory")
                     yield entry
 
-            # Keeps only the entries that are shown; sorting all could need memory for a million names.
+            # This keeps only the entries that are shown; sorting all of them could need memory for a million names.
             first = heapq.nsmallest(_MOST_ENTRIES, counted(), key=attrgetter("name"))
         entries = [entry for entry in (_entry(directory, item) for item in first) if entry is not None]
     except OSError as error:
@@ -103,7 +103,7 @@ def _entry(directory: int, found: os.DirEntry[str]) -> _Entry | None:
         if stat.S_ISLNK(status.st_mode):
             return _Entry(found.name, "link", target=os.readlink(found.name, dir_fd=directory))
     except FileNotFoundError:
-        return None  # It was removed after its name was read.
+        return None  # The entry was removed after its name was read.
     if stat.S_ISDIR(status.st_mode):
         return _Entry(found.name, "directory")
     if stat.S_ISREG(status.st_mode):

@@ -1,7 +1,7 @@
 """Says in one sentence why a text was not found in a file, to help with the next edit.
 
-First it checks the invisible reasons (line endings, whitespace), then it finds the line most similar to the missing
-one. The work is bounded: for a huge file the hint may be worse, but never slow.
+First it looks for invisible reasons (line endings, whitespace). If there are none, it finds the line that is most
+similar to the missing text. The work is bounded: for a huge file the hint may be worse, but never slow.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ALIKE: Final = 0.5
 
 
 def why_not_found(content: bytes, wanted: bytes) -> str | None:
-    """A sentence about what `content` has instead of `wanted`; None if it has nothing similar."""
+    """A sentence about the text in `content` that is most similar to `wanted`; None if nothing is similar."""
     if not content:
         return "the file is empty"
     endings = _other_endings(content, wanted)
@@ -67,7 +67,7 @@ def _same_but_for_whitespace(lines: list[bytes], wanted: list[bytes]) -> int | N
             break
         if there[position : position + len(bare)] == bare:
             return position + 1
-    if len(bare) == 1:  # It may be a part of a line.
+    if len(bare) == 1:  # A single wanted line may be only a part of a line in the file.
         return next((number for number, line in enumerate(there, 1) if bare[0] in line), None)
     return None
 

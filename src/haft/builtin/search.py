@@ -54,7 +54,8 @@ class Search(Builtin):
         listener = Listener(matches.receive)
         end = await context.launcher.run(target.command(options), listener)
         matches.finish()
-        # Exit code 2: something could not be read, or the pattern is wrong. If there are matches, it is the former.
+        # Exit code 2 means that something could not be read, or that the pattern is wrong. If there are matches, the
+        # pattern is right.
         if end.code > 1 and not (end.code == 2 and matches.any):
             raise listener.failure(end.code)
         if matches.any:
@@ -64,7 +65,7 @@ class Search(Builtin):
 
 
 def _require_passable(tool: str, **texts: str) -> None:
-    """Raise for texts that no argument list can contain."""
+    """Raise an error for texts that cannot be in the argument list of a program."""
     problems = [f"{name} contains a NUL character" for name, text in texts.items() if "\0" in text]
     for name, text in texts.items():
         try:
@@ -76,7 +77,7 @@ def _require_passable(tool: str, **texts: str) -> None:
 
 
 class _Matches:
-    """Passes whole lines on, with paths relative to the workspace instead of ripgrep's `./`."""
+    """Passes whole lines on to the output. Their paths are relative to the workspace, not to ripgrep's directory."""
 
     def __init__(self, context: ToolContext, prefix: str) -> None:
         self._start = b"\n" + os.fsencode(prefix)

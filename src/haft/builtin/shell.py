@@ -1,8 +1,8 @@
 """`shell`: runs one command line with bash.
 
-A command line can do anything, so that this tool makes no claim about its effects and declares no changes. The pipeline
-and the launcher handle its deadline, its output and the end of its processes; this module only says what to run and how
-it ended.
+A command line can do anything, so this tool declares nothing about its effects, and no changes. The pipeline and the
+launcher handle its deadline, its output and the end of its processes; this module only says what to run and how it
+ended.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from haft.builtin.definition import PATH, Builtin
 from haft.contracts import UNTRACKED, Answer, Command, Exit, Failure, InvalidArguments, ToolContext
 
 _LONGEST_COMMAND: Final = 128 * 1024 - 1
-"""The longest argument with which Linux starts a program."""
+"""The longest single argument, in bytes, that Linux accepts when it starts a program."""
 
 
 class Shell(Builtin):
@@ -87,7 +87,7 @@ def _env_problems(env: Mapping[str, str]) -> list[str]:
 def _how_it_ended(end: Exit) -> str:
     if end.signal is not None:
         return f"`bash` was ended by signal {end.signal}{_signal_name(end.signal)}"
-    if 128 < end.code < 160:  # With this exit code bash reports a signal that ended its last command.
+    if 128 < end.code < 160:  # With such an exit code, bash reports that a signal ended its last command.
         return (
             f"`bash` exited {end.code}: its command was ended by signal {end.code - 128}{_signal_name(end.code - 128)}"
         )

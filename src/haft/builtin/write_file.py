@@ -40,7 +40,7 @@ class WriteFile(Builtin):
 
 def _write(path: str, content: bytes, context: ToolContext) -> Answer:
     workspace = context.workspace
-    # Before the old content is read, so that any later change of the file is a conflict.
+    # Taken before the old content is read, so that any later change of the file is a conflict.
     identity = workspace.identity(path)
     before = None
     if identity is not None:

@@ -1,7 +1,7 @@
-"""What `write_file` and `edit_file` share: they write whole files within the limit, and declare the change set.
+"""Functions that `write_file` and `edit_file` share: for the limit on the size of a file, and for the change set that
+the tools declare.
 
-A write that would change nothing does nothing, and declares no change. The workspace writes the file; this module
-checks its size and declares the change.
+If a write would change nothing, the tools write nothing, and declare no change. The workspace writes the file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ UNCHANGED = Changes(engine="declared")
 
 
 def require_size(path: str, size: int, context: ToolContext) -> None:
-    """Raise if a file of `size` bytes is over the limit."""
+    """`LimitExceeded` if a file of `size` bytes is over the limit."""
     limit = context.limits.max_file_bytes
     if size > limit:
         raise LimitExceeded("max_file_bytes", limit, f"`{shown(path)}` would have {size:_} bytes")
@@ -26,8 +26,8 @@ WHY_NO_MARK: Final = f"haft shows `{MARK}` in place of a secret: a file that hel
 
 
 def refuse_mark(tool: str, text: str) -> None:
-    """Raise if a text contains the mark that haft shows in place of a secret: in a file, the mark would replace the
-    real value."""
+    """Raise an error if a text contains the mark that haft shows in place of a secret: written to a file, the mark
+    would replace the real value."""
     if MARK in text:
         raise InvalidArguments(
             tool,

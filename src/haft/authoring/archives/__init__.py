@@ -1,1 +1,1 @@
-"""Archives from other people: opened and unpacked within bounds."""
+"""Opens and unpacks archives that other people made, with limits for the number and size of files."""

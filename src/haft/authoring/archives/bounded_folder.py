@@ -1,7 +1,7 @@
-"""An empty folder that is filled from an archive of somebody else: a bounded number of regular files and directories.
+"""A folder that is filled from an archive of somebody else, with a limited number of regular files and directories.
 
 Names are checked before a file is created, and sizes are counted while reading, since an archive can lie about them.
-Only the caller may use the folder. The content of the files is not checked here.
+The folder must be empty at first, and only the caller may use it. The content of the files is not checked here.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXE
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much may be written."""
+    """The limits for what may be written."""
 
     files: int
-    """The number of files and directories."""
+    """The largest number of files and directories together."""
     bytes: int
-    """The size of all files together."""
+    """The largest size of all files together."""
 
 
 class Readable(Protocol):
@@ -39,7 +39,7 @@ class Readable(Protocol):
 
 
 class BoundedFolder:
-    """A folder that is filled, with counts of its files and bytes."""
+    """A folder that is filled. Counts its files and bytes, and raises `BadUsage` if there are too many."""
 
     def __init__(self, folder: str, bounds: Bounds) -> None:
         self.folder = folder
@@ -64,7 +64,7 @@ class BoundedFolder:
                 self._made.add(above)
 
     def file(self, path: str, content: Readable, mode: int) -> None:
-        """Write a file. Of its mode only the run bit is kept."""
+        """Write a file. Of `mode`, only whether the file is executable is kept."""
         if os.path.dirname(path):
             self.directory(os.path.dirname(path))
         self._count()
@@ -88,7 +88,7 @@ class BoundedFolder:
 
 
 def plain_path(path: str) -> str | None:
-    """The path if it is relative and stays inside its folder, with `/` between names; else None."""
+    """The path, without `.` names and a final `/`, if it is relative and stays inside its folder; else None."""
     names = [name for name in path.rstrip("/").split("/") if name != "."]
     if (
         not names
@@ -102,7 +102,8 @@ def plain_path(path: str) -> str | None:
 
 
 def checked_path(path: str, left_out: Collection[str] = ()) -> str | None:
-    """The path as from `plain_path`; `BadUsage` if it could leave its folder, None if a name in it is left out."""
+    """The result of `plain_path`; `BadUsage` if the path could leave its folder, None if a name in the path is in
+    `left_out`."""
     found = plain_path(path)
     if found is None:
         raise BadUsage(f"it holds the name `{shown(path[:200])}`, which could leave its folder: it is not installed")

@@ -1,4 +1,5 @@
-"""ZIP files of other people: opened without blocking, with a bounded table of contents, and clear errors for damage."""
+"""Opens ZIP files of other people: never waits for a pipe, limits the table of contents, and raises clear errors for
+damaged files."""
 
 from __future__ import annotations
 
@@ -34,8 +35,8 @@ def open_archive(path: str, most: int) -> IO[bytes]:
 
 
 def require_short_directory(archive: str, file: IO[bytes], most_files: int, most_bytes: int) -> None:
-    """Raise `BadUsage` if the table of contents has more than `most_bytes`: it is read whole before anything can be
-    counted."""
+    """`BadUsage` if the table of contents has more than `most_bytes` bytes. Checked first, because `zipfile` reads the
+    whole table before anything can be counted. `most_files` is only for the message."""
     file.seek(0, os.SEEK_END)
     file.seek(max(0, file.tell() - 65_600))
     end = file.read()
@@ -43,7 +44,7 @@ def require_short_directory(archive: str, file: IO[bytes], most_files: int, most
     at = end.rfind(b"PK\x05\x06")
     if at < 0 or len(end) < at + 22:
         raise BadUsage(f"{archive} is damaged: it has no table of contents")
-    is_large = end[max(0, at - 20) :].startswith(b"PK\x06\x07")  # ZIP64: the table of contents is elsewhere.
+    is_large = end[max(0, at - 20) :].startswith(b"PK\x06\x07")  # In ZIP64, the table of contents is elsewhere.
     if is_large or struct.unpack_from("<I", end, at + 12)[0] > most_bytes:
         raise BadUsage(f"it has more than {most_files:_} files and directories: it is not installed")
 

@@ -1,8 +1,8 @@
 """Checks many targets at once, and returns the reports in the order of the targets.
 
-A limited number of programs is described at the same time; after a while, a program that takes long makes room for
-another. A program that seemed slow is described again alone, since the load or the start of the sandbox may be the
-cause.
+A limited number of programs is described at the same time; if a program takes long, another may start meanwhile. A
+program that seemed slow is described again alone, because the load of the machine or the start of the sandbox may have
+made it slow.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ AT_ONCE: Final = 16
 MOST_WAITED_FOR: Final = 64
 """The most programs that run at the same time, including those that hang."""
 _PATIENCE: Final = 1.0
-"""Seconds after which another program may start."""
+"""If a program takes longer than this many seconds, another may start meanwhile."""
 MOST_AGAIN: Final = 10
-"""How many slow programs are described again."""
+"""How many slow programs are described again at most."""
 
 
 async def check_targets(
@@ -30,7 +30,8 @@ async def check_targets(
     launcher: DescribeLauncher,
     reserved: Collection[str] = (),
 ) -> list[list[Report]]:
-    """The reports of each target, in order, each by the source of its format. A Python file may have several tools."""
+    """The reports about each target, in the order of the targets. The source of its format checks each target. A target
+    can have several reports, because a Python file may have several tools."""
     by_name = {source.name: source for source in sources}
 
     async def check(target: Target) -> list[Report]:

@@ -1,8 +1,8 @@
 """The fixes of `--fix`: mode bits, line ends and a byte order mark. Nothing else of a file changes.
 
 A file is opened through the directory that it was found in, and never through a link out of that directory. A file in
-the workspace is opened from the workspace on, so that nothing outside changes even if a directory is a link. Content is
-replaced in one step, and only if all of it is text.
+the workspace is opened relative to the workspace, so that nothing outside changes even if a directory is a link.
+Content is replaced in one step, and only if all of it is text.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ class FixResult:
     """The fixes that were made, and those that could not be made."""
 
     done: list[tuple[Finding, str]] = field(default_factory=list)
-    """The finding, and what was done about it."""
+    """Each finding that was fixed, and what was done."""
     refused: list[tuple[Finding, str]] = field(default_factory=list)
-    """The finding, and why nothing could be done."""
+    """Each finding that was not fixed, and why."""
 
 
 def apply_fixes(findings: Iterable[Finding], workspace: str | None = None) -> FixResult:
     """Fix the findings that are marked as fixable. A path in the workspace must not lead out of it."""
     result = FixResult()
-    # Content first, then modes: a replaced file keeps its mode, but is another file.
+    # Fix the content first, then the modes, because a fix of the content replaces the file by a new one.
     for finding in sorted(findings, key=lambda one: one.code not in ("bom-shebang", "crlf-shebang")):
         if not finding.fixable or finding.path is None:
             continue
@@ -48,7 +48,7 @@ def apply_fixes(findings: Iterable[Finding], workspace: str | None = None) -> Fi
 
 
 def _place(path: str, workspace: str | None) -> tuple[Root, str]:
-    """The root from which a file or directory is opened, and its path there."""
+    """The root below which a file or directory is opened, and its path relative to that root."""
     path = os.path.abspath(path)
     for top in () if workspace is None else (os.path.abspath(workspace), os.path.realpath(workspace)):
         if path != top and lies_in(path, top):
@@ -65,7 +65,7 @@ def _fix(code: str, root: Root, name: str) -> str:
         return _close_directory(root, name)
     match code:
         case "not-executable":
-            # Everyone who may read the file may run it.
+            # Afterwards, everyone who may read the file may run it.
             return _change_mode(root, name, lambda mode: mode | (mode & 0o444) >> 2)
         case "world-writable":
             return _change_mode(root, name, lambda mode: mode & ~stat.S_IWOTH)

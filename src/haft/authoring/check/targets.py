@@ -1,4 +1,4 @@
-"""The targets of a check: which format recognizes a path, and which files of a folder are checked."""
+"""Finds the targets of a check: which format a path has, and which files of a folder are checked."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _recognized(
 
 
 def placed(target: Target, workspace: str | None = None) -> Target:
-    """The target with the skill and the workspace that its file is in."""
+    """The target, with the folder of the skill and the workspace in which its file lies, if it lies in any."""
     if os.path.isdir(target.path):
         return target
     directory = os.path.dirname(os.path.abspath(target.path))

@@ -19,7 +19,7 @@ from haft.contracts import BadUsage
 MOST_FILES: Final = 1_000
 MOST_BYTES: Final = 50_000_000
 _MOST_DIRECTORY: Final = 1_000_000
-"""The most bytes of a ZIP's table of contents, which is read whole before anything can be counted."""
+"""How many bytes the table of contents of a ZIP may have. The whole table is read before anything can be counted."""
 _MOST_HEADERS: Final = 10_000_000
 
 LEFT_OUT: Final = frozenset({".git", ".hg", ".svn", "__MACOSX", ".DS_Store", "__pycache__", "node_modules"})
@@ -34,12 +34,13 @@ class BoundedFolder(bounded_folder.BoundedFolder):
 
 
 def checked_path(path: str) -> str | None:
-    """The path if it stays inside its folder, with `/` between names; None if it is left out."""
+    """The path in its plain form; None if a name in it is in `LEFT_OUT`. `BadUsage` if the path could leave its
+    folder."""
     return bounded_folder.checked_path(path, LEFT_OUT)
 
 
 def unpack(archive: str, folder: str) -> None:
-    """Unpack a .zip, .tar or .tar.gz. The first bytes tell which it is."""
+    """Unpack a .zip, .tar or .tar.gz. The first bytes of the file tell which of them it is."""
     into = BoundedFolder(folder)
     with zip_files.open_archive(archive, MOST_BYTES) as file:
         beginning = file.read(512)
@@ -71,7 +72,7 @@ def _unpack_zip(archive: str, file: IO[bytes], folder: BoundedFolder) -> None:
 
 
 class _Bounded:
-    """A stream that raises an error if it is longer than anything that may be installed."""
+    """A stream that raises an error if it has more bytes than may be installed."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream

@@ -1,8 +1,8 @@
 """Installs skills from a folder, a folder of folders, or an archive of either: all of them or none.
 
 Everything is first copied into a hidden folder beside the skills, checked there, and then moved into place. Only
-regular files and directories are installed; a link inside its skill becomes a copy of its target. Nothing is run, and
-nothing checks whether a skill is malicious.
+regular files and directories are installed; a link to a file in the same skill becomes a copy of that file. Nothing is
+run, and nothing checks whether a skill is malicious.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Installed:
     description: str
     folder: str
     executables: tuple[str, ...]
-    """Files with the run bit, relative to the folder."""
+    """The paths of executable files, relative to the folder."""
     replaced: bool
-    """Whether it replaced another skill of that name."""
+    """Whether the skill replaced another one of the same name."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -76,7 +76,7 @@ def _install(source: str, place: str, staging: str, *, force: bool) -> list[Inst
 
 
 def _copy_folders(source: str, gathered: str) -> None:
-    """Copy the skill or skills of a folder."""
+    """Copy the skills in the folder `source`, or `source` itself if it is a skill, to `gathered`."""
     bounded_folder = BoundedFolder(gathered)
     if os.path.lexists(os.path.join(source, SKILL_FILE)):
         _copy(source, bounded_folder, "skill")
@@ -130,7 +130,8 @@ def _beneath(under: str, path: str) -> str:
 
 
 def _arranged(gathered: str, brought: str) -> list[str]:
-    """Move each skill to `brought` under its own name; return the names, sorted."""
+    """Move each skill in `gathered` to the folder `brought`, under the name in its SKILL.md. Returns the names,
+    sorted."""
     names: dict[str, str] = {}
     folders = _skills_in(gathered)
     for folder in folders:
@@ -156,7 +157,8 @@ def _arranged(gathered: str, brought: str) -> list[str]:
 
 
 def _skills_in(folder: str, *, is_wrapper: bool = False) -> list[str]:
-    """The folders with a SKILL.md: the folder itself, those in it, or those in the one folder that it holds."""
+    """The folders with a SKILL.md: the folder itself, or the folders in it. If there are none and the folder contains
+    only one other folder, those in that one."""
     if os.path.lexists(os.path.join(folder, SKILL_FILE)):
         return [folder]
     inside = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]

@@ -48,7 +48,8 @@ def place_for(workspace: str, home: str, *, is_global: bool) -> str:
 
 @contextmanager
 def make_place(workspace: str, home: str, *, is_global: bool) -> Iterator[str]:
-    """The directory for new skills, as `place_for`. If the caller fails, created directories are removed again."""
+    """The directory for new skills, as `place_for` returns it. If the `with` block raises an error, the directories
+    that were created are removed again."""
     if is_global:
         if not os.path.isabs(home):
             raise BadUsage(f"your home directory `{home[:200]}` is not an absolute path", hint="set HOME")

@@ -1,4 +1,5 @@
-"""The hidden staging folder beside the skills, and the cleanup after an interrupted install.
+"""The staging folder: a hidden folder beside the skills, in which an install prepares them. Also cleans up after an
+interrupted install.
 
 A process that uses a staging folder holds its lock, which ends with the process: a folder that can be locked is unused.
 """
@@ -19,9 +20,9 @@ from haft.files import locked
 from haft.sources.skills import is_skill_name
 
 STAGING: Final = ".haft-install-"
-"""The beginning of its name."""
+"""The beginning of the name of a staging folder."""
 OLD: Final = "old"
-"""The folder in it for skills that are being replaced."""
+"""The folder in a staging folder for skills that are being replaced."""
 _PATIENCE: Final = 10.0
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -35,7 +36,8 @@ def restore_interrupted(place: str) -> None:
 
 
 def _restore(staging: str, place: str) -> None:
-    """Restore one staging folder. No links are followed, since a cloned workspace can hold such a folder with links."""
+    """Move the replaced skills back from one staging folder, and remove it. Follows no links, because a cloned
+    workspace could contain a staging folder with links."""
     with suppress(OSError, TimeoutError), ExitStack() as stack:
         above = os.open(staging, _DIRECTORY)
         stack.callback(os.close, above)

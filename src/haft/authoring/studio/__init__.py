@@ -1,8 +1,8 @@
 """Packs Agent Studio templates into a ZIP, installs them from one, lists and removes them.
 
-`template_folders` knows the directories of templates, `template_files` reads the files of a template, `manifest` is the
-file that lists the content of a ZIP; `packer`, `unpacker`, `installer` and `remover` do the work. Nothing of a template
-is ever imported or run here.
+`template_folders` knows the directories of templates, `template_files` reads the files of a template, `manifest` reads
+and writes the file that lists the content of a ZIP; `packer`, `unpacker`, `installer` and `remover` do the work.
+Nothing of a template is ever imported or run here.
 """
 
 from typing import TYPE_CHECKING

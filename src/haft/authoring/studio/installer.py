@@ -65,7 +65,7 @@ class Installation:
 
     templates: tuple[Installed, ...]
     left_out: tuple[str, ...]
-    """The parts of the ZIP that are not tool templates, in words."""
+    """The parts of the ZIP that were not installed because they are not tool templates, in words."""
 
 
 def check_workflow(workflow: str) -> None:
@@ -75,7 +75,8 @@ def check_workflow(workflow: str) -> None:
 
 
 def install(archive: str, place: str, *, workflow: str | None = None, name: str | None = None) -> Installation:
-    """Install the templates of a ZIP, for one workflow or for all. `name` gives a single template another name."""
+    """Install the templates of a ZIP in the directory `place`, for one workflow or, if `workflow` is None, for all. If
+    the ZIP has a single template, `name` gives it another name."""
     archive, place = os.path.abspath(os.path.expanduser(archive)), os.path.abspath(place)
     if not os.path.lexists(archive):
         raise BadUsage(f"{shown(archive)} does not exist", hint="`haft templates pack` makes a ZIP of templates")
@@ -114,7 +115,7 @@ def _install(archive: str, place: str, staging: str, workflow: str | None, name:
 
 
 def _pack_in(unpacked: str, name: str | None) -> Pack:
-    """The content of the ZIP by its manifest; without a manifest, the one template that it holds."""
+    """The content of the ZIP as its manifest lists it. If there is no manifest, the one template in the ZIP."""
     manifest = os.path.join(unpacked, PACK_MANIFEST)
     if os.path.isfile(manifest):
         if os.path.getsize(manifest) > LARGEST_MANIFEST:

@@ -33,20 +33,21 @@ class Entry:
 
     name: str
     folder: str
-    """The path of its folder in the ZIP."""
+    """The path of the template's folder in the ZIP."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """The content of a ZIP by its manifest."""
+    """The content of a ZIP, as its manifest lists it."""
 
     entries: tuple[Entry, ...]
     left_out: tuple[str, ...] = ()
-    """The parts that are not tool templates, in words."""
+    """The parts of the ZIP that are not tool templates, in words."""
 
 
 def manifest_of(entries: Sequence[Entry], workflow: str) -> dict[str, Any]:
-    """The manifest for a ZIP of these templates. `workflow` is the name of the otherwise empty workflow around them."""
+    """The manifest for a ZIP of these templates. The format requires a workflow around them: `workflow` is its name,
+    and it has no other content."""
     return {
         "template_version": VERSION,
         _WORKFLOW: {
@@ -78,7 +79,8 @@ def manifest_of(entries: Sequence[Entry], workflow: str) -> dict[str, Any]:
 
 
 def read_pack(content: bytes, name: str | None = None) -> Pack:
-    """Read a manifest; `BadUsage` names the invalid field. `name` gives a single template another name."""
+    """Read a manifest. If a field is invalid, `BadUsage` names it. If there is a single template, `name` gives it
+    another name."""
     try:
         manifest = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:

@@ -30,7 +30,8 @@ _WHEN: Final = (1980, 1, 1, 0, 0, 0)
 _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _ABOUT_NAMES: Final = ("studio-name", "studio-pack-name")
 _MOST_SQUEEZED: Final = 50
-"""A file that would shrink more than this many times is not compressed: an installer would take it for a ZIP bomb."""
+"""If compressing would shrink a file to less than a fiftieth, it is not compressed, because an installer would take it
+for a ZIP bomb."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,8 @@ class Packed:
     templates: tuple[Entry, ...]
     bytes: int
     hidden: tuple[str, ...] = ()
-    """Files whose names begin with a dot: people forget that they may hold secrets."""
+    """The packed files whose names begin with a dot. They are reported, because people forget that such files may
+    contain secrets."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -53,17 +55,18 @@ class Packed:
 
 
 def check_for_packing(folder: str, name: str | None = None) -> Report:
-    """The report of the check for packing; under another name if one is given."""
+    """The report about whether a template can be packed, under the name `name` if it is given."""
     report = check_template(folder, packing=True)
     if name is None:
         return report
     check_template_name(name)
-    # The name of the folder does not matter then.
+    # With a given name, problems with the name of the folder do not matter.
     return replace(report, name=name, findings=[each for each in report.findings if each.code not in _ABOUT_NAMES])
 
 
 def pack(folders: Sequence[str], target: str, *, name: str | None = None, force: bool = False) -> Packed:
-    """Write the templates in these folders into a new ZIP. `name` is for a single one; `force` replaces a file."""
+    """Write the templates in these folders into a new ZIP. `name` gives a single template another name. With `force`,
+    an existing file `target` is replaced."""
     if not folders:
         raise BadUsage("there is nothing to pack")
     if name is not None and len(folders) != 1:
@@ -127,7 +130,7 @@ def _entries(folders: Sequence[str], name: str | None) -> list[Entry]:
 
 
 def _require_apart(folder: str, pieces: Sequence[TemplateEntry]) -> None:
-    """Raise `BadUsage` if two names differ only in case: other machines could not install them."""
+    """`BadUsage` if two paths differ only in case: on some machines, they would be the same file."""
     seen: dict[str, str] = {}
     for piece in pieces:
         other = seen.setdefault(fold_path(piece.path), piece.path)
@@ -179,7 +182,7 @@ def _into_place(temporary: str, target: str, *, force: bool) -> None:
         os.link(temporary, target)  # Unlike a rename, a link never replaces a file.
     except FileExistsError:
         raise _is_there(target) from None
-    except OSError:  # A file system without hard links.
+    except OSError:  # The file system has no hard links.
         if os.path.lexists(target):
             raise _is_there(target) from None
         os.rename(temporary, target)

@@ -20,7 +20,8 @@ from haft.sources.agent_studio import slug_of
 
 
 def find_template(word: str, places: Sequence[str], *, workflow: str | None = None) -> TemplateFolder:
-    """The template for a word: the path of its folder, or its name, slug or folder name in one of `places`."""
+    """The template that `word` names. `word` is the path of the template's folder; or the name, the slug or the folder
+    name of a template in one of `places`."""
     if os.sep in word or word in (os.curdir, os.pardir):
         return _at(os.path.abspath(os.path.expanduser(word)), workflow)
     known = {one.folder: one for place in places for one in templates_in(place)}
@@ -66,8 +67,8 @@ def _unknown(word: str, known: Sequence[TemplateFolder], workflow: str | None) -
 
 
 def remove(template: TemplateFolder, keeping: Sequence[str] = ()) -> None:
-    """Remove a template: move it to a hidden folder, then delete it. Of a link, only the link is removed. `BadUsage`
-    if a path of `keeping` is inside the template."""
+    """Remove a template: move it to a hidden folder, then delete it. If its folder is a link, only the link is removed.
+    `BadUsage` if a path in `keeping` lies inside the template."""
     folder = template.folder
     if os.path.islink(folder):
         _unlink(folder)

@@ -1,4 +1,4 @@
-"""The files of a template that are packed.
+"""Finds the files of a template that are packed.
 
 Environments, caches, version control and files of the installer are left out. Links and special files are refused,
 never followed: each directory is opened from the descriptor of its parent, so that nobody can swap one meanwhile.
@@ -18,7 +18,7 @@ from haft.files import shown
 from haft.sources.agent_studio import ENVIRONMENT, HASH_FILE, MANIFEST_FILE
 
 BOUNDS: Final = Bounds(files=5_000, bytes=100_000_000)
-"""The bounds for all templates of a ZIP together."""
+"""The limits for all templates of a ZIP together."""
 LEFT_OUT: Final = frozenset({ENVIRONMENT, "__pycache__", ".git", ".hg", ".svn", "__macosx", ".ds_store"})
 """Names that are never part of a template, in lower case."""
 LEFT_OUT_AT_TOP: Final = frozenset({HASH_FILE, MANIFEST_FILE})
@@ -30,7 +30,7 @@ _OURS: Final = ".haft"
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _DEEPEST: Final = DEEPEST - 3
-"""In a ZIP, a template's folder has three parents."""
+"""The deepest path in a template. In a ZIP, a template's folder lies three directories deep, which count too."""
 _LONGEST: Final = 700
 
 
@@ -40,7 +40,7 @@ class TemplateEntry:
 
     path: str
     content: bytes | None
-    """None for a directory."""
+    """The content of the file; None for a directory."""
     is_executable: bool = False
 
 

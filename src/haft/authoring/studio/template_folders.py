@@ -1,4 +1,4 @@
-"""The folders of templates, and the lock of a directory of templates while it is changed.
+"""Finds the folders of templates, and locks a directory of templates while it is changed.
 
 A process that installs or removes holds the lock of the directory; the lock ends with the process. A staging folder in
 a directory that nobody has locked was left by a process that was killed.
@@ -35,7 +35,7 @@ class TemplateFolder:
     folder: str
     name: str
     workflow: str | None
-    """The workflow that it belongs to; None for all."""
+    """The workflow that the template belongs to; None if it belongs to all."""
     id: str | None
     """The id of an installed template; None for others."""
 
@@ -90,13 +90,13 @@ def problems_of(template: TemplateFolder, others: Sequence[TemplateFolder]) -> l
 
 
 def problems_of_name(template: TemplateFolder, others: Sequence[TemplateFolder]) -> list[str]:
-    """A problem for each other template with the same name."""
+    """A sentence for each other template with the same name."""
     same = [one for one in others if one.folder != template.folder and is_same(one, template.name, template.workflow)]
     return [f"{one.folder} has the same name" for one in same]
 
 
 def is_same(template: TemplateFolder, name: str, workflow: str | None) -> bool:
-    """Whether a template has this name in this workflow, in which names must differ."""
+    """Whether a template has this name in this workflow. Two templates of one workflow must not have the same name."""
     return template.slug == slug_of(name) and template.workflow == workflow
 
 
@@ -118,7 +118,7 @@ def lock_place(place: str) -> Iterator[None]:
                 raise BadUsage(
                     f"another haft process is changing {shown(place)}", hint="wait for its end, then try again"
                 ) from None
-            if _is_at(descriptor, place):  # The process that created it may have removed it again.
+            if _is_at(descriptor, place):  # If not, the process that created the directory has removed it again.
                 break
         else:
             raise BadUsage(f"{shown(place)} cannot be used: another process removes it again and again")

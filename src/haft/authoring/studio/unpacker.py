@@ -1,8 +1,8 @@
 """Unpacks a ZIP of templates into an empty folder, as if its author were malicious.
 
-It refuses paths out of the folder, entries that are not regular files or directories, names that are the same on some
-file system, encrypted entries, and too many files, too many bytes, or too many bytes for the size of the archive.
-Nothing is run, and no content is checked.
+It refuses paths that lead out of the folder, entries that are not regular files or directories, names that some file
+systems take for the same, and encrypted entries. It also refuses an archive with too many files, or with too many
+bytes, in total or for its size. Nothing is run, and no content is checked.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ if TYPE_CHECKING:
     from zipfile import ZipInfo
 
 MOST_RATIO: Final = 100
-"""The most unpacked bytes for each byte of the archive."""
+"""How many unpacked bytes each byte of the archive may have."""
 ALWAYS: Final = 1_000_000
-"""The unpacked bytes that are allowed whatever the size of the archive is."""
+"""So many unpacked bytes are allowed even if the archive is small."""
 MOST_DIRECTORY: Final = 2_000_000
-"""The most bytes of its table of contents."""
+"""How many bytes the table of contents of the archive may have."""
 _ENCRYPTED: Final = 0x1 | 0x40 | 0x2000
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
 
 
 def fold_path(path: str) -> str:
-    """The path as a file system sees it that ignores case and Unicode normalization."""
+    """The path in a form that is equal for all paths that some file systems take for the same: without differences of
+    case and Unicode normalization."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
 
 
@@ -86,7 +87,8 @@ def _path(info: ZipInfo) -> str:
 
 
 class _Seen:
-    """The names of the entries so far, and their parents."""
+    """The paths of the entries so far, and of their parent directories. Refuses paths that some file systems take for
+    the same."""
 
     def __init__(self) -> None:
         self._spelled: dict[str, str] = {}

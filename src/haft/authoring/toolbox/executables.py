@@ -13,7 +13,7 @@ from haft.authoring.directories import make_directories, unmake_directories
 from haft.contracts import BadUsage
 
 LONGEST: Final = 110
-"""The most characters of a description in one line."""
+"""How many characters of a description the docstring of an executable contains."""
 
 
 IMPORTS: Final = """import os
@@ -41,7 +41,8 @@ class WrittenExecutable:
 
 
 def place(texts: Mapping[str, str], directory: str, *, force: bool = False) -> list[WrittenExecutable]:
-    """Write each text under its name. `BadUsage` if another file has that name, unless `force`."""
+    """Write each text to an executable file with its name. `BadUsage` if a file of that name has another text, unless
+    `force` is set."""
     made = _made(directory)
     paths = {name: os.path.join(directory, name) for name in texts}
     there = {name: _text_at(path) for name, path in paths.items()}
@@ -94,14 +95,14 @@ def _staged(text: str, directory: str) -> str:
 
 
 def in_a_docstring(text: str) -> str:
-    """A foreign text as one line that cannot end the docstring around it."""
+    """A text that somebody else wrote, as one line that cannot end the docstring around it."""
     plain = "".join(letter if letter.isprintable() and letter != "\\" else " " for letter in text.replace('"', "'"))
     line = " ".join(plain.split())
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
 
 
 def _text_at(path: str) -> str | None:
-    """The text of a file; None if there is none, empty if it cannot be read or is not a regular file."""
+    """The text of a file; None if there is no file, empty if it cannot be read or is not a regular file."""
     if not os.path.lexists(path):
         return None
     try:

@@ -1,4 +1,5 @@
-"""Exports tools as executables that call back into haft, so that rules, limits, undo and the audit log apply there too.
+"""Exports tools as executables for other agents. The executables call haft, so that rules, limits, undo and the audit
+log apply there too.
 
 A line in the executable names the original tool. If haft finds the executable in a toolbox, it calls the original tool
 and does not start the executable.

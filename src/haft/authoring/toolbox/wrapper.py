@@ -1,4 +1,4 @@
-"""Writes an executable for each command of a program. It needs only Python's standard library.
+"""Writes an executable, the wrapper, for each command of a program. A wrapper needs only Python's standard library.
 
 A wrapper consists of the description of the command as a Python value, and the text of two modules of `sources.cli`,
 which import nothing of haft.
@@ -47,7 +47,7 @@ def wrapper(command: Command) -> str:
 
 
 def _parts(module: str) -> Iterator[str]:
-    """The definitions of a module, without its imports."""
+    """The source text of the definitions in a module, without its imports."""
     text = resources.files("haft.sources.cli").joinpath(module).read_text(encoding="utf-8")
     for number, node in enumerate(ast.parse(text).body):
         is_docstring = number == 0 and isinstance(node, ast.Expr)
@@ -59,5 +59,5 @@ def _parts(module: str) -> Iterator[str]:
 
 
 def pinned(commands: Sequence[Command], path: str) -> list[Command]:
-    """The commands with the full path of the program, so that PATH does not matter."""
+    """The commands with `path` as the full path of their program, so that the program is not searched on PATH."""
     return [{**command, "program": [os.path.abspath(path), *command["program"][1:]]} for command in commands]
