@@ -20,7 +20,8 @@ _ALIKE: Final = 0.5
 
 
 def why_not_found(content: bytes, wanted: bytes) -> str | None:
-    """A sentence about the text in `content` that is most similar to `wanted`; None if nothing is similar."""
+    """A sentence that says why `content` does not contain `wanted`, such as other line endings, or which line is most
+    similar."""
     if not content:
         return "the file is empty"
     endings = _other_endings(content, wanted)

@@ -78,8 +78,8 @@ def error_or_last_line(text: str) -> str:
 
 
 def _raised(lines: list[str]) -> int | None:
-    """The line number of the exception of the last Python traceback: the first line below its frames that is not
-    indented further than its first line."""
+    """The index of the line that names the exception of the last Python traceback; None if there is none. It is the
+    first line after `Traceback (…)` that looks like an exception and is not indented further."""
     head = next(
         (n for n in reversed(range(len(lines))) if lines[n].lstrip().startswith("Traceback (most recent")), None
     )

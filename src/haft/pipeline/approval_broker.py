@@ -255,7 +255,7 @@ class _ApproverTask:
             raise
 
     async def stop(self) -> None:
-        """Stop asking."""
+        """Cancel the approver, because its answer is no longer needed."""
         task, self._task = self._task, None
         if task is not None and not task.done():
             task.cancel()

@@ -11,7 +11,7 @@ from haft.pipeline.run import Run
 
 
 class CallContext:
-    """The `ToolContext` of one call. It passes everything that the tool reports to the run."""
+    """The `ToolContext` of one call. Everything that the tool reports goes to the run."""
 
     __slots__ = ("_call", "_launcher", "_launcher_for", "_limits", "_run", "_workspace", "cancelled")
 

@@ -40,7 +40,7 @@ MAX_CHECKED_ENTRIES: Final = 20_000
 
 
 def store_checks(home: StateHome, env: Mapping[str, str]) -> list[Check]:
-    """How much is stored, and which changes wait for a person."""
+    """Checks how much is stored, and which changes wait for a person."""
     if not has_state(home):
         return [Check("store", "ok", "nothing is stored yet")]
     store = StoreFacade(home, bounds_of(load_config(None, env), env))
@@ -75,7 +75,7 @@ def _held(usage: Usage) -> Check:
 
 
 def coverage_checks(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> list[Check]:
-    """Which engine tracks changes in this workspace, and what could make calls fail."""
+    """Checks which engine tracks changes in this workspace, and what could make calls fail."""
     if workspace is None:
         return [Check("change tracking", "ok", "no workspace here")]
     config = load_config(workspace, env, trust_home=home.path)

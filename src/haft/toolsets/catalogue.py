@@ -32,7 +32,7 @@ def fill_catalogue(
 
 
 def as_tool(tool: ToolLike) -> Tool:
-    """A tool as it is; a function as a Python tool."""
+    """Returns a tool unchanged, and makes a Python tool from a function."""
     if isinstance(tool, Tool):
         return tool
     if callable(tool):

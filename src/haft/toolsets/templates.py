@@ -47,8 +47,8 @@ class TemplateSource(Templates):
         yield Target(_folder(path), self.name)
 
     async def load(self, path: str, launcher: DescribeLauncher, grants: Grants) -> DiscoveredTool:
-        """Load the template in a folder. Its parameters come from the configuration if it has an entry for the
-        template, else they have their defaults."""
+        """Load the template in a folder. If the configuration has an entry for the template, the user parameters come
+        from there; if not, they have their defaults."""
         folder = _folder(path)
         place = self.place(folder, "the command line")
         self._named.append(folder)

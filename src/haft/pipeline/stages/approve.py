@@ -211,7 +211,8 @@ class Approve:
 
 
 def _is_allowed_by_rule(decision: Decision) -> bool:
-    """Whether a rule or a delegate allowed the call in advance. False for a trial run: a person decides after it."""
+    """Whether a rule or a delegate allowed the call in advance. False for a trial run, because a person decides after
+    the run."""
     return decision.action == "allow" and decision.by in ("rule", "delegate") and not decision.unasked
 
 
