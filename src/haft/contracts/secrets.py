@@ -232,8 +232,8 @@ class _Patterns(Generic[AnyStr]):
         return any(pattern in text for pattern in self._patterns)
 
     def begun(self, text: AnyStr) -> int:
-        """How many characters at the end of `text` may be the start of a pattern: the longest end of `text` with which
-        a pattern begins."""
+        """The length of the longest suffix of `text` that is the beginning of a pattern: its rest may come with the
+        next text."""
         return max((self._overlap(text, pattern) for pattern in self._patterns), default=0)
 
     def cut_short(self: _Patterns[str], text: str) -> Iterator[tuple[int, int]]:
@@ -250,7 +250,7 @@ class _Patterns(Generic[AnyStr]):
                     yield cut + 1, cut + 1 + len(pattern) - at
 
     def _overlap(self, text: AnyStr, pattern: AnyStr) -> int:
-        """The length of the longest end of `text` with which `pattern` begins, and which is shorter than `pattern`."""
+        """The length of the longest suffix of `text` that is a beginning of `pattern`, but not the whole pattern."""
         first = text.find(pattern[:1], max(0, len(text) - len(pattern) + 1))
         if first < 0:
             return 0

@@ -73,5 +73,5 @@ def thread_of(call: Call) -> str | None:
 
 
 def grants_of(call: Call) -> Grants:
-    """All grants of a call: those of the caller, and those of the decision."""
+    """All grants of a call: those requested with the call, and those that the decision added."""
     return call.grants | (call.decision.grants if call.decision is not None else NO_GRANTS)

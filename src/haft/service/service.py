@@ -290,7 +290,8 @@ class ToolService:
     async def permissions_test(
         self, name: str, arguments: Mapping[str, Any] | None = None, *, cwd: str = ".", thread: str | None = None
     ) -> Explanation:
-        """The decision about a call, and the steps that lead to it. Calls no tool and runs no delegate."""
+        """The decision about a call, and the steps that lead to it. Calls no tool, and runs
+        no program that a rule lets decide."""
         self._host.running()
         await self._host.disk.renew(name)
         spec = self.catalogue.get(name, thread or self.thread).spec

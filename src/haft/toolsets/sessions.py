@@ -100,7 +100,8 @@ class Sessions:
 
 
 class _Kept:
-    """A session, and the task that started it and will end it. `end` returns after the changes were reported."""
+    """A session, and the task that started it and will end it. `end` returns
+    after the changes that the process made since its last call were reported."""
 
     owned: OwnerTask[Session]
 

@@ -76,7 +76,7 @@ class Inbox:
         return self._store.answer_to(name)
 
     def prolong(self, name: str, expires_at: float) -> None:
-        """Let a request that a person still sees expire later."""
+        """Postpone the expiry of a request to `expires_at`, because a person is still looking at it."""
         self._store.prolong(name, expires_at)
 
     def end(self, name: str, state: str = "closed") -> bool:

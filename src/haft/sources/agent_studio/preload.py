@@ -1,7 +1,7 @@
-"""Decides how many statements of a template can run before its call is known, while the warm pool loads the template:
-those that only define things.
+"""Decides whether the statements before a template's main block can run early: while the warm pool loads the template,
+before the call is known. They can if all of them only define things.
 
-A list has the constructs that may run early: they read nothing that a call could pass or change, print nothing and keep
+Only certain constructs may run early: they read nothing that a call could pass or change, print nothing and keep
 nothing open. All other code waits for the call.
 """
 

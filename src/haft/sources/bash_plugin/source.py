@@ -77,7 +77,7 @@ def found_tool(known: Mapping[str, Any], each: PluginFile, policy: Policy) -> Di
 
 
 async def describe(file: PluginFile, launcher: Launcher, seconds: float) -> CacheEntry:
-    """Run `schema` of a file and return its cache entry."""
+    """Run the plugin with the argument `schema`, and return the cache entry made from what the plugin printed."""
     from haft.sources.bash_plugin.schema import BadSchema, read_schema
     from haft.sources.brief_run import run_briefly, stderr_summary
 

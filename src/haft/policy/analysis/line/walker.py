@@ -125,7 +125,7 @@ class LineWalker:
             scope.is_loop_with_input = scope.is_loop_with_input or is_loop_with_input
 
     def _iterates_over_names(self, node: Node) -> bool:
-        """Whether a loop iterates over names that a program lists."""
+        """Whether a loop iterates over the output of a program that lists files, as in `for f in $(find .)`."""
         values = [self._source.raw(child) for child in node.children_by_field_name("value")]
         return any(map(_LISTS_NAMES.search, values))
 
