@@ -129,35 +129,38 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "limits.max_output_bytes",
         _LIMITS.max_output_bytes,
         whole(0),
-        "The maximum size of the output that an outcome shows, as its beginning and end. haft keeps the whole output.",
+        "The maximum size of the output in an outcome. Of a larger output, the outcome has the beginning and the end, "
+        "and haft keeps the whole output on disk.",
         "lower",
     ),
     Setting(
         "limits.max_kept_output_bytes",
         _LIMITS.max_kept_output_bytes,
         whole(1000),
-        "The maximum size of the output that haft keeps on disk for one call; of a larger one, its beginning and end.",
+        "The maximum size of the output that haft keeps on disk for one call. Of a larger output, haft keeps the "
+        "beginning and the end.",
         "lower",
     ),
     Setting(
         "limits.max_seconds",
         _LIMITS.max_seconds,
         seconds(0.001),
-        "How long a call may run. A value that you set is a maximum; a tool or call may replace the default.",
+        "How long a call may run. If you set a value, tools and calls can set only shorter deadlines. If you do not, a "
+        "deadline that a tool or a call sets replaces the default, also if it is longer.",
         "lower",
     ),
     Setting(
         "limits.max_idle_seconds",
         _LIMITS.max_idle_seconds,
         seconds(0.001, zero=True),
-        "How long a call may run without output or progress; 0: without limit.",
+        "How long a call may run without output or progress. 0: no limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.max_concurrent",
         _LIMITS.max_concurrent,
         whole(1),
-        "How many calls of one host run at the same time; further calls are queued.",
+        "How many calls one host (the process that opened haft) runs at the same time. Further calls are queued.",
         "lower",
     ),
     Setting(
@@ -171,49 +174,49 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "limits.max_files_per_call",
         _LIMITS.max_files_per_call,
         whole(1, zero=True),
-        "How many files one call of a built-in file tool may write; 0: without limit.",
+        "How many files one call of a built-in file tool may write. 0: no limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.memory_bytes",
         _LIMITS.memory_bytes,
         whole(1_000_000, zero=True),
-        "How much resident memory a call's processes may use together; 0: without limit.",
+        "How much resident memory the processes of one call may use together. 0: no limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.max_processes",
         _LIMITS.max_processes,
         whole(2, zero=True),
-        "How many processes a call may have at the same time; 0: without limit.",
+        "How many processes a call may have at the same time. 0: no limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.cpu_seconds",
         _LIMITS.cpu_seconds,
         seconds(0.1, zero=True),
-        "How much processor time a call's processes may use together; 0: without limit.",
+        "How much processor time the processes of one call may use together. 0: no limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.max_written_bytes",
         _LIMITS.max_written_bytes,
         whole(1000, zero=True),
-        "How many bytes a call's processes may write to disk; 0: without limit.",
+        "How many bytes the processes of one call may write to disk. 0: no limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.max_written_file_bytes",
         _LIMITS.max_written_file_bytes,
         whole(1000, zero=True),
-        "The size of the largest file that a call's processes may write; 0: without limit.",
+        "The size of the largest file that the processes of one call may write. 0: no limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.max_changed_files",
         _LIMITS.max_changed_files,
         whole(1, zero=True),
-        "How many files a call may create or change; 0: without limit.",
+        "How many files a call may create or change. 0: no limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
@@ -227,57 +230,58 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "sandbox.mode",
         "auto",
         one_of(*SANDBOX_MODES),
-        "`auto` confines calls as well as this machine can, `required` rejects calls that the machine cannot confine, "
-        "`off` confines no call.",
+        "`auto`: haft confines calls as well as this machine can. `required`: haft rejects calls that this machine "
+        "cannot confine. `off`: haft confines no call.",
         "stricter",
     ),
     Setting(
         "sandbox.network",
         False,
         network,
-        "Whether confined calls may use the network without a grant. `never`: no option, rule or answer opens it, no "
-        "other source can change it, and calls fail on a machine that cannot close the network. The setting does not "
-        "apply to downloads by haft itself: plugins, and packages of templates.",
+        "Whether confined calls may use the network without a grant. `never`: no option, rule or answer can grant the "
+        "network, no other place of settings can change this, and calls fail on a machine that cannot block the "
+        "network. The setting does not apply to downloads by haft itself (plugins, and packages of templates).",
         "close",
     ),
     Setting(
         "sandbox.scratch",
         "thread",
         one_of(*SCRATCH_KEPT),
-        "How long `/tmp` lives: `thread` keeps it for later calls of the same thread, until it has been unused for a "
-        "day; `call` deletes it after each call. Calls that run without approval always have an empty `/tmp` of their "
-        "own, and so do calls with network access, unless they are also granted `scratch`.",
+        "How long haft keeps `/tmp`. `thread`: for later calls of the same thread, until no call has used it for a "
+        "day. `call`: only for one call. In both cases, calls that run without approval have an empty `/tmp` of their "
+        "own. Calls with network access have one too, unless `scratch` is also granted to them.",
         "keeps-less",
     ),
     Setting(
         "changes.engine",
         "auto",
         one_of(*CHANGES_ENGINES),
-        "How haft records changes: `overlay` runs calls in a layer above the workspace, `snapshot` compares the whole "
-        "workspace before and after, `auto` uses the first of these that this machine supports, `off` records nothing, "
-        "so that nothing can be undone.",
+        "How haft finds the changes of a call. `overlay`: the call runs in a layer above the workspace. `snapshot`: "
+        "haft compares the whole workspace before and after the call. `auto`: `overlay` if this machine supports it, "
+        "or else `snapshot`. `off`: haft records no changes, so nothing can be undone.",
         "stays-on",
     ),
     Setting(
         "changes.store_bytes",
         10_000_000_000,
         whole(1_000_000),
-        "How much disk space the earlier contents of changed files may use. Beyond that, the oldest runs can no longer "
-        "be undone.",
+        "How much disk space the earlier contents of changed files may use. If they need more, haft deletes the "
+        "oldest, and the runs that they belong to can no longer be undone.",
         "lower",
     ),
     Setting(
         "changes.store_days",
         90,
         whole(1),
-        "For how many days haft keeps the earlier contents of changed files.",
+        "For how many days haft keeps the earlier contents of changed files. Without them, a run cannot be undone.",
         "lower",
     ),
     Setting(
         "tools.timeout",
         {},
         seconds_by_tool,
-        "Deadlines of single tools in seconds, by name; they replace `limits.max_seconds` for these tools.",
+        "Deadlines in seconds for single tools, by the tool's name. Such a deadline replaces `limits.max_seconds` for "
+        "its tool.",
         "any",
         variable=False,
     ),
@@ -285,54 +289,55 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "tools.disable",
         [],
         texts,
-        "Tools that cannot be called: names in which `*` matches anything, or `KIND:` and a name, such as `mcp:*`. No "
-        "source can enable a tool that another one disables.",
+        "Tools that cannot be called: names in which `*` matches anything, or `KIND:` and a name, such as `mcp:*`. If "
+        "one place of settings (a file, a variable, the caller) disables a tool, no other place can enable it.",
         "adds",
     ),
     Setting(
         "tools.enable",
         [],
         texts,
-        "If not empty, only these tools can be called; same form as `tools.disable`. If several sources have such a "
-        "list, a tool must be on each of them.",
+        "If this list is not empty, only the tools in it can be called. Entries have the form of `tools.disable`. If "
+        "several places of settings have such a list, a tool must be on each of these lists.",
         "adds",
     ),
     Setting(
         "subagents.enabled",
         False,
         truth,
-        "Not yet: this version has no sub-agents. Whether the tool `task`, which starts a sub-agent, is available.",
+        "Whether the tool `task`, which starts a sub-agent, is available. No effect yet: this version has no "
+        "sub-agents.",
         "turn-off",
     ),
-    Setting("subagents.model", "", text, "Not yet: the model of sub-agents.", "trusted"),
+    Setting("subagents.model", "", text, "The model of sub-agents. No effect yet.", "trusted"),
     Setting(
         "subagents.base_url",
         "",
         text,
-        "Not yet: the address of the model, for OpenAI-compatible endpoints.",
+        "The address of the model of sub-agents, for OpenAI-compatible endpoints. No effect yet.",
         "trusted",
     ),
     Setting(
         "approval.expires_seconds",
         600.0,
         seconds(0.0),
-        "How long a call waits for an answer before it is rejected; 0: it does not wait.",
+        "How long a call waits for an answer before it is rejected. 0: the call is rejected at once.",
         "lower",
     ),
     Setting(
         "approval.without_sandbox",
         False,
         truth,
-        "Whether other processes may answer prompts on a machine without a sandbox. Tools could then reach the inbox "
-        "and approve themselves.",
+        "Whether other processes may answer prompts on a machine without a sandbox. If they may, tools can reach the "
+        "inbox and approve their own calls.",
         "close",
     ),
     Setting(
         "permissions",
         [],
         rule_list,
-        "Rules, in order: each says whether to allow, ask, reject, try or delegate the calls that it matches. A "
-        "workspace may reject and ask; its other rules count only when it is trusted. At most 1,000 rules in one file.",
+        "Rules, in order. Each rule has an action for the calls that it matches: allow, ask, reject, try or delegate. "
+        "In an untrusted workspace's file, only `reject` and `ask` rules count. At most 1,000 rules in one file.",
         "adds",
         variable=False,
     ),
@@ -340,40 +345,47 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "working_directory",
         ".",
         text,
-        "The directory in which tools work: inside the workspace, relative to the file with this setting.",
+        "The directory in which tools work. It must be inside the workspace, and is relative to the file with this "
+        "setting.",
         "inside",
     ),
     Setting(
         "plugins",
         [],
         plugin_list,
-        "Plugins: `bash:` and a path, or a table, with `grant` for a Python plugin's process and `keeps_state = false` "
-        "if any process may answer its calls. The plugins of all sources are loaded; from a workspace that is not "
-        "trusted, only its bash plugins.",
+        "Plugins. An entry is `bash:` and a path, or a table. In the table of a Python plugin, `grant` opens the "
+        "sandbox of its process, and `keeps_state = false` says that any process may answer its calls. haft loads the "
+        "plugins of all places of settings, but only the bash plugins of an untrusted workspace.",
         "adds",
         variable=False,
     ),
-    Setting("disabled_plugins", [], texts, "Names of plugins that are not loaded.", "adds"),
-    Setting("plugin_cache_dir", "", text, "The directory for downloaded plugins.", "trusted"),
+    Setting("disabled_plugins", [], texts, "Names of plugins that haft does not load.", "adds"),
+    Setting(
+        "plugin_cache_dir",
+        "",
+        text,
+        "The directory for downloaded plugins. If it is empty: `haft/plugins` in `$XDG_CACHE_HOME` or `~/.cache`.",
+        "trusted",
+    ),
     Setting(
         "plugin_policy.allow_bash_tools",
         False,
         truth,
-        "Whether bash plugins are loaded. Their calls run in the sandbox and need approval.",
+        "Whether haft loads bash plugins. Their calls run in the sandbox and need approval.",
         "any",
     ),
     Setting(
         "plugin_policy.bash_timeout_seconds",
         60.0,
         seconds(0.001),
-        "How long a bash plugin's `run` may take.",
+        "How long the `run` of a bash plugin may take.",
         "lower",
     ),
     Setting(
         "plugin_policy.stream_stderr",
         False,
         truth,
-        "Whether a bash plugin's stderr is part of its output. haft keeps the stderr in any case.",
+        "Whether the stderr of a bash plugin is part of its output. haft keeps the stderr in any case.",
         "any",
     ),
     Setting("config", {}, table, "Values that plugins and tools read by name.", "trusted", variable=False),
@@ -381,8 +393,9 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "toolbox.paths",
         [],
         texts,
-        "Directories of toolbox executables, in addition to AMP_TOOLBOX and `.agents/tools`; relative to the file with "
-        "this setting. The directories of all sources count; a workspace may name directories inside itself.",
+        "Directories of toolbox executables, in addition to `AMP_TOOLBOX` and `.agents/tools`. Paths are relative to "
+        "the file with this setting. haft uses the directories of all places of settings; an untrusted workspace can "
+        "name only directories inside itself.",
         "adds",
         variable=False,
     ),
@@ -390,16 +403,16 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "toolbox.text_separator",
         ": ",
         separator,
-        "The text between name and value for toolbox executables that read text. An untrusted workspace sets it only "
-        "for its own tools.",
+        "The text between the name and the value of an argument, for toolbox executables in the text form. An "
+        "untrusted workspace can set it only for its own tools.",
         "own-tools",
     ),
     Setting(
         "toolbox.separator",
         {},
         separators,
-        "The same for single tools, by name, and for directories, by path. An untrusted workspace sets it only for its "
-        "own tools.",
+        "Like `toolbox.text_separator`, but for single tools, by name, or for directories, by path. An untrusted "
+        "workspace can set it only for its own tools.",
         "own-tools",
         variable=False,
     ),
@@ -407,8 +420,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "templates.paths",
         [],
         texts,
-        "Directories of Agent Studio templates, or templates themselves; relative to the file with this setting. Those "
-        "of all sources count; a workspace may name directories inside itself.",
+        "Agent Studio templates, or directories of templates. Paths are relative to the file with this setting. haft "
+        "uses the paths of all places of settings; an untrusted workspace can name only paths inside itself.",
         "adds",
         variable=False,
     ),
@@ -416,8 +429,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "templates.instances",
         [],
         instance_list,
-        "Tools made from templates: a `name`, the folder of the `template`, and its `user_params`. A template with "
-        "instances is not a tool itself.",
+        "Tools made from templates. Each entry has a `name`, the folder of its `template`, and the `user_params`. A "
+        "template with such entries is not a tool itself.",
         "adds",
         variable=False,
     ),
@@ -425,26 +438,34 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "templates.cold",
         [],
         texts,
-        "Names of templates that start a new process for each call, instead of using a process that has already loaded "
-        "their libraries.",
+        "Names of templates that start a new process for each call. Other templates use a process that has already "
+        "loaded their libraries.",
         "adds",
     ),
     Setting(
         "templates.allow_builds",
         False,
         truth,
-        "Whether requirements of templates may be built from source and downloaded from addresses. If it is not set, "
-        "haft builds packages without a wheel for your own templates, and asks before it does so for a workspace's "
-        "templates; `false` installs only wheels.",
+        "Whether packages for templates may be built from source, which runs code of their authors. `true`: yes, and "
+        "`requirements.txt` may also name web addresses. `false`: haft installs only wheels. If it is not set, haft "
+        "builds packages that have no wheel: for your own templates at once, for a workspace's templates after "
+        "approval.",
         "trusted",
     ),
-    Setting("cli", {}, tables, "Command lines that become tools, by name.", "trusted", variable=False),
+    Setting(
+        "cli",
+        {},
+        tables,
+        "Command lines that become tools: one table `[cli.NAME]` for each program.",
+        "trusted",
+        variable=False,
+    ),
     Setting(
         "providers",
         {},
         provider_tables,
-        "Not yet: MCP servers, by name. `grant` says what a server's process may reach, with the same keys as the "
-        "`grant` of a rule. This version checks the tables but starts no server.",
+        "MCP servers, by name. No effect yet: this version checks the tables but starts no server. `grant` in a table "
+        "says what the server's process may reach, with the same keys as the `grant` of a rule.",
         "trusted",
         variable=False,
     ),
@@ -452,7 +473,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "audit.durability",
         "group",
         one_of("group", "full"),
-        "What a power failure may destroy: with `group` up to 200 ms of the audit log, with `full` no call that ended.",
+        "What a power failure may destroy. `group`: up to the last 200 ms of the audit log. `full`: nothing about "
+        "calls that had ended.",
         "stays-full",
     ),
 )

@@ -6,26 +6,26 @@
     │   ├── InvalidArguments     invalid-arguments   exit 2
     │   │   └── PathEscapes      (a path that leaves the workspace)
     │   ├── ToolFailed           tool-failed         exit 1
-    │   │   └── NeedsBuild       (a package must be built, and nobody has approved that)
+    │   │   └── NeedsBuild       (a package must be built from source, and nobody has approved that)
     │   ├── TimedOut             timed-out           exit 4
     │   ├── LimitExceeded        limit-exceeded      exit 1
-    │   │   └── ScratchFull      (a thread's /tmp holds too much)
+    │   │   └── ScratchFull      (the /tmp of a thread is too large)
     │   ├── SandboxDenied        sandbox-denied      exit 1
     │   ├── Conflict             conflict            exit 5
     │   └── Deadlock             deadlock            exit 5
     ├── PersonError              a person decides or configures
     │   ├── Rejected             rejected            exit 3
-    │   │   └── NeedsPerson      (an agent wants to approve, apply or trust)
+    │   │   └── NeedsPerson      (an agent tried to approve, apply or trust; only a person may)
     │   ├── BadConfig            bad-config          exit 2
     │   ├── BadUsage             bad-usage           exit 2
-    │   │   └── AmbiguousRun     (a prefix of several run ids)
+    │   │   └── AmbiguousRun     (several run ids begin with the given text)
     │   ├── UnknownRun           unknown-run         exit 2
     │   └── UnknownRequest       unknown-request     exit 2
     ├── MachineError             the operator repairs the machine
     │   ├── StorageFailed        storage-failed      exit 1
-    │   │   └── LeaseLost        (another process took over from this host)
-    │   ├── Unconfined           bad-config          exit 2
-    │   │   └── NetworkOpen      bad-config          exit 2
+    │   │   └── LeaseLost        (another process has taken over the runs of this host)
+    │   ├── Unconfined           bad-config          exit 2; `sandbox.mode` is `required`
+    │   │   └── NetworkOpen      bad-config          exit 2; `sandbox.network` is `never`
     │   └── StartFailed          tool-failed         exit 1
     ├── BadApprover              bad-approver        exit 1; the embedding program must be fixed
     └── Bug                      internal-error      exit 1; haft must be fixed

@@ -103,18 +103,18 @@ TOOLS: Final = LazyGroup(
     "tools",
     "List, inspect, call, make and check tools.",
     {
-        "list": ("tools:list_tools", "List every tool: name, kind and first line of the description."),
-        "show": ("tools:show_tool", "Show one tool: description, parameters, effects, or its definition."),
+        "list": ("tools:list_tools", "List every tool: its name, its kind, and the first line of its description."),
+        "show": ("tools:show_tool", "Show one tool: its description, parameters and effects, or its definition."),
         "use": ("use:use_tool", "Call a tool."),
         "search": ("tools:search_tools", "Find tools by name, description and parameters."),
         "make": ("make:make_tool", "Make a new tool that works at once."),
-        "check": ("check:check_tools", "Check tools, and say how to fix what is wrong."),
+        "check": ("check:check_tools", "Find problems in tools, and say how to fix them."),
     },
 )
 
 CHANGES: Final = LazyGroup(
     "changes",
-    "Held changes: of a trial run, in conflict, on a protected path, or over a limit.",
+    "Apply or drop held changes: changes that are not in the workspace yet.",
     {
         "list": ("changes:list_held", "List the runs with held changes, and why they are held."),
         "apply": ("changes:apply_changes", "Apply the held changes of a run to the workspace."),
@@ -124,9 +124,9 @@ CHANGES: Final = LazyGroup(
 
 AUDIT: Final = LazyGroup(
     "audit",
-    "The audit log: a record of every call, hash-chained, so that tampering shows.",
+    "Verify, list or export the audit log, which has records of every call.",
     {
-        "verify": ("audit:verify_record", "Check every record and the head; exit 1 if something was altered."),
+        "verify": ("audit:verify_record", "Check that nobody altered the audit log; exit 1 if somebody did."),
         "list": ("audit:list_record", "List the newest records."),
         "export": ("audit:export_record", "Export all records as JSON lines, oldest first."),
     },
@@ -143,12 +143,15 @@ PERMISSIONS: Final = LazyGroup(
     "The rules that decide about calls.",
     {
         "list": ("permissions.list:list_rules", "List the rules, in the order in which they apply."),
-        "test": ("permissions.test:test_rules", "Say how a call would be decided, by which rule, and why."),
+        "test": ("permissions.test:test_rules", "Say how haft would decide about a call, by which rule, and why."),
         "add": ("permissions.change:add_rule", "Add a rule to your own haft.toml, or to the workspace's."),
         "remove": ("permissions.change:remove_rule", "Remove a rule or a remembered answer."),
         "edit": ("permissions.edit:edit_rules", "Open your own haft.toml in your editor."),
-        "replay": ("permissions.replay:replay_rules", "Say which past calls changed rules would decide differently."),
-        "suggest": ("permissions.suggest:suggest_rules", "Suggest narrow rules that would have saved past approvals."),
+        "replay": ("permissions.replay:replay_rules", "List the past calls that other rules would decide differently."),
+        "suggest": (
+            "permissions.suggest:suggest_rules",
+            "Suggest narrow rules for calls that a person approved again and again.",
+        ),
     },
 )
 
@@ -167,10 +170,10 @@ SKILLS: Final = LazyGroup(
 
 PLUGINS: Final = LazyGroup(
     "plugins",
-    "The configured plugins, and the commits that git plugins are pinned to.",
+    "List the configured plugins, and update those from git.",
     {
         "list": ("plugins:list_plugins", "List the plugins, and where each comes from."),
-        "update": ("plugins:update_plugins", "Fetch git plugins again, and pin them."),
+        "update": ("plugins:update_plugins", "Fetch the newest commits of git plugins, and write them to haft.lock."),
     },
 )
 
@@ -178,7 +181,7 @@ TEMPLATES: Final = LazyGroup(
     "templates",
     "Check, pack, install, list, build and remove Agent Studio templates.",
     {
-        "check": ("templates:check_templates", "Check templates, and say what is wrong."),
+        "check": ("templates:check_templates", "Find problems in templates."),
         "pack": ("templates:pack_templates", "Write templates into one ZIP."),
         "install": ("templates:install_templates", "Install the templates of a ZIP."),
         "list": ("templates:list_templates", "List the templates."),
@@ -189,16 +192,16 @@ TEMPLATES: Final = LazyGroup(
 
 TOOLBOX: Final = LazyGroup(
     "toolbox",
-    "Make toolbox executables, for any agent that speaks the toolbox protocol.",
+    "Write toolbox executables, for any agent that speaks the toolbox protocol.",
     {
-        "wrap": ("toolbox:wrap_program", "Write an executable for each command of any program."),
-        "export": ("toolbox:export_tools", "Write an executable for each tool, which calls back into haft."),
+        "wrap": ("toolbox:wrap_program", "Write an executable for each command of a program."),
+        "export": ("toolbox:export_tools", "Write an executable for each tool of haft. The executable calls haft."),
     },
 )
 
 STORE: Final = LazyGroup(
     "store",
-    "The store of past runs: before-images of changed files, and outputs.",
+    "Show or prune what haft stores about past runs: earlier file contents, and outputs.",
     {
         "show": ("store:show_store", "Show how much disk it takes, and how many runs can be undone."),
         "prune": ("store:prune_store", "Delete what is over its size limit or too old."),

@@ -19,8 +19,9 @@ DEFINITIONS: Final = (
         "bad-name",
         "warning",
         "The name cannot be used unchanged.",
-        "Names are made of letters, digits, `_` and `-`, and with the prefix `tb__` have at most 64 characters. haft "
-        "replaces every other character by `_` and cuts the rest, so callers have to guess the name.",
+        "A name consists of letters, digits, `_` and `-`, and has at most 64 characters, including the prefix `tb__`. "
+        "haft replaces each character that is not allowed by `_`, and cuts a name that is too long. So callers have to "
+        "guess the name.",
         "name: run tests!",
         "name: run_tests",
     ),
@@ -28,8 +29,8 @@ DEFINITIONS: Final = (
         "name-differs",
         "note",
         "The name in the description is not the name of the file.",
-        "haft uses the name in the description. People look for the file by that name, and two copies of a file clash "
-        "although their file names differ.",
+        "haft uses the name in the description. People who know this name do not find the file. And if you copy the "
+        "file under another file name, both copies still give the same name, and only one of them is loaded.",
         "run-tests.sh says `name: test_runner`",
         "test_runner says `name: test_runner`",
     ),
@@ -45,9 +46,9 @@ DEFINITIONS: Final = (
     Code(
         "unchanged-template",
         "warning",
-        "The description is still the one of the template.",
-        "`haft tools make` writes a tool that works at once: it prints the first lines of a file. The description was "
-        "not changed, so agents believe that the tool prints the first lines of a file.",
+        "The description is still the one that `haft tools make` wrote.",
+        "`haft tools make` writes a tool that works at once: it prints the first lines of a file. Your tool still has "
+        "the description of that tool, so agents believe that your tool prints the first lines of a file.",
         "name: run_tests\ndescription: Print the first lines of a text file.\n…",
         "name: run_tests\ndescription: Run project tests. Use this instead of a shell for tests of this workspace.",
     ),
@@ -55,9 +56,10 @@ DEFINITIONS: Final = (
         "vague-description",
         "warning",
         "The description does not say what the tool is for.",
-        "An agent cannot choose a tool by it. A good description begins with a verb and says what the tool does to "
-        "what, then when or why to use it rather than something else, then constraints and safety. The check finds "
-        "too few words, a bare noun, and words such as `stuff` or `things`; it does not judge what a sentence means.",
+        "An agent cannot choose a tool by a vague description. A good description begins with a verb and says what the "
+        "tool does, and to what; then when or why to use the tool rather than something else; then its constraints and "
+        "its safety. The check finds too few words, a bare noun, and words such as `stuff` or `things`. It does not "
+        "judge what a sentence means.",
         "Do stuff with the database",
         "Query the development PostgreSQL database. Safer than raw psql commands.",
     ),
@@ -65,8 +67,8 @@ DEFINITIONS: Final = (
         "description-without-use",
         "note",
         "The description only says what the tool does.",
-        "It does not say when to use the tool rather than an alternative, and has no constraint or safety "
-        "note. A second sentence is usually enough.",
+        "The description does not say when to use the tool rather than an alternative, and names no constraint and "
+        "nothing about safety. A second sentence is usually enough.",
         "Render the architecture diagrams of this repository as SVG files",
         "Render the architecture diagrams of this repository as SVG files. Use it after every change to docs/diagrams.",
     ),
@@ -82,10 +84,11 @@ DEFINITIONS: Final = (
     Code(
         "parameter-hidden",
         "warning",
-        "One of haft's own options hides a parameter.",
-        "On the command line, `haft tools use NAME --timeout 5` sets haft's deadline and not the tool's parameter. "
-        "The parameter can still be given after a bare `--` or with `--args`. Another name avoids this. Agents are not "
-        "affected: they pass arguments by name.",
+        "A parameter has the name of one of haft's own options.",
+        "If a tool has a parameter `timeout`, haft refuses `haft tools use NAME --timeout 5`, because `--timeout` is "
+        "also haft's own option for the deadline. Callers must write the parameter after a bare `--`, or pass it with "
+        "`--args`; haft's option goes before NAME. Another name avoids this. Agents are not affected: they never write "
+        "options of haft.",
         "timeout: number seconds to wait for the server",
         "server_timeout: number seconds to wait for the server",
     ),
@@ -93,7 +96,8 @@ DEFINITIONS: Final = (
         "duplicate-parameter-names",
         "error",
         "Two parameters have the same name.",
-        "Only the last one counts; the other is lost without a message. Give each parameter its own name.",
+        "haft uses only the last parameter of that name, and drops the other one without a message. Give each "
+        "parameter its own name.",
         "path: string the source\npath: string the target",
         "source: string the file to copy\ntarget: string where to copy it",
     ),
@@ -101,8 +105,8 @@ DEFINITIONS: Final = (
         "no-type",
         "warning",
         "Parameters have no type.",
-        "Without a type, haft passes any value, or assumes a string. Begin with one of string, boolean, number, "
-        "integer, array, object; in Python, annotate.",
+        "For a parameter without a type, haft passes any value, or assumes a string. Begin the parameter's description "
+        "with `string`, `boolean`, `number`, `integer`, `array` or `object`; in Python, annotate the parameter.",
         "count: how many lines",
         "count: integer how many lines",
     ),
@@ -110,8 +114,8 @@ DEFINITIONS: Final = (
         "schema-error",
         "error",
         "The input schema is not valid.",
-        "The input schema must be valid JSON Schema of the type `object`. haft cannot check calls by an invalid "
-        "schema, so the tool is not offered.",
+        "The input schema must be valid JSON Schema of the type `object`. haft cannot validate calls against an "
+        "invalid schema, so agents do not get the tool.",
         '{"type": "object", "properties": {"n": {"type": "int"}}}',
         '{"type": "object", "properties": {"n": {"type": "integer"}}}',
     ),
@@ -119,8 +123,8 @@ DEFINITIONS: Final = (
         "schema-excess",
         "error",
         "The input schema is too complex.",
-        "It is nested too deeply, has too many parts, or its references expand to more checks than a call can wait "
-        "for. Describe the parameters more simply; check details inside the tool.",
+        "The schema is nested too deeply, has too many parts, or has references that expand to so many checks that a "
+        "call would wait too long. Describe the parameters more simply, and check details inside the tool.",
         '{"$ref": "#/$defs/a"} where a refers twice to b, b twice to c, …',
         '{"type": "object", "properties": {"rows": {"type": "array", "items": {"type": "object"}}}}',
     ),
@@ -128,8 +132,9 @@ DEFINITIONS: Final = (
         "text-with-structures",
         "warning",
         "A tool in the text form takes arrays or objects.",
-        "Text tools get one line for each parameter, so an array or object arrives as a line of JSON that the script "
-        "must parse itself. Describe the tool in JSON: it then gets one JSON object on stdin.",
+        "A tool in the text form gets one line for each parameter. So an array or an object arrives as a line of JSON, "
+        "and the script must parse it. Describe the tool in JSON instead: then it gets all arguments as one JSON "
+        "object on stdin.",
         "files: array the files to format",
         '{"name": "format", "args": {"files": ["array", "the files to format"]}, …}',
     ),
@@ -137,9 +142,10 @@ DEFINITIONS: Final = (
         "equals-input",
         "note",
         "The script reads `key=value`, which is not the protocol.",
-        "Parameters come as `key: value`. This script splits its input at `=`, so haft sends it "
-        "`key=value`; other hosts may not. If the script splits at the first colon, it works everywhere. The setting "
-        "`toolbox.separator` also sets the separator of a tool or directory.",
+        "The protocol passes parameters as `key: value`. This script splits its input at `=`, so haft sends it "
+        "`key=value`; other agents may send `key: value`. Split at the first colon instead: haft then sends `key: "
+        "value`, and the script works everywhere. If haft is wrong about the script, the setting `toolbox.separator` "
+        "names the separator for a tool or a directory.",
         "while IFS='=' read -r key value; do …",
         "while IFS=': ' read -r key value; do …",
     ),
@@ -147,9 +153,9 @@ DEFINITIONS: Final = (
         "separator-unclear",
         "warning",
         "The script does not show whether it reads `key: value` or `key=value`.",
-        "It splits text at `=`, and haft cannot tell whether this text is its input. haft sends it `key: value`, as "
-        "the protocol says. If that is wrong, set `toolbox.separator` for this tool or its directory; if it is right, "
-        "the same setting ends this warning.",
+        "The script splits some text at `=`, and haft cannot see whether this text is the script's input. haft sends "
+        "`key: value`, as the protocol says. The setting `toolbox.separator`, for this tool or its directory, ends "
+        "this warning: set it to `=` if the script reads `key=value`, and to `: ` if it does not.",
         "while IFS=: read -r key value; do …; done\nwhile IFS== read -r key value; do …; done",
         "while IFS=': ' read -r key value; do …; done",
     ),

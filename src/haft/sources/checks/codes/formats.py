@@ -10,7 +10,7 @@ FORMATS: Final = (
     Code(
         "plugin-schema",
         "error",
-        "The schema of a bash plugin lacks a field or has one of the wrong kind.",
+        "The schema of a bash plugin lacks a field, or a field has the wrong type.",
         "`FILE schema` prints one JSON object with `id`, `version`, `args_mode` and `tools`, where the one tool is "
         '`{"type": "function", "function": {"name": …, "parameters": {…}}}`.',
         '{"id": "my_tool", "tools": [{"name": "my_tool"}]}',
@@ -20,7 +20,7 @@ FORMATS: Final = (
         "plugin-one-tool",
         "error",
         "A bash plugin must be exactly one tool.",
-        "One file is one tool. Write another file for the second one.",
+        "One file is one tool. Write another file for the second tool.",
         '"tools": [{…}, {…}]',
         '"tools": [{…}]',
     ),
@@ -28,7 +28,7 @@ FORMATS: Final = (
         "plugin-id",
         "error",
         "The `id` of a bash plugin is not the name of its function.",
-        "Both must be the same: hosts find the tool by either name.",
+        "`id` and the function's name must be the same, because agents find the tool by either of them.",
         '"id": "echo", … "function": {"name": "my_echo"}',
         '"id": "my_echo", … "function": {"name": "my_echo"}',
     ),
@@ -36,7 +36,7 @@ FORMATS: Final = (
         "plugin-args-mode",
         "error",
         "The `args_mode` of a bash plugin is not known.",
-        "It is `flags`, `positional` or `json`, and decides how `run` gets its arguments.",
+        "`args_mode` says how `run` gets its arguments. It is `flags`, `positional` or `json`.",
         '"args_mode": "stdin"',
         '"args_mode": "json"',
     ),
@@ -44,7 +44,7 @@ FORMATS: Final = (
         "plugin-positional",
         "error",
         "The list `positional` of a bash plugin does not fit its parameters.",
-        "In the mode `positional` that list must name every parameter, and nothing else.",
+        "If `args_mode` is `positional`, the list `positional` must name every parameter, and nothing else.",
         '"args_mode": "positional", "positional": [{"name": "file"}], … "properties": {"path": …}',
         '"args_mode": "positional", "positional": [{"name": "path"}], … "properties": {"path": …}',
     ),
@@ -52,7 +52,8 @@ FORMATS: Final = (
         "plugin-config-keys",
         "error",
         "The `config_keys` of a bash plugin are not a list of names.",
-        "Each key names a setting that the plugin gets as AGENT_TOOL_CONFIG_<KEY>. Do not write values there.",
+        "`config_keys` is a list. Each key in it names a setting, which the plugin gets as AGENT_TOOL_CONFIG_<KEY>. "
+        "The values of the settings do not belong into this list.",
         '"config_keys": {"smtp_user": "me"}',
         '"config_keys": ["smtp_user"]',
     ),
@@ -68,7 +69,8 @@ FORMATS: Final = (
         "python-parse",
         "error",
         "A Python file cannot be parsed.",
-        "haft reads the file and never imports or runs it, so it finds nothing more until the file is valid Python.",
+        "haft reads the file and never imports or runs it. So haft can check nothing else in the file until it is "
+        "valid Python.",
         "def run_tool(config, args:",
         "def run_tool(config, args):",
     ),
@@ -76,7 +78,8 @@ FORMATS: Final = (
         "studio-user-parameters",
         "error",
         "The template has no class `UserParameters`.",
-        "This class has the values that are set once, such as keys and addresses. It may be empty, but it must exist.",
+        "This class declares the values that are set once, such as keys and addresses. The class may be empty, but it "
+        "must exist.",
         "class Config(BaseModel): …",
         "class UserParameters(BaseModel):\n    pass",
     ),
@@ -84,7 +87,7 @@ FORMATS: Final = (
         "studio-tool-parameters",
         "error",
         "The template has no class `ToolParameters`.",
-        "This class has the arguments that an agent passes with each call.",
+        "This class declares the arguments that an agent passes with each call.",
         "class Arguments(BaseModel): …",
         'class ToolParameters(BaseModel):\n    query: str = Field(description="What to look for")',
     ),
@@ -92,8 +95,8 @@ FORMATS: Final = (
         "studio-base",
         "error",
         "A parameter class is not a pydantic model.",
-        "`UserParameters` and `ToolParameters` must inherit from `pydantic.BaseModel`, directly: they are read from "
-        "the source.",
+        "`UserParameters` and `ToolParameters` must inherit directly from `pydantic.BaseModel`: haft reads the classes "
+        "from the source and does not follow other base classes.",
         "class ToolParameters:",
         "class ToolParameters(BaseModel):",
     ),
@@ -101,8 +104,8 @@ FORMATS: Final = (
         "studio-run-tool",
         "error",
         "The template has no function `run_tool(config, args)`.",
-        "haft calls it with the user parameters and the arguments of the call. It must be a plain function of the "
-        "module.",
+        "The main block calls `run_tool` with the user parameters and the arguments of the call. `run_tool` must be a "
+        "function of the module, or a static method of a class in it. It takes two parameters and is not `async`.",
         "def main(args): …",
         "def run_tool(config: UserParameters, args: ToolParameters) -> Any: …",
     ),
@@ -110,7 +113,8 @@ FORMATS: Final = (
         "studio-main",
         "error",
         "The template has no main block.",
-        "haft runs a template as a program, with --user-params and --tool-params: without the block nothing happens.",
+        "haft runs `tool.py` as a program, with --user-params and --tool-params. Without a main block, `run_tool` is "
+        "never called.",
         "run_tool(…)",
         'if __name__ == "__main__":\n    …',
     ),
@@ -118,7 +122,8 @@ FORMATS: Final = (
         "studio-output-key",
         "warning",
         "The template has no `OUTPUT_KEY`.",
-        "The output after that key is the answer. Without the key, all output is the answer, log lines too.",
+        "`OUTPUT_KEY` is a text that the template prints before its answer: the output after this text is the answer. "
+        "Without the key, all output is the answer, also log lines.",
         "print(run_tool(config, params))",
         'OUTPUT_KEY = "tool_output"\n…\nprint(OUTPUT_KEY, run_tool(config, params))',
     ),
@@ -126,16 +131,17 @@ FORMATS: Final = (
         "studio-pydantic",
         "warning",
         "`requirements.txt` does not name pydantic.",
-        "Every template needs pydantic for its parameters, and its environment has only the packages named there.",
+        "Every template needs pydantic for its parameters, and its environment has only the packages that "
+        "`requirements.txt` names.",
         "requests>=2.28.0",
         "pydantic\nrequests>=2.28.0",
     ),
     Code(
         "studio-requirements",
         "warning",
-        "A line of `requirements.txt` is refused when the environment is made.",
-        "haft makes environments from packages of the index, in the sandbox. It refuses files of this machine, other "
-        "indexes and options. A package from an address needs `templates.allow_builds`.",
+        "haft will refuse a line of `requirements.txt` when it builds the environment.",
+        "haft builds environments from packages of the package index, in the sandbox. It refuses files of this "
+        "machine, other indexes, and options. A package from a web address needs `templates.allow_builds = true`.",
         "-r more.txt\n./local.whl",
         "pydantic\nrequests>=2.28.0",
     ),
@@ -143,33 +149,35 @@ FORMATS: Final = (
         "studio-docstring",
         "warning",
         "The template's module has no docstring.",
-        "The docstring is the description that agents choose by. Packing a template without one is an error.",
+        "The docstring is the description by which agents choose a tool. If you pack the template, a missing docstring "
+        "is an error.",
         "from pydantic import BaseModel",
         '"""Read a JSON file of this project. Use it for settings only."""\nfrom pydantic import BaseModel',
     ),
     Code(
         "studio-name",
         "warning",
-        "The template's name has characters that it may not have.",
-        "Names of templates are letters, digits and spaces. A folder's `_` is read as a space. Packing a template "
-        "with another name is an error.",
+        "The template's name has characters that are not allowed.",
+        "The name of a template consists of letters, digits and spaces. haft reads a `_` in the name of the folder as "
+        "a space. If you pack the template, a name with other characters is an error.",
         "json-reader/",
         "json_reader/",
     ),
     Code(
         "studio-pack-name",
         "error",
-        "The template is to be packed, and its name has characters that it may not have.",
-        "Names of templates are letters, digits and spaces; other names cannot be imported from the archive. A "
-        "folder's `_` is read as a space.",
+        "You pack the template, and its name has characters that are not allowed.",
+        "The name of a template consists of letters, digits and spaces. haft reads a `_` in the name of the folder as "
+        "a space. A template with other characters in its name cannot be imported from the archive.",
         "json-reader/",
         "json_reader/",
     ),
     Code(
         "studio-pack-docstring",
         "error",
-        "The template is to be packed, and its module has no docstring.",
-        "The docstring is the description that agents choose by. People who import the archive cannot add it.",
+        "You pack the template, and its module has no docstring.",
+        "The docstring is the description by which agents choose a tool. People who import the archive cannot add a "
+        "docstring.",
         "from pydantic import BaseModel",
         '"""Read a JSON file of this project. Use it for settings only."""\nfrom pydantic import BaseModel',
     ),
@@ -177,8 +185,8 @@ FORMATS: Final = (
         "python-coding",
         "error",
         "A Python file says that it is not written in UTF-8.",
-        "Python decodes the file as its first two lines say, and in some encodings a comment turns into code. The "
-        "text that people read must be the code that runs.",
+        "The first two lines of a Python file can name an encoding, and Python decodes the file with it. In some "
+        "encodings, text that looks like a comment is code. The text that people read must be the code that runs.",
         "# -*- coding: utf-7 -*-",
         "# -*- coding: utf-8 -*-",
     ),
@@ -186,8 +194,8 @@ FORMATS: Final = (
         "studio-unread-type",
         "warning",
         "The type or the alias of a template's parameter cannot be read.",
-        "haft reads types from the source and does not know types from other files. Agents then see no type and may "
-        "pass any value; the template itself rejects values that it cannot use.",
+        "haft reads types from `tool.py` alone and does not know types from other files. So agents see no type for "
+        "this parameter, and may pass any value; the template itself rejects a value that it cannot use.",
         "from shapes import Box\n…\n    box: Box",
         "class Box(BaseModel):\n    width: int\n…\n    box: Box",
     ),
@@ -195,8 +203,8 @@ FORMATS: Final = (
         "studio-optional",
         "warning",
         "A parameter may be None and has no default.",
-        "Agents see it as optional, but pydantic rejects a call without it. haft sends null in its place; "
-        "other programs may not.",
+        "Agents see the parameter as optional, but pydantic rejects a call without it. If an agent leaves the "
+        "parameter out, haft sends null for it; other programs may not.",
         "limit: Optional[int]",
         "limit: Optional[int] = None",
     ),
@@ -204,7 +212,8 @@ FORMATS: Final = (
         "studio-alias",
         "warning",
         "Two parameters of a template are sent under the same name.",
-        "An alias replaces the field's own name. If two are the same, one value goes to both fields.",
+        "Callers use the alias of a field instead of its name. If an alias is the name or the alias of another field, "
+        "one value goes to both fields.",
         'first: str = Field(alias="name")\nname: str',
         'first: str = Field(alias="first_name")\nname: str',
     ),
@@ -212,7 +221,7 @@ FORMATS: Final = (
         "studio-duplicate",
         "warning",
         "A class has the same parameter twice.",
-        "The last one counts, and Python does not warn.",
+        "Python uses the last declaration and does not warn.",
         "limit: int\nlimit: str",
         "limit: int",
     ),
@@ -220,8 +229,8 @@ FORMATS: Final = (
         "studio-key-unprinted",
         "warning",
         "The template has an `OUTPUT_KEY` and never uses it.",
-        "The output after that key is the answer. As long as the template does not print the key, all output is the "
-        "answer.",
+        "The output after the key is the answer. If the template does not print the key, all output is the answer, "
+        "also log lines.",
         'OUTPUT_KEY = "tool_output"\n…\nprint(run_tool(config, params))',
         'OUTPUT_KEY = "tool_output"\n…\nprint(OUTPUT_KEY, run_tool(config, params))',
     ),
@@ -229,8 +238,8 @@ FORMATS: Final = (
         "not-loaded",
         "error",
         "A tool could not be loaded.",
-        "haft found the tool and lists it as broken; the finding gives the reason. Nothing else is known about the "
-        "tool.",
+        "haft found the tool, could not load it, and lists it as broken; the finding gives the reason. haft cannot "
+        "check anything else about this tool.",
         "an installed package that names a function which it does not have",
         "an installed package whose functions can all be imported",
     ),
@@ -238,7 +247,8 @@ FORMATS: Final = (
         "variable-arguments",
         "error",
         "A Python tool takes `*args`.",
-        "A tool's arguments have names. Take one list instead.",
+        "Callers pass the arguments of a tool by name, and the values in `*args` have no names. Declare one parameter "
+        "that is a list.",
         "def add(*numbers: int): …",
         "def add(numbers: list[int]): …",
     ),
@@ -246,15 +256,15 @@ FORMATS: Final = (
         "skill-front-matter",
         "error",
         "SKILL.md has no readable front matter.",
-        "It begins with a line `---`, then `name:` and `description:`, then `---` again.",
+        "SKILL.md must begin with a line `---`; then come `name:` and `description:`, and then another line `---`.",
         "# My skill",
         "---\nname: my-skill\ndescription: …\n---\n# My skill",
     ),
     Code(
         "skill-name",
         "error",
-        "The name of a skill breaks the rule.",
-        "A name has at most 64 of the characters a-z, 0-9 and `-`, and is the name of the folder.",
+        "The name of a skill has a wrong form, or is not the name of its folder.",
+        "A name has at most 64 characters of a-z, 0-9 and `-`, and is also the name of the skill's folder.",
         "my-skill/SKILL.md says `name: My Skill`",
         "my-skill/SKILL.md says `name: my-skill`",
     ),
@@ -262,8 +272,8 @@ FORMATS: Final = (
         "skill-description",
         "error",
         "The description of a skill is missing or too long.",
-        "A description has at most 1024 characters: agents read it to decide whether to activate the skill. Put the "
-        "rest into the text.",
+        "A description has at most 1024 characters: agents read it to decide whether to activate the skill. Put "
+        "everything else into the text of SKILL.md.",
         "description:",
         "description: Make release notes from commits. Use when asked for a changelog.",
     ),
