@@ -150,7 +150,7 @@ PERMISSIONS: Final = LazyGroup(
         "replay": ("permissions.replay:replay_rules", "List the past calls that other rules would decide differently."),
         "suggest": (
             "permissions.suggest:suggest_rules",
-            "Suggest narrow rules for calls that a person approved again and again.",
+            "Suggest narrow rules for calls that a person approved.",
         ),
     },
 )
@@ -203,8 +203,8 @@ STORE: Final = LazyGroup(
     "store",
     "Show or prune what haft stores about past runs: earlier file contents, and outputs.",
     {
-        "show": ("store:show_store", "Show how much disk it takes, and how many runs can be undone."),
-        "prune": ("store:prune_store", "Delete what is over its size limit or too old."),
+        "show": ("store:show_store", "Show how much disk the stored data takes, and how many runs can be undone."),
+        "prune": ("store:prune_store", "Delete stored data that is too large or too old."),
     },
 )
 
@@ -214,12 +214,12 @@ HAFT: Final = LazyGroup(
     {
         "tools": TOOLS,
         "log": ("log:log_runs", "List runs, newest first."),
-        "show": ("log:show_run", "Show one run: its states, decision, limits, sandbox, arguments, changes."),
-        "output": ("output:print_output", "Print the whole output of a run, as it was kept."),
-        "watch": ("watch:watch_run", "Follow a run of any process."),
-        "cancel": ("cancel:cancel_runs", "Stop a run of any process."),
+        "show": ("log:show_run", "Show one run: its states, decision, limits, sandbox, arguments and changes."),
+        "output": ("output:print_output", "Print the output that haft kept of a run."),
+        "watch": ("watch:watch_run", "Follow a run, whichever process started it."),
+        "cancel": ("cancel:cancel_runs", "Stop a run, whichever process started it."),
         "diff": ("diff:print_diff", "Print the changes of a run as a patch."),
-        "undo": ("undo:undo_runs", "Undo exactly the changes of runs."),
+        "undo": ("undo:undo_runs", "Undo the changes of runs, and no other changes."),
         "redo": ("undo:redo_runs", "Redo the changes of runs that were undone."),
         "changes": CHANGES,
         "inbox": ("inbox:list_inbox", "List the calls that wait for a person."),
@@ -233,7 +233,7 @@ HAFT: Final = LazyGroup(
         "store": STORE,
         "audit": AUDIT,
         "config": CONFIG,
-        "trust": ("trust:trust_workspace", "Trust a workspace's configuration file, so that all its settings count."),
+        "trust": ("trust:trust_workspace", "Trust a workspace's configuration file: then all settings in it count."),
         "doctor": ("doctor:examine", "Say what this machine can do and what is broken."),
         "completion": ("completion:print_completion", "Print the completion script of a shell."),
         "help": ("help:print_help", "Print how a command is used."),

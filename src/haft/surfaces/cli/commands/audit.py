@@ -38,8 +38,8 @@ def _record() -> AuditLogFacade:
 )
 @click.pass_context
 def verify_record(context: click.Context, since_checkpoint: bool) -> None:
-    """Check every record and the head. Keep the printed head on another machine: with it you can prove that the log is
-    the same, even if someone rewrites the whole log here."""
+    """Check every record, and the head, which names the last record. Keep the printed head on another machine: with it
+    you can notice if someone rewrites the whole log on this machine."""
     options = context.find_object(Globals) or Globals()
     verdict = _record().verify(since_checkpoint=since_checkpoint)
     if options.json:
@@ -65,7 +65,7 @@ def verify_record(context: click.Context, since_checkpoint: bool) -> None:
 
 @click.command("list", cls=HaftCommand)
 @click.option(
-    "--limit", metavar="N", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many."
+    "--limit", metavar="N", type=click.IntRange(min=1), default=50, show_default=True, help="List at most N records."
 )
 @click.pass_obj
 def list_record(options: Globals, limit: int) -> None:
@@ -84,10 +84,12 @@ def _row(entry: dict[str, Any]) -> tuple[str, ...]:
 
 
 @click.command("export", cls=HaftCommand)
-@click.option("--to", "target", metavar="FILE", type=click.Path(dir_okay=False), help="Write there. Default: stdout.")
+@click.option(
+    "--to", "target", metavar="FILE", type=click.Path(dir_okay=False), help="The file to write to. Default: stdout."
+)
 @click.pass_obj
 def export_record(options: Globals, target: str | None) -> None:
-    """Export all records as JSON lines, oldest first, each with its number and hash; with --json as one array."""
+    """Export all records, oldest first, each with its number and hash: as JSON lines, or with `--json` as one array."""
     record = _record()
     if target is None:
         _print(record, as_array=options.json)

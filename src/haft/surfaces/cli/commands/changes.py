@@ -25,7 +25,8 @@ Verb = Literal["apply", "drop"]
 @click.command("list", cls=HaftCommand)
 @click.pass_obj
 def list_held(options: Globals) -> None:
-    """List the runs with held changes, newest first, and why they are held. With `-w` only those of that workspace."""
+    """List the runs with held changes, newest first, and why their changes are held. With `-w`, list only runs of that
+    workspace."""
     tell_what_is_logged(options)
     workspace = None if options.workspace is None else os.path.realpath(options.workspace)
     held: list[tuple[Row, str | None]] = []
@@ -71,8 +72,8 @@ def _count(files: int) -> str:
 @click.pass_context
 def apply_changes(context: click.Context, run: str) -> None:
     """Apply the held changes of a run to the workspace, as `haft diff RUN` shows them. If the same files have changed
-    since, nothing is touched (exit 5), and `haft diff RUN` then shows the changes against the files as they are now:
-    apply again to overwrite them."""
+    since the run, haft changes nothing and exits with 5. `haft diff RUN` then compares with the files as they are now;
+    apply again to overwrite these files."""
     _settle(context, "apply", run)
 
 

@@ -54,15 +54,21 @@ def complete_codes(_context: click.Context, _parameter: click.Parameter, incompl
     metavar="[PATH|NAME]...",
     nargs=-1,
     shell_complete=complete_what,
-    help="Files, folders, skills, or loaded tools. Default: the workspace's .agents/tools and all loaded tools.",
+    help="A file, a folder, a skill, or the name of a loaded tool. Default: the workspace's .agents/tools and all loaded "
+    "tools.",
 )
 @click.option(
-    "--explain", metavar="CODE", shell_complete=complete_codes, help="Explain a code, and what to do about it."
+    "--explain",
+    metavar="CODE",
+    shell_complete=complete_codes,
+    help="Explain the code of a problem, and how to fix such a problem.",
 )
-@click.option("--fix", is_flag=True, help="Fix what is safe to fix: run bits, rights of others, line ends.")
+@click.option(
+    "--fix", is_flag=True, help="Make tools executable, remove the write permission of other users, and fix line ends."
+)
 @click.pass_context
 def check_tools(context: click.Context, what: tuple[str, ...], explain: str | None, fix: bool) -> None:
-    """Find problems in tools of any format, and say how to fix them. Exit code 1 if there are errors."""
+    """Find problems in tools of any format, and say how to fix them. The exit code is 1 if there are errors."""
     options = context.find_object(Globals) or Globals()
     if explain is not None:
         if what or fix:

@@ -21,7 +21,8 @@ MOST_SHOWN: Final = 60
 @click.command("show", cls=HaftCommand)
 @click.pass_obj
 def show_config(options: Globals) -> None:
-    """Show the settings in force, where each comes from, the ignored ones, and the files that were read."""
+    """Show the settings in force and where each comes from, the settings that haft ignored, and the files that it
+    read."""
     from haft.service import SETTINGS, load_config
 
     workspace = _workspace(options)

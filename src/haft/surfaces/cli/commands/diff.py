@@ -75,11 +75,11 @@ class RecordedChanges:
 
 
 @click.command("diff", cls=HaftCommand)
-@click.argument("run", shell_complete=complete_run, help="A run, by its name or the beginning of it.")
+@click.argument("run", shell_complete=complete_run, help="A run: its id, or the beginning of the id.")
 @click.option("--stat", is_flag=True, help="Only list the files, with the number of changed lines.")
 @click.pass_obj
 def print_diff(options: Globals, run: str, stat: bool) -> None:
-    """Print as a patch what a run changed in the files of its workspace."""
+    """Print the file changes of a run as a patch."""
     tell_what_is_logged(options)
     form: Form = "stat" if stat else "patch"
     with history_with(run) as kept, change_sets() as changes:

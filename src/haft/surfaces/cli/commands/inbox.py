@@ -34,7 +34,7 @@ MOST: Final = 50
 @click.option("--all", "everywhere", is_flag=True, help="List the calls of every workspace.")
 @click.pass_obj
 def list_inbox(options: Globals, everywhere: bool) -> None:
-    """List the calls that wait for a person in this workspace, oldest first, each in full."""
+    """List the calls that wait for a person in this workspace, oldest first, with all their arguments."""
     from haft.service import to_json
 
     workspace = None if everywhere else os.path.realpath(workspace_of(options))
@@ -114,12 +114,21 @@ def _complete(_ctx: click.Context, _parameter: click.Parameter, incomplete: str)
 
 @click.command("approve", cls=HaftCommand)
 @click.argument(
-    "name", metavar="ID", shell_complete=_complete, help="A request or its run, by name or the beginning of it."
+    "name",
+    metavar="ID",
+    shell_complete=_complete,
+    help="The id of the request or of its run, or the beginning of the id.",
 )
-@click.option("--thread", "for_thread", is_flag=True, help="Also approve calls like it in its thread, from now on.")
-@click.option("--always", "for_good", is_flag=True, help="Also approve calls like it in its workspace, from now on.")
-@click.option("--as", "choice", metavar="N", type=click.IntRange(min=1), help="Which of the offered rules to add.")
-@click.option("--args", metavar="JSON|@FILE|-", help="Approve the call with these arguments instead.")
+@click.option("--thread", "for_thread", is_flag=True, help="Also approve later calls in its thread that match.")
+@click.option("--always", "for_good", is_flag=True, help="Also approve later calls in its workspace that match.")
+@click.option(
+    "--as",
+    "choice",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="If `haft inbox` offers several rules: add the rule number N.",
+)
+@click.option("--args", metavar="JSON|@FILE|-", help="Approve the call, but with these arguments.")
 @click.option("--network", is_flag=True, help="Let the call use the network, with an empty /tmp.")
 @click.option("--scratch", is_flag=True, help="With --network: let the call see its thread's /tmp too.")
 @click.option(
@@ -145,11 +154,11 @@ def approve_request(
     env: tuple[str, ...],
     message: str | None,
 ) -> None:
-    """Approve a waiting call, once. With `--thread` or `--always` also approve calls like it, exactly as `haft inbox`
-    shows. haft validates arguments given with `--args`, and decides about the call again. `--network`, `--scratch`,
-    `--read` and `--write` open the sandbox for this call only. `--env` passes on a variable with the value that it has
-    in the process that asked; with `--thread` or `--always` calls like it get the variable too. If the process that
-    asked has ended, haft keeps the approval for the next call that is the same, once."""
+    """Approve a waiting call, once. With `--thread` or `--always`, also approve later calls that match the rule which
+    `haft inbox` shows. With `--args`, haft validates the new arguments and decides about the call again. `--network`,
+    `--scratch`, `--read` and `--write` open the sandbox for this call only. `--env` passes a variable to the call, with
+    the value that the variable has in the process that asked; with `--thread` or `--always`, later calls that match get
+    the variable too. If the process that asked has ended, haft keeps the approval for the next identical call, once."""
     from haft.surfaces.cli.words.json_input import read_arguments
     from haft.surfaces.cli.words.use_options import granted_places, granted_variables
 
@@ -179,9 +188,12 @@ def approve_request(
 
 @click.command("reject", cls=HaftCommand)
 @click.argument(
-    "name", metavar="ID", shell_complete=_complete, help="A request or its run, by name or the beginning of it."
+    "name",
+    metavar="ID",
+    shell_complete=_complete,
+    help="The id of the request or of its run, or the beginning of the id.",
 )
-@click.option("--message", metavar="TEXT", help="Told to whoever called.")
+@click.option("--message", metavar="TEXT", help="The reason, for the caller.")
 @click.pass_context
 def reject_request(context: click.Context, name: str, message: str | None) -> None:
     """Reject a waiting call. The message becomes part of the outcome, which the model reads."""

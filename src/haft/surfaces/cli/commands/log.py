@@ -36,18 +36,33 @@ MOST_FILES: Final = 100
 
 @click.command("log", cls=HaftCommand)
 @click.option("--tool", metavar="T", shell_complete=complete_names, help="Only runs of this tool.")
-@click.option("--status", metavar="S", shell_complete=complete_status, help=f"One of: {', '.join(STATUSES)}.")
+@click.option(
+    "--status",
+    metavar="S",
+    shell_complete=complete_status,
+    help=f"Only runs with this status. One of: {', '.join(STATUSES)}.",
+)
 @click.option("--path", metavar="FILE", type=click.Path(), help="Only runs that changed this file.")
 @click.option("--who", metavar="U", help="Only runs of this user.")
 @click.option("--thread", metavar="T", help="Only runs of this thread.")
 @click.option("--parent", metavar="RUN", shell_complete=complete_run, help="Only calls that this run made.")
-@click.option("--since", "after", metavar="T", help="Only runs since then: `2h`, `30m`, `1d`, a date or an ISO time.")
 @click.option(
-    "--limit", metavar="N", type=click.IntRange(min=1), default=USUAL_LIMIT, show_default=True, help="At most so many."
+    "--since",
+    "after",
+    metavar="T",
+    help="Only runs since then: `2h` (two hours ago), `30m`, `1d`, a date or an ISO time.",
+)
+@click.option(
+    "--limit",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=USUAL_LIMIT,
+    show_default=True,
+    help="List at most N runs.",
 )
 @click.pass_obj
 def log_runs(options: Globals, /, after: str | None, status: str | None, path: str | None, **wanted: Any) -> None:
-    """List the runs of every process, newest first. With `-w` only those of that workspace."""
+    """List the runs of all processes, newest first. With `-w`, list only runs of that workspace."""
     from haft.service import Filter
 
     if status is not None and status not in STATUSES:
@@ -129,10 +144,10 @@ def _cut(text: str, most: int) -> str:
 
 
 @click.command("show", cls=HaftCommand)
-@click.argument("run", shell_complete=complete_run, help="A run, by its name or the beginning of it.")
+@click.argument("run", shell_complete=complete_run, help="A run: its id, or the beginning of the id.")
 @click.pass_obj
 def show_run(options: Globals, run: str) -> None:
-    """Show one run: its states, decision, limits, sandbox, arguments, changes."""
+    """Show one run: its states, decision, limits, sandbox, arguments and changes."""
     with history_with(run) as kept, change_sets() as changes:
         name, record = find_changed(kept, changes, run)
         if record is None:

@@ -42,17 +42,17 @@ def _kind_options(function: Function) -> Function:
 @click.command("make", cls=HaftCommand)
 @click.argument("name", metavar="NAME", help="The name of the tool: letters, digits, `_` and `-`.")
 @_kind_options
-@click.option("--global", "is_global", is_flag=True, help="Make it in your own toolbox, for every workspace.")
-@click.option("--skill", metavar="NAME", help="Make it in the tools of that skill.")
-@click.option("--to", metavar="DIR", type=click.Path(), help="Make it in that directory.")
+@click.option("--global", "is_global", is_flag=True, help="Make the tool in your own toolbox, for every workspace.")
+@click.option("--skill", metavar="NAME", help="Make the tool in the tools/ of that skill.")
+@click.option("--to", metavar="DIR", type=click.Path(), help="Make the tool in that directory.")
 @click.option("--force", is_flag=True, help="Replace an existing tool.")
 @click.pass_obj
 def make_tool(
     options: Globals, /, name: str, is_global: bool, skill: str | None, to: str | None, force: bool, **words: bool
 ) -> None:
-    """Make a new tool that works at once. The default place is in the workspace: .agents/tools for a toolbox tool,
-    plugins for a bash plugin, templates for a template. Comments in the tool explain the format: change what the tool
-    does, and keep the format."""
+    """Make a new tool that works at once. Without `--global`, `--skill` and `--to`, haft writes it into the workspace:
+    a toolbox tool into .agents/tools, a bash plugin into plugins, a template into templates. Comments in the tool
+    explain the format. Replace the work of the tool by yours, and keep the format."""
     kind = _kind(words)
     check_name(name)
     workspace = workspace_of(options)

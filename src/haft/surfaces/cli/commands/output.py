@@ -34,12 +34,12 @@ Piece = tuple[bytes, int]
 
 
 @click.command("output", cls=HaftCommand)
-@click.argument("run", shell_complete=complete_run, help="A run, by its name or the beginning of it.")
+@click.argument("run", shell_complete=complete_run, help="A run: its id, or the beginning of the id.")
 @click.option("--grep", metavar="RE", help="Only lines that this regular expression matches.")
-@click.option("--lines", "span", metavar="A:B", help="Only lines A to B, counted from 1; either may be left out.")
+@click.option("--lines", "span", metavar="A:B", help="Only lines A to B, counted from 1. `A:` and `:B` work too.")
 @click.pass_obj
 def print_output(options: Globals, run: str, grep: str | None, span: str | None) -> None:
-    """Print the whole output of a run, as it was kept: stdout and stderr in the order in which they came."""
+    """Print the output that haft kept of a run: stdout and stderr, in the order in which they came."""
     fits = _matcher(grep)
     first, last = _span(span)
     with history_with(run) as kept:

@@ -41,7 +41,7 @@ def _opened(options: Globals) -> PluginsFacade:
 @click.option("--remote", is_flag=True, help="Ask the repositories whether a tag or branch has moved.")
 @click.pass_obj
 def list_plugins(options: Globals, remote: bool) -> None:
-    """List the configured plugins, where each comes from, and its tools. Nothing is fetched."""
+    """List the configured plugins, where each comes from, and its tools. haft downloads nothing."""
     plugins = _opened(options)
     now = asyncio.run(plugins.remote(lambda text: None if options.quiet else warn(text))) if remote else {}
     with _progress(options, "describing plugins") as show_count:
@@ -69,7 +69,8 @@ def list_plugins(options: Globals, remote: bool) -> None:
 @click.argument("names", nargs=-1, metavar="[NAME]…", help="Git plugins. Default: all.")
 @click.pass_context
 def update_plugins(context: click.Context, names: tuple[str, ...]) -> None:
-    """Fetch the commits that the refs of git plugins point to now, and pin them in haft.lock."""
+    """Fetch the commit that the branch or tag of each git plugin points to now, and write it to haft.lock. haft uses
+    this commit until the next update."""
     options: Globals = context.obj
     with _progress(options, "fetching plugins") as show_count:
         done = asyncio.run(_opened(options).update(names, show_count))

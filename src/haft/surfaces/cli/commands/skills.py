@@ -85,7 +85,7 @@ def list_skills(options: Globals, everything: bool) -> None:
 
 @click.command("show", cls=HaftCommand)
 @click.argument("name", shell_complete=complete_skills, help="A skill.")
-@click.argument("reference", required=False, metavar="[REFERENCE]", help="One of its references, by path or name.")
+@click.argument("reference", required=False, metavar="[REFERENCE]", help="A reference of the skill, by path or name.")
 @click.pass_obj
 def show_skill(options: Globals, name: str, reference: str | None) -> None:
     """Show the text of a skill: its SKILL.md, or one of its references."""
@@ -114,7 +114,8 @@ def show_skill(options: Globals, name: str, reference: str | None) -> None:
 @click.option("--thread", metavar="T", help="Only in this thread. Default: in the whole workspace.")
 @click.pass_obj
 def activate_skill(options: Globals, name: str, thread: str | None) -> None:
-    """Make a skill's tools available, in the workspace or in one thread. Their calls still need approval."""
+    """Make the tools of a skill available, in the workspace or in one thread. Calls of these tools still need
+    approval."""
     skills, activations = _opened(options)
     skill = skills.get(name)
     _require_thread(thread)
@@ -164,7 +165,7 @@ def deactivate_skill(options: Globals, name: str, thread: str | None) -> None:
 
 
 @click.command("make", cls=HaftCommand)
-@click.argument("name", help="The name: at most 64 of a-z, 0-9 and `-`.")
+@click.argument("name", help="The name: at most 64 characters of a-z, 0-9 and `-`.")
 @click.option("--global", "is_global", is_flag=True, help="Use ~/.config/agents/skills instead of .agents/skills.")
 @click.option("--description", metavar="D", help="What the skill teaches, and when to use it.")
 @click.option("--force", is_flag=True, help="Overwrite an existing SKILL.md.")
@@ -191,13 +192,15 @@ def make_skill(options: Globals, name: str, is_global: bool, description: str | 
 
 @click.command("install", cls=HaftCommand)
 @click.argument(
-    "source", type=click.Path(), help="A folder with a SKILL.md, a folder of such folders, a .zip or .tar.gz."
+    "source",
+    type=click.Path(),
+    help="A folder with a SKILL.md, a folder of such folders, or a .zip, .tar or .tar.gz of either.",
 )
 @click.option("--global", "is_global", is_flag=True, help="Use ~/.config/agents/skills instead of .agents/skills.")
 @click.option("--force", is_flag=True, help="Replace skills of the same name.")
 @click.pass_obj
 def install_skill(options: Globals, source: str, is_global: bool, force: bool) -> None:
-    """Install all skills that are in SOURCE, or none. Nothing of them is run."""
+    """Install all skills that are in SOURCE, or none. haft runs nothing of them."""
     from haft.authoring.skills import install
 
     if not source:

@@ -56,7 +56,8 @@ def _store() -> Iterator[StoreFacade | None]:
 @click.command("show", cls=HaftCommand)
 @click.pass_obj
 def show_store(options: Globals) -> None:
-    """Show how much disk the before-images and outputs of runs take, and how many runs can be undone."""
+    """Show how much disk the earlier contents of changed files and the outputs of runs take, and how many runs can be
+    undone."""
     with _store() as store:
         if store is None:
             _nothing(options)
@@ -111,10 +112,10 @@ def _tell_held(held: list[HeldChangeSet]) -> None:
 
 
 @click.command("prune", cls=HaftCommand)
-@click.option("--dry-run", is_flag=True, help="Only print what would be removed.")
+@click.option("--dry-run", is_flag=True, help="Only print what haft would delete.")
 @click.pass_obj
 def prune_store(options: Globals, dry_run: bool) -> None:
-    """Pack old entries, and delete those that are over the size limit or too old. Prints which runs can no longer be
+    """Compress old data, delete data that is over the size limit or too old, and print which runs can no longer be
     undone."""
     with _store() as store:
         if store is None:

@@ -50,12 +50,13 @@ def complete_templates(_ctx: click.Context, _parameter: click.Parameter, incompl
 
 @click.command("check", cls=HaftCommand)
 @click.argument(
-    "folders", metavar="[DIR]...", nargs=-1, type=click.Path(), help="Templates, or directories of templates."
+    "folders", metavar="[DIR]...", nargs=-1, type=click.Path(), help="A template, or a directory of templates."
 )
-@click.option("--packing", is_flag=True, help="Use the stricter rules for packing.")
+@click.option("--packing", is_flag=True, help="Apply the stricter rules of `haft templates pack`.")
 @click.pass_context
 def check_templates(context: click.Context, folders: tuple[str, ...], packing: bool) -> None:
-    """Find problems in the templates in DIR, or in all configured ones. Exit code 1 if there are errors."""
+    """Find problems in the templates in DIR. Without DIR, check all configured templates. The exit code is 1 if there
+    are errors."""
     from haft.authoring.check import check_template
 
     options = context.find_object(Globals) or Globals()
@@ -82,9 +83,13 @@ def _templates_at(folder: str, named: Sequence[str]) -> list[str]:
 
 
 @click.command("pack", cls=HaftCommand)
-@click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(), help="Templates.")
+@click.argument(
+    "folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(), help="The folder of a template."
+)
 @click.option("--to", "target", metavar="ZIP", required=True, type=click.Path(), help="The file to write.")
-@click.option("--name", metavar="N", help="The name, for a single template. Default: from its folder.")
+@click.option(
+    "--name", metavar="N", help="The name of the template, if there is only one DIR. Default: the folder's name."
+)
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @click.pass_obj
 def pack_templates(options: Globals, folders: tuple[str, ...], target: str, name: str | None, force: bool) -> None:
@@ -124,13 +129,15 @@ def _require_sound(reports: Sequence[Report], options: Globals) -> None:
     "archive", metavar="ZIP", type=click.Path(), help="A ZIP that `haft templates pack` or Agent Studio wrote."
 )
 @click.option("--to", "target", metavar="DIR", type=click.Path(), help="Install into this directory of templates.")
-@click.option("--workflow", metavar="W", help="Only for this workflow. Default: for all.")
-@click.option("--name", metavar="N", help="The name, for a single template. Default: from the ZIP.")
+@click.option("--workflow", metavar="W", help="Only for this workflow of Agent Studio. Default: for all workflows.")
+@click.option(
+    "--name", metavar="N", help="The name of the template, if the ZIP has only one. Default: its name in the ZIP."
+)
 @click.pass_obj
 def install_templates(
     options: Globals, archive: str, target: str | None, workflow: str | None, name: str | None
 ) -> None:
-    """Install all tool templates of a ZIP, or none. Nothing of them is run."""
+    """Install all tool templates of a ZIP, or none. haft runs nothing of them."""
     from haft.authoring.studio import install
 
     places = places_of(options)
@@ -156,7 +163,7 @@ def _how_to_configure(places: Places, place: str) -> str:
 @click.option("--in", "inside", metavar="DIR", type=click.Path(), help="List the templates in this directory instead.")
 @click.pass_obj
 def list_templates(options: Globals, inside: str | None) -> None:
-    """List the templates in the configured directories: name, workflow, environment, folder, and problems."""
+    """List the templates in the configured directories: name, workflow, environment, folder and problems."""
     from haft.authoring.studio import problems_of, problems_of_name, templates_in
 
     if inside is not None and not os.path.isdir(inside):
@@ -208,13 +215,19 @@ def _facts(one: TemplateFolder, problems: Sequence[str], template_state: Templat
 
 
 @click.command("build", cls=HaftCommand)
-@click.argument("word", metavar="NAME|DIR", shell_complete=complete_templates, help="A template, or its folder.")
-@click.option("--workflow", metavar="W", help="The template of this workflow.")
-@click.option("--allow-builds", is_flag=True, help="Build packages without a wheel: this runs code of their authors.")
+@click.argument(
+    "word", metavar="NAME|DIR", shell_complete=complete_templates, help="The name of a template, or its folder."
+)
+@click.option(
+    "--workflow", metavar="W", help="If several workflows have a template of this name: the template of this workflow."
+)
+@click.option(
+    "--allow-builds", is_flag=True, help="Build packages that have no wheel. This runs code of their authors."
+)
 @click.pass_obj
 def build_environment(options: Globals, word: str, workflow: str | None, allow_builds: bool) -> None:
-    """Build a template's environment now, unless there is an up-to-date one. Nothing of the template is run.
-    `--allow-builds` holds until the template's requirements change."""
+    """Build the environment of a template now, unless it is up to date. haft runs no code of the template itself.
+    `--allow-builds` stays in force until the template's requirements change."""
     import asyncio
 
     from haft.authoring.studio import find_template
@@ -232,8 +245,12 @@ def build_environment(options: Globals, word: str, workflow: str | None, allow_b
 
 
 @click.command("remove", cls=HaftCommand)
-@click.argument("word", metavar="NAME|DIR", shell_complete=complete_templates, help="A template, or its folder.")
-@click.option("--workflow", metavar="W", help="The template of this workflow.")
+@click.argument(
+    "word", metavar="NAME|DIR", shell_complete=complete_templates, help="The name of a template, or its folder."
+)
+@click.option(
+    "--workflow", metavar="W", help="If several workflows have a template of this name: the template of this workflow."
+)
 @click.option("--yes", "is_confirmed", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def remove_template(options: Globals, word: str, workflow: str | None, is_confirmed: bool) -> None:

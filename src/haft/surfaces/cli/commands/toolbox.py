@@ -29,13 +29,20 @@ if TYPE_CHECKING:
 @click.option("--argparse", "as_argparse", metavar="M:FUNC", help="An argparse parser, or a function that returns one.")
 @click.option("--spec", metavar="FILE", type=click.Path(), help="A TOML file that describes any program.")
 @click.option(
-    "--to", "directory", metavar="DIR", required=True, type=click.Path(), help="The directory to write them to."
+    "--to",
+    "directory",
+    metavar="DIR",
+    required=True,
+    type=click.Path(),
+    help="The directory to write the executables to.",
 )
-@click.option("--prefix", metavar="P", help="The prefix of their names. Default: the program's name and `-`.")
-@click.option("--program", metavar="NAME", help="The program to run. Default: its installed script.")
+@click.option("--prefix", metavar="P", help="The prefix of the tools' names. Default: the program's name and `-`.")
+@click.option("--program", metavar="NAME", help="The program to run. Default: the installed script of the module.")
 @click.option("--python", metavar="PATH", help="The Python that has the module. Default: haft's own.")
-@click.option("--pin", is_flag=True, help="Run the program by its full path of now, whatever PATH says later.")
-@click.option("--force", is_flag=True, help="Replace other files with the same names.")
+@click.option(
+    "--pin", is_flag=True, help="Store the program's current full path, instead of looking on PATH at each call."
+)
+@click.option("--force", is_flag=True, help="Replace existing files of the same names.")
 @click.pass_obj
 def wrap_program(
     options: Globals,
@@ -49,8 +56,8 @@ def wrap_program(
     pin: bool,
     force: bool,
 ) -> None:
-    """Write a toolbox executable for each command of a program. The commands come from a click or typer object, an
-    argparse parser, or a TOML file. The executables need only Python, and find the program on PATH."""
+    """Write a toolbox executable for each command of a program. haft reads the commands from a click or typer object,
+    an argparse parser, or a TOML file. The executables need only Python, and find the program on PATH."""
     from haft.authoring.toolbox import pinned, wrap
 
     given = [option for option, value in (("click", as_click), ("argparse", as_argparse), ("spec", spec)) if value]
@@ -128,15 +135,27 @@ def _where(program: str, python: str | None) -> str:
 
 
 @click.command("export", cls=HaftCommand)
-@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=complete_names, help="Tools. Default: all.")
-@click.option(
-    "--to", "directory", metavar="DIR", required=True, type=click.Path(), help="The directory to write them to."
+@click.argument(
+    "names",
+    metavar="[NAME]...",
+    nargs=-1,
+    shell_complete=complete_names,
+    help="The name of a tool. Default: all tools.",
 )
-@click.option("--force", is_flag=True, help="Replace other files with the same names.")
+@click.option(
+    "--to",
+    "directory",
+    metavar="DIR",
+    required=True,
+    type=click.Path(),
+    help="The directory to write the executables to.",
+)
+@click.option("--force", is_flag=True, help="Replace existing files of the same names.")
 @click.pass_obj
 def export_tools(options: Globals, names: tuple[str, ...], directory: str, force: bool) -> None:
-    """Write a toolbox executable for each tool, of any format. The executable calls back into haft, so approval,
-    limits, undo and the audit log apply there too. If haft itself finds the executable, it uses the original tool."""
+    """Write a toolbox executable for each tool of haft. The executable calls haft, so approval, limits, undo and the
+    audit log apply to every call of it. If the executable is in a toolbox of haft, haft calls the original tool
+    directly."""
     from haft.authoring.toolbox import export
 
     if names:

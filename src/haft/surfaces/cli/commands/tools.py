@@ -100,7 +100,7 @@ KINDS: Final = tuple(kind for kind in get_args(Kind) if kind != "mcp")
 )
 @click.pass_obj
 def list_tools(options: Globals, source: str | None, everything: bool) -> None:
-    """List every tool: name, kind and first line of the description."""
+    """List every tool: its name, its kind, and the first line of its description."""
     found = [listing for listing in listings(options) if source is None or listing.spec.kind == source]
     if source is not None and not found and source not in KINDS:
         near = near_miss(source, KINDS)
@@ -119,7 +119,7 @@ def list_tools(options: Globals, source: str | None, everything: bool) -> None:
 @click.argument("words", nargs=-1, required=True, help="The words to look for.")
 @click.pass_obj
 def search_tools(options: Globals, words: tuple[str, ...]) -> None:
-    """Find tools by name, description and parameters, the best first."""
+    """Find tools by name, description and parameters. The best match comes first."""
     from haft.service import NOT_DESCRIBED, search
 
     every = listings(options, describe=False)
@@ -141,8 +141,8 @@ def search_tools(options: Globals, words: tuple[str, ...]) -> None:
 @click.option("--as", "form", type=click.Choice(list(FORMS)), help="Print the definition in that ecosystem's form.")
 @click.pass_obj
 def show_tool(options: Globals, name: str, form: str | None) -> None:
-    """Show one tool: description, parameters, effects, and the files that an approval covers; or print its definition
-    in the form of another ecosystem."""
+    """Show one tool: its description, parameters and effects, and the files that an approval covers. With `--as`, print
+    its definition for another ecosystem."""
     listing = find_listing(name, options)
     if form is not None:
         facts(FORMS[form](listing.spec))

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 @click.command("trust", cls=HaftCommand)
 @click.argument(
-    "directory", metavar="[DIR]", required=False, type=click.Path(), help="A workspace. Default: the nearest."
+    "directory", metavar="[DIR]", required=False, type=click.Path(), help="A workspace. Default: the nearest workspace."
 )
-@click.option("--revoke", "is_revoked", is_flag=True, help="Do not trust it any longer.")
-@click.option("--yes", "is_confirmed", is_flag=True, help="Do not ask; for a file that you have read.")
+@click.option("--revoke", "is_revoked", is_flag=True, help="Trust the file no longer.")
+@click.option("--yes", "is_confirmed", is_flag=True, help="Do not ask. Use this only for a file that you have read.")
 @click.pass_obj
 def trust_workspace(options: Globals, directory: str | None, is_revoked: bool, is_confirmed: bool) -> None:
-    """Trust a workspace's configuration file as it is now. Until then, those of its settings do not count that widen
-    what tools may do. haft shows the whole file, or the difference from the file that you trusted before, and asks."""
+    """Trust a workspace's configuration file as it is now. Then also those settings in it count that widen what tools
+    may do. haft shows the whole file, or its difference from the file that you trusted before, and asks."""
     if is_revoked and is_confirmed:
         raise BadUsage("`--revoke` and `--yes` cannot be used together")
     workspace = checked_directory(directory) if directory is not None else workspace_of(options)

@@ -43,7 +43,7 @@ class UndoOptions:
 
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Only print the plan and the conflicts.")
 _FORCE = click.option(
-    "--force", is_flag=True, help="Also overwrite files that were changed again since; the replaced content is kept."
+    "--force", is_flag=True, help="Also overwrite files that have changed since. haft keeps the overwritten content."
 )
 
 
@@ -53,17 +53,17 @@ _FORCE = click.option(
     nargs=-1,
     metavar="[RUN|BATCH]...",
     shell_complete=complete_changes("committed"),
-    help="Runs, by name or the beginning of it. Default: your last run in this workspace.",
+    help="A run: its id, or the beginning of the id. Default: your last run in this workspace.",
 )
-@click.option("--thread", metavar="T", help="All changes of this thread in this workspace.")
+@click.option("--thread", metavar="T", help="Undo all changes of this thread in this workspace.")
 @_DRY_RUN
 @_FORCE
 @click.pass_context
 def undo_runs(context: click.Context, runs: tuple[str, ...], thread: str | None, dry_run: bool, force: bool) -> None:
-    """Undo exactly the changes of runs, all of them or none. Without a run: your last run in this workspace that
-    changed something and is not undone, so that repeating the command steps back. Later changes of other paths stay. If
-    a later run or a person changed the same paths, nothing is touched, and haft prints the conflicts (exit 5). `haft
-    redo` brings the changes back."""
+    """Undo the changes of runs: all of them or none, and no other changes. Without a run, haft undoes your last run in
+    this workspace that changed something and is not undone; so each repetition goes one run further back. Later changes
+    of other paths stay. If a later run or a person changed the same paths, haft changes nothing and prints the
+    conflicts (exit 5). `haft redo` brings the changes back."""
     if runs and thread is not None:
         raise BadUsage("`haft undo` takes runs or `--thread`, not both")
     _reverse(context, UndoOptions("undo", runs, thread, dry_run, force))
@@ -75,13 +75,13 @@ def undo_runs(context: click.Context, runs: tuple[str, ...], thread: str | None,
     nargs=-1,
     metavar="RUN...",
     shell_complete=complete_changes("undone"),
-    help="Runs that were undone.",
+    help="A run that was undone.",
 )
 @_DRY_RUN
 @_FORCE
 @click.pass_context
 def redo_runs(context: click.Context, runs: tuple[str, ...], dry_run: bool, force: bool) -> None:
-    """Bring back the changes of runs that were undone. Name the runs that were undone, not the run of the undo."""
+    """Bring back the changes of runs that were undone. RUN is a run that was undone, not the run of the undo."""
     if not runs:
         raise _needs_run(context.find_object(Globals) or Globals())
     _reverse(context, UndoOptions("redo", runs, None, dry_run, force))

@@ -132,17 +132,30 @@ def _refuse_version(name: str | None) -> None:
 @click.command("use", cls=UseCommand, options_metavar="[--PARAMETER VALUE]... [OPTIONS] [-- --PARAMETER VALUE...]")
 @click.argument("name", shell_complete=complete_names, help="The name of a tool, or the path of a tool file.")
 @click.option(
-    "--args", metavar="JSON|@FILE|-", help="The arguments as one JSON object; parameters given by name win over it."
+    "--args",
+    metavar="JSON|@FILE|-",
+    help="The arguments as one JSON object. A parameter given by name wins over the same parameter in this object.",
 )
-@click.option("--only", metavar="FIELD", help="Print only this field of the outcome, raw.")
-@click.option("--stream", is_flag=True, help="Print each event as a JSON line, the outcome last.")
+@click.option("--only", metavar="FIELD", help="Print only this field of the outcome, not as JSON.")
+@click.option("--stream", is_flag=True, help="Print each event as a line of JSON, and the outcome as the last line.")
 @click.option("--approve", is_flag=True, help="Approve the call if it needs approval.")
-@click.option("--wait", metavar="SECONDS", help="Wait this long for an answer in the inbox: `haft approve`.")
-@click.option("--try", "trial", is_flag=True, help="Trial run without network: show the changes, then ask to apply.")
-@click.option("--timeout", metavar="SECONDS", help="End the call after this long.")
+@click.option(
+    "--wait", metavar="SECONDS", help="Without a terminal: wait this long for `haft approve` or `haft reject`."
+)
+@click.option(
+    "--try",
+    "trial",
+    is_flag=True,
+    help="Make a trial run, without network: show the changes, then ask whether to apply them.",
+)
+@click.option("--timeout", metavar="SECONDS", help="End the call after this time.")
 @click.option("--preview", is_flag=True, help="Print the tool's own preview of the call, and do not call it.")
-@click.option("--thread", metavar="T", help="The thread that the call belongs to. Default: this terminal's.")
-@click.option("--config", metavar="K=V", multiple=True, help="A configuration value for the tool; JSON, else text.")
+@click.option(
+    "--thread", metavar="T", help="The thread that the call belongs to. Default: the thread of this terminal."
+)
+@click.option(
+    "--config", metavar="K=V", multiple=True, help="A configuration value for the tool. A V that is not JSON is a text."
+)
 @click.option("--network", is_flag=True, help="Let this call use the network, with an empty /tmp.")
 @click.option("--scratch", is_flag=True, help="With --network: let this call see its thread's /tmp too.")
 @click.option(
@@ -158,12 +171,13 @@ def _refuse_version(name: str | None) -> None:
 @click.option("--env", metavar="NAME", multiple=True, help="Pass this variable on to the call; may be repeated.")
 @click.pass_context
 def use_tool(context: click.Context, line: Line) -> None:
-    """Call a tool. Its parameters follow its name: `--path a.txt`, `--path=a.txt`, `--flag`, `--no-flag`; a repeated
-    parameter makes an array. After a bare `--` every word is a parameter. If the call needs approval, haft asks at the
-    terminal; `--approve` approves the call in advance, and with `--wait` it also waits for an answer from any process.
-    If nobody can answer, it is rejected. `--network`, `--scratch`, `--read`, `--write` and `--env` open the sandbox for
-    this call only. With `--try` the tool makes a trial run, and you apply its changes after you have seen them; without
-    a terminal haft holds them for `haft changes`. If stdout is not a terminal, haft prints the outcome as JSON."""
+    """Call a tool. Write its parameters after its name: `--path a.txt`, `--path=a.txt`, `--flag`, `--no-flag`. If you
+    repeat a parameter, its values become an array. After a bare `--`, every word belongs to the tool's parameters. If
+    the call needs approval, haft asks at the terminal. `--approve` approves it in advance. Without a terminal, haft
+    rejects it, or with `--wait` lets it wait for an answer from another process. `--network`, `--scratch`, `--read`,
+    `--write` and `--env` open the sandbox for this call only. With `--try` the tool makes a trial run: haft shows the
+    changes and asks whether to apply them, or without a terminal holds them for `haft changes`. If stdout is not a
+    terminal, haft prints the outcome as JSON."""
     options = context.find_object(Globals) or Globals()
     with _hidden_first(line, options):
         use_options = UseOptions.from_line(line)

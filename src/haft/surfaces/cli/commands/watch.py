@@ -25,11 +25,11 @@ RECOVER_SECONDS = 2.0
 
 
 @click.command("watch", cls=HaftCommand)
-@click.argument("run", shell_complete=complete_run, help="A run, by its name or the beginning of it.")
+@click.argument("run", shell_complete=complete_run, help="A run: its id, or the beginning of the id.")
 @click.pass_context
 def watch_run(context: click.Context, run: str) -> None:
-    """Follow a run of any process: its output on stdout, its states and progress on stderr. The exit code is the run's.
-    With --json each event is one line, the outcome last."""
+    """Follow a run, whichever process started it: its output on stdout, its states and progress on stderr. The exit
+    code is that of the run. With `--json`, each event is one line, and the outcome is the last line."""
     options = context.find_object(Globals) or Globals()
     from haft.service import follow
 

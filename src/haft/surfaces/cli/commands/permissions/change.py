@@ -24,17 +24,35 @@ if TYPE_CHECKING:
 @click.command("add", cls=HaftCommand)
 @click.argument("action", metavar="ACTION", help="allow, ask, reject, try or delegate.")
 @click.argument("tool", metavar="TOOL", help="The name of a tool, or KIND:NAME; `*` matches anything.")
-@click.option("--match", "matches", metavar="ARG=PATTERN", multiple=True, help="Only if the argument matches PATTERN.")
-@click.option("--context", metavar="C", help="Only for calls of a `thread` itself, or of a `subagent`.")
-@click.option("--to", metavar="PROGRAM", help="The program that decides, for the action delegate.")
-@click.option("--message", metavar="TEXT", help="A message for the model, for the action reject.")
+@click.option(
+    "--match",
+    "matches",
+    metavar="ARG=PATTERN",
+    multiple=True,
+    help="Only for calls whose argument ARG matches PATTERN.",
+)
+@click.option(
+    "--context",
+    metavar="C",
+    help="`thread`: only for calls of an agent itself. `subagent`: only for calls of sub-agents.",
+)
+@click.option("--to", metavar="PROGRAM", help="With the action delegate: the program that decides.")
+@click.option("--message", metavar="TEXT", help="With the action reject: a message for the model.")
 @click.option("--network", is_flag=True, help="Matching calls may use the network.")
 @click.option("--scratch", is_flag=True, help="With --network: matching calls see their thread's /tmp too.")
 @click.option("--read", metavar="PATH", multiple=True, help="Matching calls may read PATH too; may be repeated.")
 @click.option("--write", metavar="PATH", multiple=True, help="Matching calls may write to PATH too; may be repeated.")
 @click.option("--env", metavar="NAME", multiple=True, help="Matching calls get this variable; may be repeated.")
-@click.option("--danger", "dangers", metavar="D", multiple=True, help="A class of danger to allow or reject.")
-@click.option("--first/--last", "is_first", default=True, help="Before or after the other rules. Default: first.")
+@click.option(
+    "--danger",
+    "dangers",
+    metavar="D",
+    multiple=True,
+    help="A danger, such as recursive-delete, that the rule allows or rejects; may be repeated.",
+)
+@click.option(
+    "--first/--last", "is_first", default=True, help="Put the rule before or after the other rules. Default: before."
+)
 @click.option(
     "--in",
     "place",
@@ -46,12 +64,12 @@ if TYPE_CHECKING:
 def add_rule(
     options: Globals, /, action: str, tool: str, matches: tuple[str, ...], is_first: bool, place: str, **more: Any
 ) -> None:
-    """Add a rule to your own haft.toml, or to the workspace's, and print which file that is. haft creates the file if
-    it does not exist. The first matching rule decides, so the new rule goes first unless `--last` is given. haft
-    refuses a rule that can never match, or that would make the file invalid. A rule for a tool that does not exist here
-    is added with a warning, since the tool may come later. Patterns: `*` matches anything, `/…/` is a regular
-    expression, a repeated ARG matches any of its patterns; the argument `command` is matched against each simple
-    command of the line."""
+    """Add a rule to your own haft.toml or to the workspace's haft.toml, and print which file it was. haft creates the
+    file if it does not exist. The first matching rule decides, so the new rule becomes the first, unless you write
+    `--last`. haft refuses a rule that can never match, or that would make the file invalid. If there is no such tool
+    yet, haft adds the rule with a warning. In a PATTERN, `*` matches anything, and `/…/` is a regular expression. If
+    you repeat `--match` with the same ARG, one of its patterns must match. A PATTERN for the argument `command` is
+    compared with each single command of a command line."""
     from haft.service import RuleChanges, this_user
 
     specs = _specs()
@@ -82,11 +100,15 @@ def add_rule(
 
 
 @click.command("remove", cls=HaftCommand)
-@click.argument("source", metavar="SOURCE", help="As `haft permissions list` prints it: `remembered:3`, a file:line.")
+@click.argument(
+    "source",
+    metavar="SOURCE",
+    help="The place of the rule, as `haft permissions list` prints it: FILE:LINE, or `remembered:3` for an answer.",
+)
 @click.pass_obj
 def remove_rule(options: Globals, source: str) -> None:
-    """Remove a rule from your own haft.toml or the workspace's, or an answer that was remembered in this workspace, and
-    print which file was changed."""
+    """Remove a rule from your own haft.toml or the workspace's, or an answer that haft remembers in this workspace.
+    haft prints which file it changed."""
     from haft.service import RuleChanges, this_user
 
     workspace = workspace_of(options) if source.startswith("remembered:") else workspace_or_none(options)

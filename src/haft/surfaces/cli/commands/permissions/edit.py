@@ -28,8 +28,8 @@ START: Final = """\
 @click.command("edit", cls=HaftCommand)
 @click.pass_obj
 def edit_rules(options: Globals) -> None:
-    """Open your own haft.toml in $VISUAL or $EDITOR. haft checks the text before it replaces the file: if the text is
-    invalid, you edit it again or keep the old file."""
+    """Open your own haft.toml in $VISUAL or $EDITOR. haft checks the new text before it replaces the file. If the text
+    is invalid, you can edit it again or keep the old file."""
     from haft.service import OwnFile
 
     file = OwnFile.read()

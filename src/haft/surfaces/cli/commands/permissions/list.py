@@ -26,9 +26,10 @@ TRUST: Final = "`haft trust`"
 @click.command("list", cls=HaftCommand)
 @click.pass_obj
 def list_rules(options: Globals) -> None:
-    """List the rules, in the order in which they apply: remembered answers, the workspace's rules, yours, and haft's
-    own for calls that no rule matches. In each of these groups the first matching rule applies; a call that any group
-    rejects is rejected. Rules of an untrusted workspace are marked if they do not count."""
+    """List the rules, in the order in which they apply: remembered answers, the workspace's rules, your rules, and
+    haft's own rules for calls that no other rule matches. In each of these four groups, the first matching rule
+    applies. If any group rejects a call, the call is rejected. Rules of an untrusted workspace that do not count are
+    marked."""
     from haft.service import listed_rules, load_config
 
     workspace = workspace_or_none(options)

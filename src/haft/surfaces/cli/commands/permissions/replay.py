@@ -20,14 +20,21 @@ MOST_SHOWN: Final = 60
 
 
 @click.command("replay", cls=HaftCommand)
-@click.option("--with", "path", metavar="FILE", help="The rules to use: a haft.toml, read as if it were your own.")
-@click.option("--limit", metavar="N", type=click.IntRange(min=1), default=1000, help="At most so many. Default: 1000.")
+@click.option("--with", "path", metavar="FILE", help="A haft.toml, whose rules replace those in your own haft.toml.")
+@click.option(
+    "--limit",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=1000,
+    help="Decide about at most N calls. Default: 1000.",
+)
 @click.pass_obj
 def replay_rules(options: Globals, path: str | None, limit: int) -> None:
-    """Decide the past calls of this workspace again, newest first, and list those with a different decision. With FILE,
-    its rules replace your own, and their decisions are compared with those of today's rules. Without FILE, the
-    decisions of today's rules are compared with the original ones. No tool is called, and no person is asked. Secrets
-    are not in the audit log, so rules cannot match them."""
+    """Decide about the past calls of this workspace again, newest first, and list the calls for which the decision
+    differs. Without `--with`, haft compares the decisions of today's rules with the original decisions. With `--with
+    FILE`, the rules in FILE replace your own rules, and haft compares their decisions with those of today's rules. haft
+    calls no tool and asks no person. The audit log has no secrets, so a rule that matches a secret does not match
+    here."""
     from haft.service import ToolService
     from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
 

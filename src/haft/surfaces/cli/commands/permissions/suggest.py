@@ -21,14 +21,21 @@ MOST_NAMED = 5
 
 
 @click.command("suggest", cls=HaftCommand)
-@click.option("--since", "after", metavar="T", help="Only calls since then: `2h`, `30m`, `1d`, a date or an ISO time.")
-@click.option("--limit", metavar="N", type=click.IntRange(min=1), default=1000, help="At most so many. Default: 1000.")
+@click.option(
+    "--since",
+    "after",
+    metavar="T",
+    help="Only calls since then: `2h` (two hours ago), `30m`, `1d`, a date or an ISO time.",
+)
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(min=1), default=1000, help="Look at most at N calls. Default: 1000."
+)
 @click.pass_obj
 def suggest_rules(options: Globals, after: str | None, limit: int) -> None:
     """Suggest the fewest narrow rules that would have allowed the calls that a person approved in this workspace. haft
-    replays the past calls, and prints for each rule how many prompts it would have saved, which other calls it would
-    have allowed, and the command that adds it. Nothing is written. haft suggests no rule for a class of danger or an
-    interpreter, and no rule that would have allowed a call that a person rejected."""
+    decides about the past calls again with each rule. It prints how many prompts the rule would have saved, which other
+    calls it would have allowed, and the command that adds it. haft adds nothing itself. It suggests no rule for
+    commands with a danger, none for an interpreter, and none that would have allowed a call that a person rejected."""
     from haft.service import ToolService
     from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
 

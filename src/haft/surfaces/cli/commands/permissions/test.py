@@ -67,16 +67,32 @@ class TestCommand(HaftCommand):
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
     options_metavar="[--PARAMETER VALUE]... [OPTIONS]",
 )
-@click.argument("tool", required=False, shell_complete=complete_names, help="A tool; its parameters may follow.")
-@click.option(
-    "--args", metavar="JSON|@FILE|-", help="The arguments as one JSON object; parameters given by name win over it."
+@click.argument(
+    "tool", required=False, shell_complete=complete_names, help="The name of a tool. Its parameters may follow."
 )
-@click.option("--cwd", metavar="DIR", default=".", help="Where the call would run, in the workspace.")
 @click.option(
-    "-v", "--verbose", is_flag=True, help="Also print every rule and part that was considered, and the result."
+    "--args",
+    metavar="JSON|@FILE|-",
+    help="The arguments as one JSON object. A parameter given by name wins over the same parameter in this object.",
 )
-@click.option("--batch", metavar="FILE|-", help='Many calls: one {"tool", "args"} a line; one answer a line, in order.')
-@click.option("--run-delegate", is_flag=True, help="Run the program that a rule delegates to; else no program runs.")
+@click.option("--cwd", metavar="DIR", default=".", help="The directory of the workspace in which the call would run.")
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Also print every rule that haft compared with each part of the call, and the result.",
+)
+@click.option(
+    "--batch",
+    metavar="FILE|-",
+    help='Decide about many calls. Each line of FILE is {"tool": …, "args": …}; haft prints one line '
+    "for each, in the same order.",
+)
+@click.option(
+    "--run-delegate",
+    is_flag=True,
+    help="Run the program that a `delegate` rule names. Without this option, no program runs.",
+)
 @click.pass_context
 def test_rules(
     context: click.Context,
@@ -87,8 +103,9 @@ def test_rules(
     batch: str | None,
     run_delegate: bool,
 ) -> None:
-    """Say how a call would be decided, by which rule, where that rule is written, and why. Exit 0: allow, 10: ask or
-    try, 11: reject. The tool is not called. Invalid arguments are decided about as they are."""
+    """Say how haft would decide about a call, by which rule, where that rule is written, and why. haft does not call
+    the tool. The exit code is 0 for allow, 10 for ask or try, and 11 for reject. haft decides also if the arguments are
+    not valid for the tool."""
     options = context.find_object(Globals) or Globals()
     from haft.service import ToolService
     from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
