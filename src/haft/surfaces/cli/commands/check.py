@@ -54,8 +54,8 @@ def complete_codes(_context: click.Context, _parameter: click.Parameter, incompl
     metavar="[PATH|NAME]...",
     nargs=-1,
     shell_complete=complete_what,
-    help="A file, a folder, a skill, or the name of a loaded tool. Default: the workspace's .agents/tools and all loaded "
-    "tools.",
+    help="A file, a folder, a skill, or the name of a loaded tool. Default: the workspace's .agents/tools and all "
+    "loaded tools.",
 )
 @click.option(
     "--explain",

@@ -136,7 +136,7 @@ def _refuse_version(name: str | None) -> None:
     metavar="JSON|@FILE|-",
     help="The arguments as one JSON object. A parameter given by name wins over the same parameter in this object.",
 )
-@click.option("--only", metavar="FIELD", help="Print only this field of the outcome, not as JSON.")
+@click.option("--only", metavar="FIELD", help="Print only this field of the outcome; a text without quotes.")
 @click.option("--stream", is_flag=True, help="Print each event as a line of JSON, and the outcome as the last line.")
 @click.option("--approve", is_flag=True, help="Approve the call if it needs approval.")
 @click.option(
@@ -173,11 +173,11 @@ def _refuse_version(name: str | None) -> None:
 def use_tool(context: click.Context, line: Line) -> None:
     """Call a tool. Write its parameters after its name: `--path a.txt`, `--path=a.txt`, `--flag`, `--no-flag`. If you
     repeat a parameter, its values become an array. After a bare `--`, every word belongs to the tool's parameters. If
-    the call needs approval, haft asks at the terminal. `--approve` approves it in advance. Without a terminal, haft
-    rejects it, or with `--wait` lets it wait for an answer from another process. `--network`, `--scratch`, `--read`,
-    `--write` and `--env` open the sandbox for this call only. With `--try` the tool makes a trial run: haft shows the
-    changes and asks whether to apply them, or without a terminal holds them for `haft changes`. If stdout is not a
-    terminal, haft prints the outcome as JSON."""
+    the call needs approval, haft asks at the terminal; `--approve` approves the call in advance. Without a terminal,
+    haft rejects a call that needs approval; with `--wait`, the call first waits for an answer from another process.
+    `--network`, `--scratch`, `--read`, `--write` and `--env` open the sandbox for this call only. With `--try` the tool
+    makes a trial run: haft shows the changes and asks whether to apply them; without a terminal, it holds them for
+    `haft changes`. If stdout is not a terminal, haft prints the outcome as JSON."""
     options = context.find_object(Globals) or Globals()
     with _hidden_first(line, options):
         use_options = UseOptions.from_line(line)
