@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 @click.option("--yes", "is_confirmed", is_flag=True, help="Do not ask. Use this only for a file that you have read.")
 @click.pass_obj
 def trust_workspace(options: Globals, directory: str | None, is_revoked: bool, is_confirmed: bool) -> None:
-    """Trust a workspace's configuration file as it is now. Then also those settings in it count that widen what tools
-    may do. haft shows the whole file, or its difference from the file that you trusted before, and asks."""
+    """Trust a workspace's configuration file as it is now. Without trust, haft ignores the settings in this file that
+    widen what tools may do. haft shows the whole file, or its difference from the file that you trusted before, and
+    asks."""
     if is_revoked and is_confirmed:
         raise BadUsage("`--revoke` and `--yes` cannot be used together")
     workspace = checked_directory(directory) if directory is not None else workspace_of(options)

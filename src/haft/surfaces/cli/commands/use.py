@@ -140,7 +140,9 @@ def _refuse_version(name: str | None) -> None:
 @click.option("--stream", is_flag=True, help="Print each event as a line of JSON, and the outcome as the last line.")
 @click.option("--approve", is_flag=True, help="Approve the call if it needs approval.")
 @click.option(
-    "--wait", metavar="SECONDS", help="Without a terminal: wait this long for `haft approve` or `haft reject`."
+    "--wait",
+    metavar="SECONDS",
+    help="How long to wait for an answer, also from another process (`haft approve`). Default without a terminal: 0.",
 )
 @click.option(
     "--try",
