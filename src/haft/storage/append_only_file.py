@@ -21,7 +21,8 @@ def read_between(descriptor: int, start: int, end: int) -> bytes:
 
 
 class AppendOnlyFile:
-    """A file open for appending. The caller must ensure that only one process or thread writes at a time."""
+    """A file open for appending. This class takes no lock: code that uses it must ensure that only one process or
+    thread writes at a time."""
 
     def __init__(self, path: str) -> None:
         self.path = path

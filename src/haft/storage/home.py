@@ -4,7 +4,7 @@ HAFT_HOME/            0700
   haft.db             runs, events, cancel requests (SQLite)
   hosts/              the lock and the journals of each host that is alive, or that died
   outputs/            whole outputs of runs
-  changes/            layers, held change sets and displaced files, by workspace
+  changes/            layers, held change sets and originals (files that a run replaced), by workspace
   blobs/              contents of files by digest
   audit/              the audit log, its head and its key
   definitions/        a cache of the descriptions of tools

@@ -132,8 +132,8 @@ class ThreadContext:
         return self._context.chain
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = None) -> Any:
-        """Call another tool and wait for its outcome. Raises `ToolFailed` if the calling tool was cancelled meanwhile:
-        its thread cannot be stopped in any other way."""
+        """Call another tool and wait for its outcome. Raises `ToolFailed` if the calling tool was cancelled meanwhile,
+        because only an exception can stop the tool's thread."""
 
         async def outcome() -> Any:
             return await self._context.call(name, arguments, timeout=timeout)

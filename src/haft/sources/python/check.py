@@ -36,7 +36,7 @@ def _plain(call: ast.Call | None) -> dict[str, Any]:
 
 
 def check_python(path: str, reserved: Collection[str] = ()) -> list[Report]:
-    """One report for each tool of a file; a single one for the file if it has no tools or cannot be read."""
+    """One report for each tool of a file. If the file has no tools or cannot be read, one report for the whole file."""
     inspected = inspect_file(path)
     if isinstance(inspected, Finding):
         return [Report(path, KIND, None, [inspected])]
@@ -80,7 +80,7 @@ def _check_function(function: Function, name: str, claimed: Any, reserved: Colle
 
 
 def _counts(argument: ast.arg) -> bool:
-    """Whether a caller passes this argument: yes, unless it is the context, `self` or `cls`."""
+    """Whether a call of the tool passes this argument: yes, unless it is the context, `self` or `cls`."""
     return argument.arg not in ("self", "cls") and not mentions(argument.annotation, _CONTEXT)
 
 

@@ -19,8 +19,8 @@ from haft.schema import Signature
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What the author of a tool states besides the function itself. A name, description or origin of None is read from
-    the function."""
+    """What the author of a tool states besides the function itself. If `name`, `description` or `origin` is None, the
+    value comes from the function."""
 
     name: str | None = None
     description: str | None = None
@@ -35,7 +35,7 @@ NO_CLAIMS = Claims()
 
 
 def function_name(function: Callable[..., Any]) -> str:
-    """The name of a function. For a partial, the name of the function inside; for a callable object, that of its
+    """The name of a function. For a partial, the name of the function inside; for a callable object, the name of its
     class."""
     while hasattr(function, "func") and hasattr(function, "keywords"):
         function = function.func

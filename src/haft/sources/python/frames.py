@@ -68,7 +68,7 @@ class FrameReader:
             self._let_out(held)
 
     def _begun(self, buffer: bytes, at: int) -> int:
-        """How many bytes at the end may be the beginning of a marker."""
+        """How many bytes at the end of `buffer[at:]` may be the beginning of a marker."""
         for length in range(min(len(self._marker) - 1, len(buffer) - at), 0, -1):
             if buffer.endswith(self._marker[:length]):
                 return length
@@ -91,11 +91,11 @@ class FrameWriter:
         self._most = min(select.PIPE_BUF, 4096) - len(marker) - _HEADER
 
     def message(self, value: Any) -> None:
-        """Write a JSON value."""
+        """Write `value` as a message, in JSON."""
         self._say(json.dumps(value, separators=(",", ":")).encode("ascii"), PART, END)
 
     def stderr(self, data: bytes) -> None:
-        """Write bytes of stderr."""
+        """Write bytes that the host must pass on as output on stderr."""
         if data:
             self._say(data, STDERR, STDERR)
 

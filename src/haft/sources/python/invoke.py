@@ -162,8 +162,8 @@ class PythonTool(Generic[Parameters, Returned]):
 
     def start(self, arguments: dict[str, Any], context: ToolContext) -> Answer | Awaitable[Answer]:
         """Like `invoke`, for a worker process that has nothing else to do: a plain function runs at once, on this
-        thread, and its answer is returned. For other functions, returns an awaitable of the answer, which the caller
-        runs on a new loop."""
+        thread, and its answer is returned. For other functions, returns an awaitable of the answer, which must then be
+        run on a new event loop."""
         signature = self._read()
         if self._on_loop:
             return self.invoke(arguments, context)
@@ -204,8 +204,8 @@ class PythonTool(Generic[Parameters, Returned]):
             raise InvalidArguments(self.spec.name, problems_of(error)) from error
 
     def _work(self, signature: Signature, arguments: dict[str, Any], context: ToolContext | None) -> Any:
-        """Call the function, in a worker thread. Returns the answer, or a value of the function that the caller must
-        await or iterate."""
+        """Call the function, in a worker thread. Returns the answer; but if the function returned an awaitable or an
+        asynchronous generator, returns that object unchanged."""
         positional, named = self._bind(signature, arguments, context)
         returned = self._function(*positional, **named)
         if isinstance(returned, types.GeneratorType) and context is not None:

@@ -174,9 +174,9 @@ def search_path() -> list[str]:
 
 
 def worker_argv() -> list[str]:
-    """The command that starts a worker: the interpreter of this process, with the same modes. `-P`: the start
-    directory, which is the workspace, is not on the search path. `-E`: variables of the call add nothing to the search
-    path. `-B`: no bytecode files are written."""
+    """The command that starts a worker: the interpreter of this process, with the same UTF-8 mode and optimization. Its
+    other options: `-P` keeps the start directory, which is the workspace, off the search path; `-E` ignores Python's
+    environment variables, so that a call cannot change the search path; `-B` writes no bytecode files."""
     if not sys.executable:
         raise StartFailed("an isolated tool needs a Python interpreter, and `sys.executable` names none")
     modes = ["-E", "-P", "-B", "-X", f"utf8={sys.flags.utf8_mode}", *["-O"] * sys.flags.optimize]
@@ -186,7 +186,8 @@ def worker_argv() -> list[str]:
 
 
 def _call(name: str, function: Callable[..., Any], signature: Signature, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments for the worker. They are already bound if binding needs no code of the tool's author."""
+    """The arguments of the call, as the worker gets them. The host binds them to the function's parameters if that runs
+    no code of the tool's author; else the worker binds them."""
     if is_plain_function(function, signature):
         slot = object()
         try:

@@ -77,7 +77,8 @@ def has_description_in(node: ast.AST | None) -> bool:
 
 
 def mentions(node: ast.AST | None, word: str) -> bool:
-    """Whether a name occurs in a node, or in an annotation there that is written as text."""
+    """Whether a name occurs in a node, as an identifier or inside a string, because an annotation may be written as a
+    string."""
     for inner in ast.walk(node) if node is not None else ():
         match inner:
             case ast.Name(id=name) | ast.Attribute(attr=name) if name == word:

@@ -17,7 +17,8 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def to_json(value: Any) -> Any:
-    """Any Python value as a JSON value. Raises `ToolFailed` if the value contains itself or cannot be written."""
+    """Any Python value as a JSON value. Raises `ToolFailed` if the value contains itself or cannot be converted to
+    JSON."""
     kind = type(value)
     if kind is int or kind is bool or value is None:
         return value

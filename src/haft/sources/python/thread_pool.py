@@ -65,8 +65,9 @@ class SpeedEstimate:
 async def run_in_thread(function: Callable[..., Value], /, *args: Any, speed: SpeedEstimate | None = None) -> Value:
     """Call a function in its own thread, with a copy of this task's context variables.
 
-    If `speed` says that the function is quick, the caller blocks for at most `MOMENT_SECONDS` to wait for it: returning
-    through the event loop would cost more than most such functions take."""
+    If `speed` says that the function is quick, this coroutine first waits up to `MOMENT_SECONDS` for the result without
+    giving control to the event loop, because passing the result through the event loop would take longer than most
+    quick functions."""
     import asyncio
 
     job = _Job(asyncio.get_running_loop(), function, args)

@@ -178,7 +178,7 @@ def _function(location: FunctionLocation) -> Callable[..., Any]:
 
 
 def _bound(call: Mapping[str, Any]) -> Signature:
-    """A signature whose arguments the host has already bound."""
+    """A signature whose `bind` returns the arguments that the host has already bound, and adds only the context."""
     positional, named, place = call["positional"], call["named"], call["context"]
 
     def bind(arguments: Mapping[str, Any], context: Any) -> tuple[list[Any], dict[str, Any]]:
@@ -192,7 +192,8 @@ def _bound(call: Mapping[str, Any]) -> Signature:
 
 
 class _Task:
-    """Runs a coroutine so that `cancel` cancels it. Before it runs, `cancel` does nothing."""
+    """Awaits an answer in the current task so that `cancel` can cancel that task from any thread. Before `until` is
+    called, `cancel` does nothing."""
 
     def __init__(self) -> None:
         self.cancel: Callable[[], object] = lambda: None

@@ -2,8 +2,8 @@
 
 No code of a plugin runs in the host. A plugin class has a worker process in the sandbox, which keeps the plugin's state
 between calls; each call of a function has its own process. `entries` finds the plugins of a configuration, `program`
-runs in the worker process, `worker` starts and calls it from the host, and `source` keeps the cache entries. Importing
-this package is cheap.
+runs in the worker process, `worker` runs in the host, starts the worker process and sends it calls, and `source` makes
+the tools and caches their descriptions. Importing this package is cheap.
 """
 
 from typing import TYPE_CHECKING

@@ -47,7 +47,7 @@ class PluginEntry:
 
     @property
     def group(self) -> str:
-        """The name of the cache group, which has all plugins of the folder."""
+        """The name of the group in the cache of descriptions. All plugins of one folder are in one group."""
         return f"python-plugin:{self.folder or self.path}"
 
 

@@ -146,8 +146,7 @@ class PythonPlugins(DescribingSource[PluginEntry]):
         return bool(self._outdated()) or super().due()
 
     def _outdated(self) -> list[PluginEntry]:
-        """The former entries of plugins that have changed, whose old workers still run. No new call goes to these
-        workers."""
+        """The old entries of changed or removed plugins that still have a worker. No new call goes to these workers."""
         return [one for one in self._workers if one not in self._seen]
 
     def places(self) -> Iterable[str]:
@@ -276,7 +275,7 @@ def _spec(each: PluginEntry, schema: Any) -> ToolSpec:
 
 
 def _bare(each: PluginEntry) -> ToolSpec:
-    """The spec of a plugin without a description."""
+    """The spec under which a plugin is listed if haft cannot describe it: without description and parameters."""
     stem = os.path.splitext(os.path.basename(each.path))[0]
     return ToolSpec(
         name=clean_tool_name(stem),

@@ -43,7 +43,8 @@ class Activations:
         return os.path.join(self._directory, self._name)
 
     def of(self, thread: str | None) -> frozenset[str]:
-        """The folders of the skills that are active in the workspace or in this thread; None stands for no thread."""
+        """The folders of the skills that are active in the workspace or in `thread`; if `thread` is None, only of those
+        that are active in the workspace."""
         state = self._current()
         return frozenset(state.active) | frozenset(state.threads.get(thread, ()) if thread is not None else ())
 
@@ -112,7 +113,8 @@ class Activations:
 
     @contextmanager
     def _changing(self) -> Iterator[_State]:
-        """Lock the file and yield its state, which the caller may change. A changed state is saved afterwards."""
+        """Lock the file and yield its state. The `with` block may change the state, and a changed state is saved at the
+        end of the block."""
         try:
             os.makedirs(self._home, mode=0o700, exist_ok=True)
             os.makedirs(self._directory, mode=0o700, exist_ok=True)

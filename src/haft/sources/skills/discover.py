@@ -43,7 +43,8 @@ class Skills:
         self._last: tuple[Skill, ...] | None = None
 
     def places(self) -> list[tuple[str, SkillProvenance]]:
-        """The directories that may have skills, in the order in which they count, and the provenance of each."""
+        """The directories that may have skills, each with its provenance. If two have a skill of the same name, the
+        earlier directory counts."""
         wanted = [
             os.path.join(self.workspace, WORKSPACE_PLACE),
             os.path.join(self._home, USER_PLACE),
@@ -95,8 +96,8 @@ class Skills:
         raise BadUsage(f"there is no skill called `{name[:80]}`", hint=hint)
 
     def text(self, skill: Skill, reference: str | None = None) -> str:
-        """The content of a skill's SKILL.md, or of the text in its folder that `reference` names. Never reads a file
-        outside the folder."""
+        """The content of a text file in a skill's folder: of the file that `reference` names, or of SKILL.md if
+        `reference` is None. Never reads a file outside the folder."""
         self._require_in_place(skill)
         return read_text(skill, reference)
 
@@ -146,8 +147,8 @@ class Skills:
         return replace(skill, name=entry["name"], description=entry["description"], problem=entry["problem"])
 
     def _within(self, folder: str, real: str) -> tuple[str, str]:
-        """The workspace, and the path from there to a skill's folder. If the folder is a link in the user's directory
-        that leads into the workspace, the path to the target of the link."""
+        """The workspace, and the path from there to a skill's folder. If the folder lies outside the workspace and is a
+        link into the workspace, the path leads to the target of the link."""
         return self.workspace, os.path.relpath(folder if lies_in(folder, self.workspace) else real, self.workspace)
 
     def _link_problem(self, real: str, provenance: SkillProvenance) -> str | None:

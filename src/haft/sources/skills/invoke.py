@@ -1,7 +1,7 @@
 """The built-in tool `skill`, with which an agent reads a skill and gets the tools of that skill.
 
-The tool counts as read-only: it only changes which tools the caller's thread has, and haft decides separately about
-each call of these tools.
+The tool counts as read-only: it only changes which tools are active in the thread of the call, and haft decides
+separately about each call of these tools.
 """
 
 from __future__ import annotations

@@ -93,8 +93,8 @@ class Skill:
         return found[:_MOST_LISTED]
 
     def references(self) -> list[str]:
-        """The paths of the skill's other texts, relative to its folder: at most 200, and those in `references/`
-        first."""
+        """The paths of the skill's text files except SKILL.md, relative to the skill's folder: at most 200, and the
+        files in `references/` first."""
         found = sorted(_texts(self.files()), key=lambda path: (not path.startswith(f"{REFERENCES}/"), path))
         return found[:_MOST_LISTED]
 
@@ -119,8 +119,8 @@ def _may_be_tool(entry: os.DirEntry[str]) -> bool:
 
 
 def _texts(files: SkillFiles) -> Iterator[str]:
-    """The paths of the texts in a skill's folder, `references/` first. Skips links, hidden files, SKILL.md, mcp.json
-    and tools. Reads only a limited number of directory entries."""
+    """The paths of the text files in a skill's folder, with the files in `references/` first. Skips links, hidden
+    files, SKILL.md, mcp.json and tools. Reads only a limited number of directory entries."""
     left = _MOST_LOOKED_AT
     pending = [("", 0), (REFERENCES, 1)]
     while pending and left > 0:

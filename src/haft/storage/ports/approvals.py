@@ -16,7 +16,7 @@ from haft.values import dataclass
 
 
 def digest_of(value: Any) -> str:
-    """The digest of exactly what was shown to a person."""
+    """The digest of `value`, which is exactly what was shown to a person."""
     return hashlib.sha256(b"haft shown\0" + encode(value)).hexdigest()
 
 
@@ -39,7 +39,7 @@ class Answered:
 
     @property
     def principal(self) -> Principal:
-        """The principal who answered."""
+        """Who answered: the user's name, the thread and the kind, such as `person`."""
         return Principal(self.who, self.thread, self.kind)
 
     def to_json(self) -> dict[str, Any]:
@@ -78,11 +78,12 @@ class ApprovalStore(Protocol):
         ...
 
     def open(self, now: float, workspace: str | None = None) -> list[Waiting]:
-        """The requests that can be answered now, oldest first."""
+        """The requests that can be answered now, oldest first; only those of `workspace`, unless it is None."""
         ...
 
     def named(self, prefix: str) -> list[Waiting]:
-        """The requests in any state whose name, or whose run's name, begins with `prefix`, newest first."""
+        """All requests, open or not, for which `prefix` is the beginning of the request's name or of its run's name;
+        newest first."""
         ...
 
     def answer(self, name: str, answered: Answered) -> bool:
@@ -90,7 +91,7 @@ class ApprovalStore(Protocol):
         ...
 
     def answer_to(self, name: str) -> Answered | None:
-        """The answer to a request, until the host takes it."""
+        """The answer to a request; None if there is no answer yet, or the host has already taken it."""
         ...
 
     def prolong(self, name: str, expires_at: float) -> None:
@@ -98,18 +99,21 @@ class ApprovalStore(Protocol):
         ...
 
     def close_open(self, name: str) -> bool:
-        """Close an open request and remove what was shown. False if it was no longer open."""
+        """Close an open request, and delete the stored text that was shown to the person. False if the request was no
+        longer open."""
         ...
 
     def take_answered(self, name: str) -> bool:
-        """Take the answer to a request and remove what was shown. False if there was no answer to take."""
+        """Mark the answer to a request as taken, and delete the stored text that was shown to the person. False if
+        there was no answer to take."""
         ...
 
     def answered(self, fingerprint: str, now: float) -> list[Waiting]:
-        """The requests for calls with this fingerprint that were answered, whose answers were not taken, and that have
-        not expired. Requests for trial runs are left out."""
+        """The answered requests for calls with this fingerprint, which is a digest of the call. Leaves out requests
+        that have expired, requests whose answer was taken, and requests for trial runs."""
         ...
 
     def has_answered(self, fingerprint: str) -> bool:
-        """Whether there may be an answer for a call with this fingerprint that was not taken; a cheap check."""
+        """A cheap check before `answered`: False if `answered` would certainly return no requests for this
+        fingerprint."""
         ...

@@ -11,7 +11,8 @@ from typing import Protocol
 
 
 class AuditLog(Protocol):
-    """The log of a state home. Only `begin` makes files; without it, the log can be read. Any thread may use it."""
+    """The log of a state home. Only `begin` makes files. Without a call of `begin`, an existing log can be read, but
+    not written. Any thread may use it."""
 
     def exists(self) -> bool:
         """Whether any writer ever called `begin`. The log exists before its head and its key."""
@@ -22,7 +23,8 @@ class AuditLog(Protocol):
         ...
 
     def turn(self) -> AbstractContextManager[None]:
-        """An exclusive lock among all threads and processes. Raises `LeaseLost` if the writer's lease was lost."""
+        """A context manager that holds an exclusive lock: only one thread of one process has it at a time. Raises
+        `LeaseLost` if another process has taken over the runs of this host."""
         ...
 
     def size(self) -> int:
@@ -34,8 +36,8 @@ class AuditLog(Protocol):
         ...
 
     def append(self, data: bytes) -> None:
-        """Append bytes. After an error, the log has none of them, if that is possible. When this returns, they survive
-        the death of this process."""
+        """Append bytes. After an error, the log has none of these bytes, if that is possible. When this method returns,
+        the bytes survive the death of this process."""
         ...
 
     def head(self) -> bytes:
@@ -43,11 +45,13 @@ class AuditLog(Protocol):
         ...
 
     def set_head(self, data: bytes) -> None:
-        """Replace the head by less than 512 bytes, which readers see as a whole or not at all."""
+        """Replace the head by `data`, which must be shorter than 512 bytes. Readers see the old head or the new one,
+        never a mixture."""
         ...
 
     def checkpoint(self) -> bytes:
-        """The checkpoint that was last set: how far the log was verified. Without one, the whole log is verified."""
+        """The checkpoint that was last set. It says how far the log has been verified. Empty if none was set: the next
+        check then covers the whole log."""
         return b""
 
     def set_checkpoint(self, data: bytes) -> None:

@@ -68,16 +68,16 @@ class Ledger(Protocol):
     def put(
         self, row: Row, states: Sequence[tuple[str, ChangesState]] = (), paths: Collection[str] | None = None
     ) -> None:
-        """Add a change set at the end of the list, and set the states of other change sets that it affects. If a change
-        set is in the list already and its state changes, it moves to the end. `touched` and `touching` find the change
-        set by `paths`, which may contain surrogate escapes."""
+        """Add a change set at the end of the list, and set the states of other change sets that it affects. If this
+        change set is in the list already and its state changes, it moves to the end. `paths` are the paths by which
+        `touched` and `touching` find the change set; they may contain surrogate escapes."""
         ...
 
     def set_state(self, run: str, state: ChangesState, reason: str | None = None) -> None: ...
 
     def forget_images(self, run: str, reason: str) -> None:
-        """Note that the stored files which the run replaced were deleted: haft can still show the run's diff, but
-        cannot undo the run."""
+        """Record that the originals, which are the stored files that the run replaced, were deleted. haft can then
+        still show the run's diff, but cannot undo the run."""
         ...
 
     def sync(self) -> None:
@@ -99,7 +99,8 @@ class Ledger(Protocol):
         ...
 
     def find(self, name: str) -> Row:
-        """One change set, by the name of its run or by a unique beginning of this name."""
+        """The change set of the run with this name. A beginning of the run's name is enough: `UnknownRun` if no name
+        begins so, `AmbiguousRun` if several do."""
         if (exactly := self.get(name)) is not None:
             return exactly
         found = self.named(name, _MAX_NAMED) if len(name) >= _SHORTEST else []
@@ -118,8 +119,8 @@ class Ledger(Protocol):
         ...
 
     def touched(self, workspace: str, paths: Collection[str], after: int) -> set[str]:
-        """Those of the given paths that change sets with a number above `after` changed in a workspace, and perhaps a
-        few of the other given paths."""
+        """The part of `paths` that was changed in a workspace by change sets with a number above `after`. The result
+        may contain a few of `paths` that were not changed."""
         ...
 
     def touching(
@@ -132,8 +133,9 @@ class Ledger(Protocol):
         limit: int,
         newest_first: bool = True,
     ) -> list[Row]:
-        """The change sets between two numbers that changed any of these paths in a workspace, and perhaps a few other
-        change sets. The cost depends on the number of results, not on the size of the ledger."""
+        """The change sets with a number above `after` and below `before` that changed any of `paths` in a workspace.
+        The result may contain a few change sets that changed none of them. The cost depends on the number of results,
+        not on the size of the ledger."""
         ...
 
     def of_parent(self, parent: str) -> list[Row]: ...
@@ -141,7 +143,7 @@ class Ledger(Protocol):
     def of_thread(self, workspace: str, thread: str) -> list[Row]: ...
 
     def all(self, workspace: str | None = None, state: str | None = None) -> list[Row]:
-        """All change sets, oldest first."""
+        """All change sets, oldest first; only those of `workspace` and those in `state`, if these are not None."""
         ...
 
     def held(self) -> list[Row]:

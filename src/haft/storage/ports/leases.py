@@ -53,7 +53,7 @@ class Leases(Protocol):
 
     def live(self) -> Iterator[tuple[HostId, dict[str, Any]]]:
         """Each host that is alive, and its facts. These have `pid`, `version` (of haft) and `format` (of the stored
-        data), except for hosts of early versions, which did not publish them."""
+        data), except for hosts of early versions of haft, which did not publish these facts."""
         ...
 
     def is_alive(self, host: HostId) -> bool: ...

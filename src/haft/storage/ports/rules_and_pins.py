@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, Protocol
 
 
 class KeptRule(NamedTuple):
-    """A rule that haft remembers because a person answered so."""
+    """A rule that haft remembers because a person answered a request not only for one call, but also for later calls
+    like it."""
 
     number: int
     """Later rules have larger numbers; no number is used twice."""
@@ -49,7 +50,8 @@ class PinStore(Protocol):
     def of(self, workspace: str, tool: str) -> KeptPin | None: ...
 
     def holding(self, workspace: str, path: str) -> list[KeptPin]:
-        """The pins whose definition has a file of that path, and perhaps others that mention the path."""
+        """The approved definitions that contain a file with this path. The result may also contain definitions that
+        only mention the path."""
         ...
 
     def add_if_absent(self, workspace: str, pin: KeptPin, who: str, at: float) -> str:
@@ -57,5 +59,5 @@ class PinStore(Protocol):
         ...
 
     def approve(self, workspace: str, pin: KeptPin, who: str, at: float) -> None:
-        """Store a definition, in place of any other of that tool."""
+        """Store the approved definition of a tool, in place of the definition that was stored for this tool before."""
         ...

@@ -33,7 +33,7 @@ class Filter:
     """Only runs whose name comes before this one; used for the next page."""
 
     def exact(self) -> list[tuple[str, str]]:
-        """The fields that must be equal, with their values."""
+        """The names and values of the set fields that a run's record must have with exactly this value."""
         names = ("tool", "status", "who", "thread", "parent", "workspace")
         return [(name, value) for name in names if (value := getattr(self, name)) is not None]
 

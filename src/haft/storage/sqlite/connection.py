@@ -15,8 +15,8 @@ from haft.storage.sqlite.runs import SqliteRuns
 
 class SqliteConnection(LeasedDatabase, Connection):
     def raise_number(self, host: HostId) -> int:
-        """Raise and return the fencing number of a host. A host whose lease was never taken over has no row, and the
-        number 1."""
+        """Raise and return the fencing number of a host (`ports/leases.py` explains it). A host whose lease was never
+        taken over has the number 1, and no row in the table."""
         with self.writing() as database:
             database.execute(
                 "INSERT INTO fences VALUES (?, 2) ON CONFLICT (host) DO UPDATE SET number = number + 1", [host]

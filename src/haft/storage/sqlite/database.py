@@ -23,7 +23,7 @@ _FORMAT_AT = 60
 
 
 class Database:
-    """One connection. Only one thread uses it at a time; a transaction keeps it until its end."""
+    """One connection. Only one thread uses it at a time; during a transaction, all other threads wait."""
 
     def __init__(self, path: str, before_migrating: Callable[[int], None] = lambda _version: None) -> None:
         """`before_migrating` is called with the format of a database that is older than this haft, and may raise."""
@@ -137,8 +137,8 @@ class Database:
 
 
 def format_in(path: str) -> int | None:
-    """The format of a database, from the header of its file. While the current format is only in the WAL, this is an
-    older format, or 0. None if there is no database."""
+    """The format of a database, from the header of its file. None if there is no database. SQLite writes a new format
+    to the WAL file first; until it has copied the format to the header, the result is an older format, or 0."""
     try:
         with open(path, "rb", buffering=0) as file:
             return int.from_bytes(os.pread(file.fileno(), 4, _FORMAT_AT))

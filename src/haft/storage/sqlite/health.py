@@ -38,8 +38,8 @@ def health_of(home: StateHome) -> Health:
 
 
 def _look_into(database: Database) -> tuple[str, str]:
-    """The problem, or `ok`; and which part was checked, or an empty text if everything was. A full check reads every
-    page, so of a large database only the newest rows of each table are read."""
+    """Two texts: the problem, or `ok` if there is none; and which part of the database was checked, empty if all of it.
+    A full check reads every page, so in a large database only the newest rows of each table are checked."""
     size = os.path.getsize(database.path)
     if size <= MAX_CHECKED:
         return str(database.rows("PRAGMA quick_check(1)")[0][0]), ""

@@ -1,4 +1,4 @@
-"""Access to the SQLite database of a state home, under a lease."""
+"""Access to the SQLite database of a state home, under a lease, which is a host's claim on its runs."""
 
 from __future__ import annotations
 

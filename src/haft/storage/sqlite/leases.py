@@ -126,8 +126,8 @@ def _own_facts() -> dict[str, Any]:
 
 
 def _facts_in(note: bytes) -> dict[str, Any]:
-    """The facts at the beginning of a note, after which the end of an older note may follow; empty if the facts are
-    incomplete."""
+    """The facts in the content of a lock file. The end of an older, longer content may follow them and is ignored.
+    Empty if the facts are incomplete."""
     try:
         facts, _end = json.JSONDecoder().raw_decode(note.decode())
     except (ValueError, RecursionError):
@@ -136,8 +136,8 @@ def _facts_in(note: bytes) -> dict[str, Any]:
 
 
 def _forget_unborn(path: str) -> None:
-    """Remove a temporary lock file whose host was killed before it renamed the file. A recent one may still be
-    renamed."""
+    """Remove a temporary lock file whose host was killed before it renamed the file. A recent file is not removed,
+    because its host may still rename it."""
     with contextlib.suppress(FileNotFoundError):
         if time.time() - os.stat(path).st_mtime > UNBORN_SECONDS:
             os.unlink(path)

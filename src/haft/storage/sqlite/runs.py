@@ -1,6 +1,6 @@
 """Runs in SQLite.
 
-The database itself parses the JSON documents, in one statement for a whole group. That statement does not hold the
+The database itself parses the JSON documents, in one statement for many documents. That statement does not hold the
 interpreter's lock, so it does not block the event loop.
 """
 

@@ -27,8 +27,9 @@ class SqliteStores(Stores):
         return LockLeases(self._home.hosts, self._raise_number, self._require_format)
 
     def _require_format(self) -> None:
-        """Check the format before a host begins, not when it first writes. Reading the format from the file is cheaper
-        than opening the database."""
+        """Raise an error if this haft cannot use the format of the database. Called before a host begins, so that the
+        error does not come only at its first write. Reading the format from the file is cheaper than opening the
+        database."""
         if format_in(self._home.database) not in (None, len(MIGRATIONS)):
             with contextlib.closing(self.connect()) as connection:
                 _ = connection.database

@@ -12,8 +12,8 @@ from haft.storage.sqlite.migrations import MIGRATIONS
 
 
 def require_no_other_host(home: StateHome, version: int) -> None:
-    """Raise `BadConfig` if a host is alive that does not know the new format; the error names the process to end. Call
-    this inside the transaction that migrates: an older host that starts meanwhile finds the new format, and refuses to
+    """Raise `BadConfig` if any living host does not know the new format; the error names the process to end. Call this
+    inside the transaction that migrates: an older host that starts meanwhile finds the new format, and refuses to
     run."""
     for host, facts in live_hosts(home.hosts):
         if facts.get("format") == len(MIGRATIONS):
