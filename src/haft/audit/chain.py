@@ -63,8 +63,8 @@ class Chain:
             raise
 
     def _write(self, bodies: Sequence[bytes], behind: bytes = b"") -> None:
-        """Announce one line for each body, write `behind` (a missing newline) and then the lines, and update the
-        head."""
+        """Announce one line for each body, write the lines, and update the head. `behind` is written before the lines:
+        a newline, if the log does not end with one."""
         before, seq, digest = (self._seq, self._hash), self._seq, self._hash
         pieces = [behind]
         for body in bodies:
@@ -83,8 +83,9 @@ class Chain:
         self._log.set_head(head.to_bytes(self._key))
 
     def _catch_up(self) -> None:
-        """Find the last line, which another process wrote. A new line records torn, missing or unannounced lines.
-        Otherwise the next update of the head would confirm them silently."""
+        """Find the last line of the log after another process wrote to the log. If lines are torn, missing or
+        unannounced, write a new line that records this: otherwise the next update of the head would confirm them
+        silently."""
         head = read_head(self._log)
         self._end = self._log.size()
         data = self._tail(0 if head is None else head.seq)
@@ -108,7 +109,8 @@ class Chain:
             self._write([encode({"type": "gap", "expected": expected, "found": found, "problem": problem})])
 
     def _problem(self, head: Head | None, data: bytes, lines: list[tuple[Line, int]]) -> str | None:
-        """A problem after the head that a crash does not explain; None if there is none."""
+        """The problem if the log, after the last line that the head counts, is in a state that no crash can cause;
+        otherwise None."""
         checker = LineChecker(head, self._key)
         if head is not None and head.genuine:
             known = next(((line, end) for line, end in reversed(lines) if line.seq <= head.seq), None)
@@ -120,8 +122,8 @@ class Chain:
         return checker.end(self._end)
 
     def _first_sealed(self, head: Head | None) -> int:
-        """The number of the line from which on all lines have a seal. In a log of the first format, which has no seals,
-        that is the next line."""
+        """The number of the first line with a seal; all lines after it must have one too. In a log of the first format,
+        which has no seals, this is the next line to be written."""
         if head is not None and head.genuine:
             return self._seq + 1 if head.sealed_from is None else head.sealed_from
         lines = (parse_line(raw.removesuffix(b"\n")) for raw in raw_lines(self._log))

@@ -69,7 +69,7 @@ def body_of(line: Line) -> dict[str, Any]:
 
 class LineChecker:
     """The state of the check: the last good line, and the bytes after it that are not a line. If a crash left these
-    bytes, the next line confirms them with their digest."""
+    bytes, the next line records their digest."""
 
     def __init__(self, head: Head | None, key: bytes | None) -> None:
         self.seq = 0
@@ -163,7 +163,8 @@ class LineChecker:
     def _behind(self, head: Head, size: int) -> str | None:
         """Check what follows the last line that the head counts: nothing, or the beginning of an announced write. After
         a power failure, the head on disk may be older than the log. So if the machine was restarted, any lines with a
-        seal of this state home are accepted, and the beginning of one more. Returns the problem, or None."""
+        seal of this state home are accepted, and after them the beginning of one more line. Returns the problem, or
+        None."""
         older = head.boot != boot_id()
         if self.seq > head.announced and not older:
             return (
@@ -187,8 +188,9 @@ class LineChecker:
         return all(begins_line(piece, self._key, self.seq + 1, self.hash) for piece in begun.split(b"\n"))
 
     def _behind_old_head(self, head: Head) -> str | None:
-        """The same check for a head of the first format. It did not announce the write of a single line, so a crash may
-        have left one line that the head does not count, and any bytes after it."""
+        """Like `_behind`, for a head of the first format. In that format, haft did not announce the write of a single
+        line, so a crash may have left one line that the head does not count, and any bytes after that line. Returns the
+        problem, or None."""
         if self.seq > max(head.seq + 1, head.announced):
             return f"record {head.seq + 2} was added after the head, which counts {head.seq} of {self.seq} records"
         if self.seq > head.announced:

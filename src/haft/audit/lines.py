@@ -47,8 +47,8 @@ def line_seal(key: bytes, seq: int, digest: str) -> str:
 
 
 def next_line(key: bytes, seq: int, previous: str, body: bytes) -> tuple[bytes, str]:
-    """A new line with `body`, with its newline, that follows the line with the hash `previous`; and the hash of the new
-    line."""
+    """Make the line that contains `body` and follows the line with the hash `previous`. Returns the new line, which
+    ends with a newline, and its hash."""
     digest = line_hash(seq, previous, body)
     seal = line_seal(key, seq, digest)
     return b"%d %s %s %s %s\n" % (seq, previous.encode(), digest.encode(), seal.encode(), body), digest
@@ -67,7 +67,8 @@ class Line:
 
 
 def parse_line(raw: bytes) -> Line | None:
-    """The fields of a line without its newline; None if it does not have the form of a line."""
+    """The fields of the line `raw`, which must not end with a newline; None if `raw` does not have the form of a
+    line."""
     parts = raw.split(b" ", 3)
     if len(parts) != 4 or len(parts[1]) != _HASH_LENGTH or len(parts[2]) != _HASH_LENGTH:
         return None

@@ -28,7 +28,7 @@ MOST_PATHS: Final = 1000
 
 
 class Trail:
-    """The audit log, open for writing from any thread."""
+    """The audit log, open for writing. Any thread of this process may write."""
 
     def __init__(self, log: AuditLog, redactor: Redactor, workspace: str = "") -> None:
         self._log = log

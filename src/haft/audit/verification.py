@@ -47,9 +47,9 @@ class Verdict:
 
 
 def verify(log: AuditLog, *, since_checkpoint: bool = False, most: int | None = None) -> Verdict:
-    """Check the whole audit log; with `since_checkpoint`, only the part after the checkpoint; with `most`, at most
-    about so many bytes at its end. If the log is intact, and no line since the checkpoint was left out, the checkpoint
-    moves to the end. The line of the old checkpoint must still be in the log."""
+    """Check the whole audit log; with `since_checkpoint`, only the part after the checkpoint; with `most`, only about
+    the last `most` bytes. If the log is intact, and no line since the checkpoint was left out, the checkpoint moves to
+    the end. The line of the old checkpoint must still be in the log."""
     # Head and key are read first: the audit log is made before them, so if one of them exists, the log must exist too.
     has_begun = read_head(log) is not None or log.key() is not None
     if not log.exists():
@@ -121,8 +121,8 @@ def _not_in_place(known: Checkpoint) -> str:
 
 
 def _near_the_end(log: AuditLog, size: int, most: int, key: bytes) -> Checkpoint | None:
-    """The first line within the last `most` bytes. If this line has no seal of this state home, more bytes are read
-    until a line has one. None if there is no such line, and the whole log must be read."""
+    """The first complete line in the last `most` bytes of the log. If this line has no seal of this state home, `most`
+    is doubled until the first line has one. None if there is no such line: then the whole log must be read."""
     while most < size:
         at = size - most
         lines = raw_lines(log, at, size)

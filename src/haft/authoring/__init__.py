@@ -1,7 +1,8 @@
 """For tool writers: makes new tools that work at once, and checks existing tools.
 
-`new_tool` writes tools from `templates`; `check` finds problems in tools and says how to fix them. Surfaces call this
-package. It reads each format with the code of `sources`. Its modules are imported when they are first used.
+`new_tool` writes tools from `templates`; `check` finds problems in tools and says how to fix them. The command line and
+other surfaces call this package. It reads each format with the code of `sources`. Its modules are imported when they
+are first used.
 """
 
 from typing import TYPE_CHECKING

@@ -34,7 +34,7 @@ def make_directory(path: str) -> None:
 
 
 def let_owner_in(path: str, bits: int) -> None:
-    """Give the owner these rights of a new file or directory, if the umask removed them."""
+    """Add the permission bits `bits` to a new file or directory for its owner, if the umask removed them."""
     mode = os.lstat(path).st_mode
     if mode & bits != bits and not stat.S_ISLNK(mode):
         os.chmod(path, stat.S_IMODE(mode) | bits)

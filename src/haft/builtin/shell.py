@@ -1,8 +1,7 @@
 """`shell`: runs one command line with bash.
 
-A command line can do anything, so this tool declares nothing about its effects, and no changes. The pipeline and the
-launcher handle its deadline, its output and the end of its processes; this module only says what to run and how it
-ended.
+A command line can do anything, so this tool declares neither effects nor changes. The pipeline and the launcher handle
+its deadline, its output and the end of its processes; this module only says what to run and how it ended.
 """
 
 from __future__ import annotations

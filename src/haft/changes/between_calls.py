@@ -1,8 +1,9 @@
-"""Changes in the workspace while no call of a session ran.
+"""Changes in the workspace between two calls of a session process.
 
-A process that outlives its calls may write between them. A transaction covers only one call. Changes between two calls
-are found by comparing the workspace after one call with the workspace before the next, or at the end of the process.
-haft cannot tell whether the process or a person made these changes: it names them and leaves them alone.
+A session process is a process of a tool that runs on between the tool's calls, and it may write between them. A
+transaction covers only one call. Changes between two calls are found by comparing the workspace after one call with the
+workspace before the next, or at the end of the process. haft cannot tell whether the process or a person made these
+changes: it names them and leaves them alone.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class WorkspaceAfterCall:
 
 class WatchedSession:
     """The process that a session tool keeps running between calls, with the workspace as its last call left it. Any
-    thread may use this object, but only while it holds the workspace lock."""
+    thread of this process may use the object, but only while the thread holds the workspace lock."""
 
     def __init__(self, session: Callable[[], Session | None], left: dict[Session, WorkspaceAfterCall]) -> None:
         """`session` gives the tool's current process, or None. `left` maps each process to the workspace after its last
@@ -57,7 +58,8 @@ class WatchedSession:
 
 
 def unexplained_paths(transactions: Transactions, left: WorkspaceAfterCall, found: Sequence[PathChange]) -> list[str]:
-    """The paths in `found` that no later run of haft left in this state, protected paths first."""
+    """The paths in `found`, without those whose new state comes from a run of haft after `left`; protected paths
+    first."""
     known = _states_left_by_runs(transactions, left.seq)
     rest = [each for each in found if each.path not in known or not _is_like(known[each.path], each.after)]
     objection = transactions.guard_objection(rest, None, ())
@@ -66,7 +68,8 @@ def unexplained_paths(transactions: Transactions, left: WorkspaceAfterCall, foun
 
 
 def _states_left_by_runs(transactions: Transactions, seq: int) -> dict[str, Entry | None]:
-    """By path: the entry that the last run after the change set `seq` left there, None for a deleted path."""
+    """Maps each path that runs changed after the change set `seq` to its entry after the last of these runs, or to None
+    if that run deleted the path."""
     known: dict[str, Entry | None] = {}
     for row in transactions.ledger.since(seq):
         if row.workspace != transactions.workspace or row.state not in ("committed", "undone"):

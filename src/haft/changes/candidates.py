@@ -21,8 +21,8 @@ class Candidates:
     """For every path, the runs whose originals may hold the path's content, most likely first."""
 
     def __init__(self, ledger: Ledger, rows: Sequence[Row], paths: Iterable[str] | None = None) -> None:
-        """`rows` are the runs to be reversed, all of one workspace. If `paths` are given, one query finds out at once
-        which of them other runs changed, so that `of` needs no query for the rest."""
+        """`rows` are the runs to be reversed, all of one workspace. If `paths` are given, one query finds out which of
+        these paths were also changed by other runs, so that `of` needs no query for the other paths."""
         self._ledger = ledger
         self._first = min(rows, key=lambda row: row.seq)
         self._runs = list(dict.fromkeys([row.latest for row in rows] + [row.run for row in rows]))

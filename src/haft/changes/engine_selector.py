@@ -1,6 +1,7 @@
 """The choice of the engine that tracks a call's changes, and the reason why a better engine is not available.
 
-Each host tests once whether overlays work. If they do not, the outcome of every run says why.
+Each host tests once whether overlays work. If they do not, the outcome of every run says why. A session process is a
+process of a tool that runs on between the tool's calls.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ Setting = Literal["auto", "overlay", "snapshot", "off"]
 
 
 class LayerTrial(Protocol):
-    """The part of the sandbox that this module needs: it tries whether a layer can be mounted."""
+    """The part of the sandbox that this module needs: it tests whether a layer can be mounted."""
 
     async def layer_basis(self) -> Mapping[str, Any]:
         """Every fact about the sandbox that may change the result of `no_layer`."""
@@ -69,7 +70,8 @@ IN_PROCESS = Changes(complete=False, reason="it runs in this process, where noth
 
 
 class Transaction(Protocol):
-    """The transaction of one call, as the pipeline sees it."""
+    """The transaction of one call, as the pipeline sees it: it follows the call's changes until they are committed,
+    held or discarded."""
 
     @property
     def layer(self) -> Layer | None: ...
@@ -77,12 +79,12 @@ class Transaction(Protocol):
     def workspace(self) -> Workspace | None: ...
     @property
     def scope(self) -> Scope | None:
-        """What nested calls see and change, if that is not the workspace itself."""
+        """The scope in which nested calls of this call work; None if they work in the workspace itself."""
         ...
 
     @property
     def lock(self) -> Lock | None:
-        """The workspace lock, if the call holds it exclusively."""
+        """The workspace lock, if the call holds it exclusively; otherwise None."""
         ...
 
     def is_untouched(self) -> bool:
@@ -292,8 +294,8 @@ class EngineSelector:
         return changes.drop(self.transactions, run)
 
     def undo_nested(self, caller: Owner, made: Sequence[str]) -> tuple[list[str], str | None]:
-        """Undo the changes that the nested calls `made` of a cancelled call committed. Returns the undone runs, and the
-        reason if the undo failed."""
+        """Undo the changes that nested calls of the cancelled call `caller` committed. `made` are the ids of the nested
+        runs. Returns the undone runs, and the reason if the undo failed."""
         rows = committed_by_nested_calls(self.transactions.ledger, caller.run, made)
         if not rows:
             return [], None

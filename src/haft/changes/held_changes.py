@@ -68,8 +68,9 @@ def _apply(
 
 
 def _against_current(transactions: Transactions, manifest: Manifest) -> tuple[Manifest, list[str]]:
-    """The change set with the current files as its state before, and the paths whose current files differ from those
-    that the change set was made from. Inodes may differ: an equal file may have been restored or written again."""
+    """The change set, with the current file of each path as the state before the change; and the paths whose current
+    file differs from the one that the run found. Inodes may differ: an equal file may have been restored or written
+    again."""
     entries: list[PathChange] = []
     moved: list[str] = []
     with transactions.tree() as workspace:

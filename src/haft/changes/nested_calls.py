@@ -78,7 +78,8 @@ class CallerParts:
 
 
 def committed_by_nested_calls(ledger: Ledger, caller: str, made: Sequence[str]) -> list[Row]:
-    """The change sets that are in the workspace now, of a caller's nested runs `made` and of the caller's own parts."""
+    """The change sets of the nested runs `made`, and the parts of the caller and of these runs, without those that are
+    no longer in the workspace."""
     rows = [row for run in made if (row := ledger.get(run)) is not None]
     for run in (caller, *made):
         rows += ledger.of_parent(run)

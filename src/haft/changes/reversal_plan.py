@@ -239,8 +239,8 @@ def _has_parent(path: str, want: dict[str, Entry | None], workspace: Tree) -> bo
 
 
 def _keep_used_directories(plan: ReversalPlan, workspace: Tree) -> None:
-    """Remove from the plan the deletion of each directory that holds files which are not deleted, and of its
-    parents."""
+    """Change the plan so that it does not delete directories that are still used: those that hold a path which the plan
+    does not delete."""
     leaving = {each.path for each in plan.entries if each.after is None}
     stays: set[str] = set()
     for each in plan.entries:
@@ -360,8 +360,8 @@ class ReversalSources:
         return first is not None and second is not None and first.st_ino != second.st_ino
 
     def _hard_link(self, path: str, wanted: Entry) -> str | None:
-        """The place of a new hard link, if this path was a hard link of a file that is still in the workspace under
-        another name, unchanged; otherwise None."""
+        """The place of a new hard link, if this path was a hard link of a file that is still unchanged in the workspace
+        under another name; otherwise None."""
         for known in self._linked_names.get(path, ()):
             if known != path and known not in self._leaving and wanted.is_like(read_entry(self._workspace, known)):
                 return self._make_hard_link(known, path)
@@ -412,8 +412,8 @@ class ReversalSources:
         return None
 
     def _has_all_links(self, name: str, directory: str, status: os.stat_result) -> bool:
-        """Whether an original in a directory is still the same file as all its hard links outside of that directory.
-        Such a link may have been deleted and made anew since."""
+        """Whether an original in a directory and its hard links outside of that directory are all still one file. Such
+        a link may have been deleted and made anew since."""
         for other in self._linked_names.get(name, ()):
             if other.startswith(f"{directory}/"):
                 continue

@@ -39,7 +39,8 @@ class Readable(Protocol):
 
 
 class BoundedFolder:
-    """A folder that is filled. Counts its files and bytes, and raises `BadUsage` if there are too many."""
+    """The folder into which an archive is unpacked. Counts the files and bytes that are written, and raises `BadUsage`
+    if there are too many."""
 
     def __init__(self, folder: str, bounds: Bounds) -> None:
         self.folder = folder
@@ -64,7 +65,7 @@ class BoundedFolder:
                 self._made.add(above)
 
     def file(self, path: str, content: Readable, mode: int) -> None:
-        """Write a file. Of `mode`, only whether the file is executable is kept."""
+        """Write a file. It is executable if `mode` says so; the other bits of `mode` are ignored."""
         if os.path.dirname(path):
             self.directory(os.path.dirname(path))
         self._count()

@@ -51,7 +51,7 @@ def require_short_directory(archive: str, file: IO[bytes], most_files: int, most
 
 @contextmanager
 def read_zip(archive: str, file: IO[bytes]) -> Iterator[ZipFile]:
-    """An open ZIP; `BadUsage` for every error in it."""
+    """Open a ZIP for a `with` block. If the ZIP is damaged, the errors of `zipfile` in the block become `BadUsage`."""
     try:
         with zipfile.ZipFile(file) as found:
             yield found

@@ -30,8 +30,8 @@ async def check_targets(
     launcher: DescribeLauncher,
     reserved: Collection[str] = (),
 ) -> list[list[Report]]:
-    """The reports about each target, in the order of the targets. The source of its format checks each target. A target
-    can have several reports, because a Python file may have several tools."""
+    """The reports about each target, in the order of the targets. Each target is checked by the source for its format.
+    A target can have several reports, because a Python file may have several tools."""
     by_name = {source.name: source for source in sources}
 
     async def check(target: Target) -> list[Report]:

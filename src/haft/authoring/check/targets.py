@@ -43,7 +43,8 @@ def _recognized(
 
 
 def placed(target: Target, workspace: str | None = None) -> Target:
-    """The target, with the folder of the skill and the workspace in which its file lies, if it lies in any."""
+    """A copy of the target that also names the skill's folder, if its file is a tool of a skill, and the workspace, if
+    its file lies in the workspace."""
     if os.path.isdir(target.path):
         return target
     directory = os.path.dirname(os.path.abspath(target.path))

@@ -157,8 +157,8 @@ def _arranged(gathered: str, brought: str) -> list[str]:
 
 
 def _skills_in(folder: str, *, is_wrapper: bool = False) -> list[str]:
-    """The folders with a SKILL.md: the folder itself, or the folders in it. If there are none and the folder contains
-    only one other folder, those in that one."""
+    """The folders with a SKILL.md: `folder` itself, or else the folders in it. If there are none, and `folder` contains
+    only one other folder, that folder is searched in the same way."""
     if os.path.lexists(os.path.join(folder, SKILL_FILE)):
         return [folder]
     inside = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]

@@ -55,7 +55,8 @@ class Packed:
 
 
 def check_for_packing(folder: str, name: str | None = None) -> Report:
-    """The report about whether a template can be packed, under the name `name` if it is given."""
+    """Check whether a template can be packed, and return the report. If `name` is given, the template would be packed
+    under this name."""
     report = check_template(folder, packing=True)
     if name is None:
         return report

@@ -1,4 +1,4 @@
-"""Removes a template: its folder and its environment, but never the target of a link."""
+"""Removes a template: its folder and its Python environment, but never the target of a link."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Finds the files of a template that are packed.
 
 Environments, caches, version control and files of the installer are left out. Links and special files are refused,
-never followed: each directory is opened from the descriptor of its parent, so that nobody can swap one meanwhile.
+never followed: each directory is opened from the descriptor of its parent, so that nobody can replace a directory by a
+link meanwhile.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Unpacks a ZIP of templates into an empty folder, as if its author were malicious.
 
-It refuses paths that lead out of the folder, entries that are not regular files or directories, names that some file
-systems take for the same, and encrypted entries. It also refuses an archive with too many files, or with too many
-bytes, in total or for its size. Nothing is run, and no content is checked.
+It refuses paths that lead out of the folder, entries that are not regular files or directories, different names that
+are the same name for some file systems, and encrypted entries. It also refuses an archive with too many files, and one
+that unpacks to too many bytes: in total, or in relation to the size of the archive. Nothing is run, and no content is
+checked.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ _DRIVE: Final = re.compile(r"[A-Za-z]:")
 
 
 def fold_path(path: str) -> str:
-    """The path in a form that is equal for all paths that some file systems take for the same: without differences of
-    case and Unicode normalization."""
+    """The path without differences of case and Unicode normalization. If two paths are the same path for some file
+    systems, this function returns the same text for both."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
 
 
@@ -87,8 +88,8 @@ def _path(info: ZipInfo) -> str:
 
 
 class _Seen:
-    """The paths of the entries so far, and of their parent directories. Refuses paths that some file systems take for
-    the same."""
+    """The paths of the entries so far, and of their parent directories. Refuses a path if it differs from an earlier
+    one, but is the same path for some file systems."""
 
     def __init__(self) -> None:
         self._spelled: dict[str, str] = {}

@@ -66,8 +66,8 @@ def attributes_of(place: int | str | bytes, mode: int | None = None) -> str:
 
 
 def _with_owner(access_list: bytes, mode: int) -> bytes:
-    """An access list whose row for the owner has the owner's bits of `mode`. The kernel keeps both equal, so widening
-    the mode has changed the list too."""
+    """The access list, with the owner's bits of `mode` in the owner's row. The kernel keeps this row equal to the
+    owner's bits of the file's mode, so when haft widened the mode, the row changed too."""
     rows = bytearray(access_list)
     for at in range(_HEAD, len(rows), _ROW):
         if rows[at : at + 2] == _OWNER:
@@ -95,7 +95,8 @@ def can_be_set(text: str | None) -> bool:
 
 
 def without_names(text: str | None, *names: str) -> str | None:
-    """The attributes, as text, without those called `names`; None if that is unknown, because only digests are kept."""
+    """The text of the attributes, without those called `names`. None (unknown) if this text cannot be made, because
+    only digests of the values are kept."""
     if not text or not any(name in text for name in names):
         return text
     kept = {name: value for name, value in _from_text(text).items() if name not in names}

@@ -36,8 +36,8 @@ _UNSOUND: Final = "unsound"
 
 class CommitUnfinished(Exception):
     """The disk failed in the middle of a commit, and again when haft tried to revert or finish the commit. The next
-    holder of the workspace lock does so, as `becomes` says. Until then the workspace may hold only some of the changes,
-    and nothing may be removed."""
+    holder of the workspace lock reverts or finishes it; `becomes` says which. Until then the workspace may hold only
+    some of the changes, and nothing may be removed."""
 
     def __init__(self, path: str, why: str, becomes: Literal["committed", "taken back"]) -> None:
         self.path = path
@@ -197,8 +197,9 @@ def steps_of(manifest: Manifest) -> list[Step]:
 def _narrowed(
     words: list[Any], entries: dict[str, tuple[Entry | None, Entry | None]]
 ) -> dict[str, tuple[Entry | None, Entry | None]]:
-    """The states of one path before and after the step that `words` describe. They may differ from those of the change
-    set, which may need two steps for one path. A swap that moves no old file out, for example, finds an empty path."""
+    """The states of one path before and after the step that `words` describe. These states may differ from those in the
+    change set, because one path may need two steps: for example, the first moves the old file out, and the second puts
+    the new file in. Between these steps, the path does not exist."""
     _number, verb, path, put, out = words
     before, after = entries[from_latin(path)]
     if verb == "swap":
@@ -278,7 +279,8 @@ def _is_sound(runner: StepRunner, manifest: Manifest, steps: Sequence[Step], *, 
 
 
 def _incoming_files(manifest: Manifest, steps: Sequence[Step]) -> Iterator[tuple[str, Entry, Step]]:
-    """The new files: path, state, and the step that brings the file, which is its own or that of a directory above."""
+    """Yield the path and the state of each new file, and the step that brings the file: the step of its own path, or
+    that of a directory above it."""
     coming = {step.path: step for step in steps if step.verb == "swap" and step.put is not None}
     for each in manifest.entries:
         wanted = each.after
@@ -413,8 +415,8 @@ def remove_inside(tree: Tree, path: str) -> None:
 
 
 def _closed_directories(workspace: Tree, steps: Sequence[Step]) -> dict[str, int]:
-    """By directory whose mode must be widened during these steps: its mode. The journal lists them, so that recovery
-    can restore the modes after a crash."""
+    """Maps each directory whose mode must be widened during these steps to its original mode. The journal lists these
+    directories, so that recovery can restore their modes after a crash."""
     if not is_bound_by_modes():
         return {}
     found: dict[str, int] = {}

@@ -158,8 +158,9 @@ def _unpacked(words: list[Any] | None) -> Entry | None:
 
 
 def renames(entries: Iterable[PathChange]) -> dict[str, str]:
-    """By created path: a deleted path with the same content, from which the file was probably renamed. Each deleted
-    path is used once, and one with the same file name is preferred. Empty files are ignored."""
+    """Maps the new path of each file that was probably renamed to its old path. The old path is a deleted path with the
+    same content, if possible one with the same file name. Each deleted path is used only once. Empty files are
+    ignored."""
     gone: dict[tuple[str, str], list[str]] = {}
     for each in entries:
         before = each.before

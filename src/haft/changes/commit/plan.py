@@ -89,7 +89,7 @@ class _Plan:
 
     def steps(self) -> list[Step]:
         """All steps. Those that set the mode of a directory or remove it come last, innermost directory first, because
-        other steps must enter the directory before."""
+        other steps must enter these directories first."""
         return [*self._moves, *reversed(self._ends)]
 
     def _move(self, verb: str, path: str, before: Entry | None, after: Entry | None) -> None:

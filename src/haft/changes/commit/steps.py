@@ -238,7 +238,7 @@ class StepRunner:
             self._fix_directory_mode(step.path, self.workspace.status(step.path), step.before)
 
     def _fix_directory_mode(self, path: str, here: os.stat_result | None, wanted: Entry | None) -> None:
-        """Restore the mode of a directory after it was moved, for which it had to be writable."""
+        """Restore the mode of a directory after a move: to be moved, the directory had to be writable."""
         if here is None or wanted is None or not wanted.is_directory:
             return
         if stat.S_IMODE(here.st_mode) != wanted.mode:

@@ -34,7 +34,7 @@ class Tree:
 
     def __init__(self, path: str, *, forced: bool = False, notes: WidenedModes | None = None) -> None:
         """With `forced`, the modes of our user's directories are widened if they forbid access; `restore` and `close`
-        restore them. `notes` records each such mode before, for recovery after a crash."""
+        restore them. `notes` records each mode before it is widened, for recovery after a crash."""
         self._notes = notes
         self.path = path
         self._root = os.open(path, _REACH)

@@ -110,7 +110,7 @@ def _lines(before: Content, after: Content) -> Hunks:
 
 
 def _unchanged(old: Side, new: Side) -> PathComparison:
-    """The difference if the content is equal: in path, mode, owner, time or hard links."""
+    """The difference between two files with equal content: their paths, modes, owners, times or hard links differ."""
     if old.path == new.path and git_mode(old.entry) == git_mode(new.entry):
         note = _joined(_facts(old.entry, new.entry))
         if note is None and old.entry.mtime_ns == new.entry.mtime_ns:

@@ -69,7 +69,7 @@ def differences(entries: Sequence[PathChange], read: Read) -> Iterator[FileDiffe
 
 
 def _sources(entries: Sequence[PathChange], read: Read) -> dict[str, tuple[str, int]]:
-    """By created path that is a rename: the deleted path that it came from, and the percentage of equal lines."""
+    """Maps the new path of each renamed file to its old path and the percentage of equal lines."""
     found = {path: (source, 100) for path, source in renames(entries).items()}
     taken = {source for source, _ in found.values()}
     gone = [each for each in entries if each.after is None and each.path not in taken]

@@ -82,8 +82,8 @@ def _shared_folders(old: str, new: str) -> int:
 
 
 def _shared_end(old: str, new: str, start: int) -> int:
-    """The length of the end that both paths share, from a slash on. This slash may also be the last character of the
-    shared beginning, which has the length `start`."""
+    """The length of the longest common end of both paths that begins with a slash; 0 if there is none. This slash may
+    also be the last character of the common beginning, which has the length `start`."""
     shared = 0
     for at in range(1, min(len(old), len(new)) - start + (1 if start else 0) + 1):
         if at > len(old) or at > len(new) or old[-at] != new[-at]:

@@ -64,8 +64,9 @@ def _differing_ranges(old: Sequence[str], new: Sequence[str], budget: _Budget) -
 
 
 def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Lines at which a large change is split, as pairs of positions: lines that occur once in each text, as many as
-    possible that are in the same order. The resulting diff may not be the shortest."""
+    """The lines at which a large change is split, each as its positions in `old` and `new`. Only lines that occur
+    exactly once in each text are used: the longest series of them that has the same order in both texts. The resulting
+    diff may not be the shortest."""
     once = [line for line, times in Counter(old).items() if times == 1]
     times_new = Counter(new)
     place = {line: at for at, line in enumerate(new) if times_new[line] == 1}

@@ -36,7 +36,7 @@ class _Text:
 def edited_renames(
     gone: Sequence[PathChange], came: Sequence[PathChange], read: OpenSide
 ) -> dict[str, tuple[str, int]]:
-    """By created path that is a rename: the deleted path that it came from, and the percentage of equal lines."""
+    """Maps the new path of each file that was renamed and edited to its old path and the percentage of equal lines."""
     old = [(each, each.before) for each in gone if _is_candidate(each.before)]
     new = [(each, each.after) for each in came if _is_candidate(each.after)]
     if not old or not new or max(len(old), len(new)) > MOST_CANDIDATES:

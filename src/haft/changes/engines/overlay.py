@@ -26,7 +26,7 @@ from haft.files import shown
 
 
 def layer_options() -> str:
-    """The mount options of a layer. As an ordinary user, the overlay must keep its marks in `user.` attributes; only
+    """The mount options of a layer. The overlay of an ordinary user must keep its marks in `user.` attributes; only
     root's overlay can rename directories of the workspace. With `volatile` the kernel does not sync the layer: only the
     committed files must survive a power failure."""
     if os.geteuid() == 0:

@@ -10,7 +10,7 @@ the copy under a new layer for the nested call. When the nested call ends, its c
 current view and written there through the caller's own mount. So the caller keeps running, with its working directory
 and open files, and sees the changes at once. In the end the caller's layer holds all changes, and is committed, held or
 discarded as one. The change sets of nested calls are kept beside that of the caller, and are added to the ledger when
-it is committed.
+the caller's change set is committed.
 """
 
 from __future__ import annotations

@@ -183,8 +183,8 @@ class BetweenCallsLayer(OverlayTransaction):
         return os.path.relpath(self._upper, self._transactions.area.path)
 
     def _drop_protected(self, found: LayerContents, granted_paths: Sequence[str]) -> tuple[str, ...]:
-        """Remove from the layer, and from `found`, the files that could run code later on the host, until the guard has
-        no objection. Returns the removed paths."""
+        """Remove from the layer, and from `found`, the files that could run code later on this machine, until the guard
+        has no objection. Returns the removed paths."""
         dropped: dict[str, None] = {}
         with Tree(self._upper, forced=True) as upper:
             while (

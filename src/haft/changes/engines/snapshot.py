@@ -1,7 +1,8 @@
 """The snapshot engine: a call changes the workspace itself, and holds the workspace lock meanwhile.
 
 The changes are found by comparing the whole workspace before and after the call. If the changes may not stay in the
-workspace, they are reverted and held like those of any other call.
+workspace, they are reverted and held like those of any other call. A session process is a process of a tool that runs
+on between the tool's calls.
 """
 
 from __future__ import annotations
@@ -268,7 +269,7 @@ class SnapshotTransaction(TransactionDefaults):
         return "; ".join(reasons) or None
 
     def _keep(self, manifest: Manifest) -> None:
-        """Write the journal and the ledger of changes that are already in the workspace."""
+        """Write the journal and the ledger entry for changes that are already in the workspace."""
         full = os.path.join(self._transactions.live, manifest.run)
         os.makedirs(full, mode=0o700, exist_ok=True)
         self._transactions.blobs.sync()
@@ -285,7 +286,7 @@ def _write_back(path: str) -> None:
 
 
 def snapshots_of(transactions: Transactions) -> Snapshots:
-    """The snapshots of the workspace. Only the holder of the workspace lock may use them."""
+    """The object that takes snapshots of the workspace. Only the holder of the workspace lock may use it."""
     return Snapshots(os.path.dirname(transactions.area.lock), transactions.blobs, WidenedModes(transactions.live))
 
 

@@ -120,7 +120,7 @@ class DirectoryRoles:
         )
 
     def is_kept(self, path: str) -> bool:
-        """Whether a call may not even remove the path, because the workspace itself uses it. Protected paths of nested
+        """Whether a call must not even remove the path, because the workspace itself uses it. Protected paths of nested
         repositories may be removed."""
         place = folded_path(path)
         return place in TOP or place in self._kept
@@ -198,7 +198,7 @@ class DirectoryRoles:
         return self._resulting_tree.kind(path, when) is not None
 
     def _spelled(self) -> dict[tuple[str, str], PathChange]:
-        """The changed files with a name of `MAKES` in any upper and lower case, by directory and folded name."""
+        """The changed files whose folded name is in `MAKES`, by directory and folded name."""
         if self._makes is None:
             places = ((path.rpartition("/"), each) for path, each in self._resulting_tree.altered.items())
             found = (((words[0], folded(words[2])), each) for words, each in places)
@@ -207,8 +207,8 @@ class DirectoryRoles:
 
 
 def remaining_names(above: DirectoryRole, name: str) -> Names | None:
-    """If `name` in a directory with the role `above` belongs to protected names: the parts that follow it in these
-    names; empty if it is the last part of one. None if it belongs to none."""
+    """The parts that may follow `name` in protected names, if `name` lies in a directory with the role `above`. Empty
+    if `name` is the last part of a protected name, None if it is not a part of any."""
     if above.hidden:
         return None
     if above.pending_names is not None and name in above.pending_names:

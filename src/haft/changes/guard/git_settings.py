@@ -1,4 +1,5 @@
-"""Which git settings are free: a call may change them without approval, because every clone, branch and submodule does.
+"""Which git settings are free: a call may change them without approval, because git itself changes them for every
+clone, branch and submodule.
 
 Unknown settings need approval. So a key that a new git version or an extension introduces needs approval too. The value
 of a free setting is checked as well, because the address of a remote can make git run a program.

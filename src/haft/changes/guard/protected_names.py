@@ -1,4 +1,5 @@
-"""Names that are protected in every directory, as a tree of their parts: a name such as `.cargo/config` has two."""
+"""Names that are protected in every directory, as a tree of their parts: a name such as `.cargo/config` has two
+parts."""
 
 from __future__ import annotations
 

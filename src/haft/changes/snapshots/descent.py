@@ -91,7 +91,8 @@ class Descent:
         return self.descriptor
 
     def widen(self) -> None:
-        """Widen the mode of the current directory, because its names can be listed but not its files' status read."""
+        """Widen the mode of the current directory. This is needed if haft can list the names in it, but cannot read the
+        status of its files."""
         step = self._steps[-1]
         status = os.fstat(step.descriptor)
         mode = stat.S_IMODE(status.st_mode)
@@ -180,7 +181,8 @@ def _identity(descriptor: int) -> tuple[int, int]:
 def _open(
     name: str, directory: int | None, flags: int, bits: int, note_mode: NoteMode | None = None
 ) -> tuple[int, int | None]:
-    """Open a path. Returns the descriptor, and, if `bits` had to be added to the mode, the original mode."""
+    """Open a path. Returns the descriptor, and the original mode if `bits` had to be added to the mode, otherwise
+    None."""
     try:
         try:
             return os.open(name, flags, dir_fd=directory), None
@@ -228,7 +230,7 @@ def _open_widened(
 def _may_widen(status: os.stat_result) -> bool:
     """Whether a widened mode could be restored exactly. It could not if the file has the set-group-ID bit and this
     process is not in the group, because the system then removes the bit. Whether our user owns the file is not checked:
-    the system refuses a change if not."""
+    if not, the system refuses to change the mode."""
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
         return False
     return not status.st_mode & stat.S_ISGID or status.st_gid in (os.getegid(), *os.getgroups())

@@ -130,12 +130,12 @@ def stamp_of(status: os.stat_result) -> Stamp:
 
 
 def now() -> int:
-    """The time by the clock from which files get their times, which moves in ticks. A change with an earlier time has
-    another stamp than any change that comes after this call."""
+    """The time by the clock from which files get their times, which moves in ticks. If a path was last changed before
+    this time, every change after this call gives the path another stamp."""
     return time.time_ns() - _TICK if _COARSE is None else time.clock_gettime_ns(_COARSE)
 
 
 def is_racy(ctime_ns: int, moment: int) -> bool:
     """Whether a change after `moment`, a result of `now`, could leave the ctime as it is. Then a stamp with this ctime
-    is unreliable: racy. Some filesystems store only whole seconds, or even seconds."""
+    is unreliable: racy. Some filesystems store times only in steps of one or two seconds."""
     return ctime_ns >= (moment if ctime_ns % _SECOND else moment - 2 * _SECOND)

@@ -216,7 +216,8 @@ def _differing(before: Mapping[str, Stamp], after: Mapping[str, Stamp]) -> list[
 
 
 def _differing_attributes(before: Snapshot, found: Scan) -> list[str]:
-    """Paths of directories, links and special files whose extended attributes differ, with an equal stamp."""
+    """Paths of directories, links and special files whose extended attributes differ although their stamps are
+    equal."""
     known = {path: text for path, text in before.attributes.items() if not stat.S_ISREG(before.stamps[path][0])}
     return [
         path

@@ -245,7 +245,7 @@ class Blobs:
         return None
 
     def _raw(self, digest: str) -> io.RawIOBase:
-        """Open the file that `_find` would find."""
+        """Open the stored content of `digest`, decompressed. Raises `FileNotFoundError` if there is none."""
         for place in self._places(digest):
             try:
                 file = io.FileIO(place)
