@@ -42,8 +42,8 @@ _COMPLAINT: Final = regex(
 
 
 def holds_private_keys(path: str) -> bool:
-    """Whether a path, or the path that its links lead to, names private keys or secrets of the machine. haft never
-    proposes such a path as a grant: a tool could print the path only to get it proposed."""
+    """Whether a path, or the real path behind its links, is or contains private keys or secrets of the machine. haft
+    never suggests a grant for such a path: otherwise a tool could print the path in order to get this suggestion."""
     for one in {path, os.path.realpath(path)}:
         parts = one.split("/")
         if not _KEYS.isdisjoint(parts) or _KEY.fullmatch(parts[-1]):

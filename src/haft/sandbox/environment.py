@@ -1,8 +1,8 @@
 """The environment variables of a tool: built from a short list, never inherited.
 
 haft checks the values of two variables only. It keeps an entry of PATH if the entry is absolute, outside the workspace,
-and not writable for everyone. It keeps a locale if programs read UTF-8 or bytes in it, as haft's own analysis of
-command lines does.
+and not writable for everyone. It keeps a locale only if programs with this locale read text as UTF-8 or as plain bytes,
+because haft analyses command lines in the same way.
 """
 
 from __future__ import annotations

@@ -126,8 +126,8 @@ def _last_lines(output: str) -> list[str]:
 
 
 def waited_for_network(output: str) -> bool:
-    """Whether the output of a call that timed out says that the call had no network. If not, the call may still have
-    waited for the network."""
+    """Whether the output of a call that timed out says that the call had no network. False proves nothing: a call may
+    wait for the network without a message."""
     return any(NO_NETWORK.search(line) for line in _last_lines(output))
 
 
@@ -182,8 +182,8 @@ def _hidden(line: str, confinement: Confinement, host: HostFacts) -> HaftError |
 
 
 def _repository_above(said: str, confinement: Confinement, host: HostFacts) -> HaftError | None:
-    """The denial if the workspace's repository begins in a directory above the workspace: git needs to see the whole
-    repository."""
+    """The error if the workspace's repository begins in a hidden directory above the workspace: git needs the whole
+    repository. None if the repository begins elsewhere, or if the call sees that directory."""
     place = os.path.dirname(host.workspace)
     while place != "/" and not os.path.lexists(os.path.join(place, ".git")):
         place = os.path.dirname(place)
@@ -217,15 +217,15 @@ def _shown_by(path: str) -> str:
 
 
 def _interpreter(path: str) -> str | None:
-    """The interpreter in the first line of a script."""
+    """The absolute path of the interpreter that the first line of a script names; None if the line names none."""
     first = first_line(path)
     words = first.removeprefix("#!").split()
     return words[0] if first.startswith("#!/") and words else None
 
 
 def _not_on_path(line: str, confinement: Confinement, host: HostFacts) -> HaftError | None:
-    """The denial if the missing program is in a directory of the workspace that is on the person's PATH: calls do not
-    get such entries."""
+    """The error if the missing program exists in a directory of the workspace that is on the person's PATH, because
+    calls do not get such directories on their PATH. None if the program is in no such directory."""
     if confinement.neutral or not (found := _NO_COMMAND.search(line)):
         return None
     for entry in host.path.split(os.pathsep):
@@ -291,8 +291,8 @@ def _not_writable(line: str, said: str, confinement: Confinement, host: HostFact
 
 
 def _unopened(line: str, workspace: str) -> str | None:
-    """The directory of the workspace to grant so that the path in the line can be written. The whole workspace if the
-    line names no path; None if the path is outside the workspace."""
+    """The directory that a person must grant, relative to the workspace, before a program can write the path that the
+    line names; `.` if the line names no path; None if the path is outside the workspace."""
     named = _NAMED.findall(line) or _paths(line, "") or [""]
     path = os.path.normpath(os.path.join(workspace, named[-1]))
     if not is_below(path, (workspace,)):

@@ -40,7 +40,8 @@ class HelperRequests:
         the overlay, and nobody else can write there."""
 
     def kind(self, confinement: Confinement, command: Command) -> Mapping[str, Any]:
-        """The part of the request that the helper needs to prepare a sandbox ahead: the network, and extra paths."""
+        """The kind of sandbox that a command needs: whether it has network, and which extra paths the call sees. The
+        helper can prepare a sandbox of the same kind before the next call."""
         site = self._site
         which = {path: [device, inode] for path, device, inode in (*confinement.found, *confinement.identities)}
         shown = [*confinement.path, *(os.path.realpath(path) for path in command.readable)]
@@ -62,7 +63,7 @@ class HelperRequests:
         return {**kind, "scoped": True} if confinement.layer is not None and confinement.unasked else kind
 
     def _is_unseen(self, path: str, confinement: Confinement) -> bool:
-        """Whether the call can see the path only if it is bound for this call."""
+        """Whether the call sees the path only if the helper mounts the path for this call alone."""
         site = self._site
         if confinement.unasked:
             return path != "/" and (is_below(path, (site.state_home,)) or not site.is_in_view(path))
@@ -70,7 +71,7 @@ class HelperRequests:
         return is_below(path, (*site.hidden, site.state_home)) and not is_below(path, known)
 
     def _is_as_on_host(self, path: str, confinement: Confinement) -> bool:
-        """Whether the call sees the host's file at that path."""
+        """Whether the call finds at that path the same file as a process outside the sandbox."""
         return not is_below(path, OWN_TO_EACH) and not self._is_unseen(path, confinement)
 
     def _granted_to(self, confinement: Confinement) -> tuple[str, ...]:
@@ -123,8 +124,9 @@ class HelperRequests:
         }
 
     def _unbound_identities(self, confinement: Confinement, kind: Mapping[str, Any]) -> list[list[Any]]:
-        """The identities of paths that the call sees although the helper does not bind them for this call. The helper
-        checks these before the call starts; it checks other paths when it binds them."""
+        """The identities of the paths that the call sees although the helper does not mount them for this call alone.
+        The helper checks these identities before the call starts. The identities of other paths are checked when the
+        helper mounts those paths."""
         bound = [source for source, *_rest in kind["extra"]]
         return [
             [path, device, inode]

@@ -1,7 +1,7 @@
-"""The identities (device and inode) of the files and directories that a call was resolved to.
+"""The identities (device and inode) of the files and directories that haft found when it prepared a call.
 
-Another process can put a different file at a path at any moment. A call is resolved once; before the helper mounts a
-path, it compares the identity, and if the identity differs, the helper starts nothing.
+Another process can put a different file at a path at any moment. haft resolves the paths of a call once. Before the
+helper mounts a path, it compares the identity. If the identity differs, the helper starts nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Identity = tuple[str, int, int]
 
 
 def identity(path: str) -> tuple[int, int]:
-    """The device and inode of the file at a path; zeros, which no file has, if there is no file."""
+    """The device and inode of the file at a path. If there is no file, both numbers are zero, which no file has."""
     try:
         found = os.stat(path, follow_symlinks=False)
     except OSError:
@@ -28,8 +28,8 @@ def identities(paths: Iterable[str]) -> tuple[Identity, ...]:
 
 
 def with_parents(files: Iterable[str]) -> tuple[Identity, ...]:
-    """The identities of files, of the targets of links among them, and of every directory above: replacing any of
-    these replaces the files."""
+    """The identities of files, of the targets of links among these files, and of every directory above them. Whoever
+    replaces one of these directories or links replaces the files, too."""
     paths: dict[str, None] = {}
     for file in files:
         for path in (file, os.path.realpath(file)):

@@ -1,8 +1,8 @@
-"""The protected paths of a workspace: files that later run on the host, or decide what runs there. A call needs a grant
-to write them.
+"""The protected paths of a workspace: files that programs outside the sandbox later run, or that decide what runs
+there. A call needs a grant to write them.
 
 Only paths that exist can be read-only while a call runs. haft looks for them only at the top of the workspace and in
-its own repository: a search of the whole tree would cost too much in a large workspace.
+the `.git` of the workspace: a search of the whole tree would cost too much in a large workspace.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _worktrees(workspace: str) -> list[str]:
 
 
 def _directories(path: str) -> list[str]:
-    """The names of the directories in a directory, at most one more than the limit."""
+    """The names of the directories in a directory. The search ends at the first entry beyond `_MAX_VISITED`."""
     try:
         with os.scandir(path) as found:
             return [

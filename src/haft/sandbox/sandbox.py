@@ -92,10 +92,10 @@ class Sandbox:
         keeps_scratch: bool = False,
         on_unfit: Callable[[str, str, str], None] = lambda _name, _version, _why: None,
     ) -> None:
-        """`layers` returns the directory for the layers of calls, or None; it is called when the first call needs it.
-        `never_network`: no grant opens the network, and nothing runs if this machine cannot close the network.
-        `keeps_scratch`: threads keep their `/tmp`. `on_unfit` is called with the name and version of a program that
-        cannot be kept loaded, and the reason."""
+        """`layers` returns the directory for the layers of calls, or None if calls have no layers; it is called when
+        the first call needs it. `never_network`: no grant opens the network, and nothing runs if this machine cannot
+        close the network. `keeps_scratch`: threads keep their `/tmp`. `on_unfit` is called with the name and version of
+        a program that cannot be kept loaded, and the reason."""
         self._never_network = never_network
         self._workspace = os.path.realpath(workspace)
         self.scratch = ThreadScratch(state_home, self._workspace) if keeps_scratch else None
@@ -217,9 +217,9 @@ class Sandbox:
             self._held = None
 
     def _scratch_bytes(self) -> int:
-        """The size of a call's scratch directories. It is less than the memory limit: files stay when the processes
-        that wrote them end, and the supervisor of the call needs memory in the same cgroup. A call that fills the
-        scratch directories has exceeded its memory limit."""
+        """The size in bytes of a call's scratch directories, such as `/tmp`. It is less than the memory limit: files
+        stay when the processes that wrote them end, and the helper's process that watches the call counts towards the
+        same limit. A call that fills the scratch directories has exceeded its memory limit."""
         most = self._limits.memory_bytes
         return (
             most - min(most // 8, MAX_RESERVED_BYTES) or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
@@ -242,10 +242,11 @@ class Sandbox:
         thread: str | None = None,
         found: tuple[Identity, ...] = (),
     ) -> Confinement:
-        """The confinement of a call. `unasked`: the call runs without approval. `found`: the identities of the tool's
-        files. `closed`: the call does not get the grants that every other call gets. `activated`: the state of the
-        activated environment, whose programs the call gets; the environment must still be in that state. `thread`: the
-        thread whose `/tmp` the call may see. Raises `Unconfined` if the sandbox is required and cannot be built."""
+        """The confinement of a call. `neutral`: see `Confinement.neutral`. `unasked`: the call runs without approval.
+        `found`: the identities of the tool's files. `closed`: the call does not get the grants that every other call
+        gets. `activated`: the state of the activated virtual environment when the call was decided; the call gets the
+        programs of this environment, and `Conflict` is raised if its state is different now. `thread`: the thread whose
+        `/tmp` the call may see. Raises `Unconfined` if the sandbox is required and cannot be built."""
         abilities = await self.ready()
         programs = None if activated is None or unasked or neutral else self._approved_environment(activated)
         if programs is not None:
@@ -333,8 +334,8 @@ class Sandbox:
         return (self.site.workspace, *self._grant_resolver.paths((self._granted | grants).write, "write"))
 
     def check(self, confinement: Confinement) -> None:
-        """Raise `Conflict` if a file or directory that the call was resolved to was replaced. With namespaces, this
-        checks only the workspace: the helper checks everything when it mounts the sandbox."""
+        """Raise `Conflict` if a file or directory that the call uses was replaced after its identity was noted. With
+        namespaces, this checks only the workspace: the helper checks everything when it mounts the sandbox."""
         gone = [] if identity(self._workspace) == confinement.root else [self._workspace]
         if "namespaces" not in confinement.layers:
             known = (*confinement.identities, *confinement.found)
@@ -359,7 +360,8 @@ class Sandbox:
         )
 
     def _approved_environment(self, state: str) -> str:
-        """The directory of the activated environment. Raises `Conflict` if it changed since the decision."""
+        """The directory of the activated virtual environment. Raises `Conflict` if the environment is no longer in the
+        state `state`, which it had when the call was decided."""
         place = self.activated
         try:
             if place is not None and state_of(place) == state:
@@ -407,7 +409,7 @@ class Sandbox:
         return _SandboxLauncher(self, confine, grants, closed=True)
 
     async def no_layer(self, layer: Layer) -> str | None:
-        """Why calls cannot run in a layer, found out by running a command in this one; None if they can."""
+        """Why calls cannot run in layers; None if they can. To find out, this method runs a command in `layer`."""
         abilities = await self.ready()
         if not abilities.namespaces:
             return "; ".join(abilities.missing()) or "there is no sandbox"
@@ -425,8 +427,8 @@ class Sandbox:
         return {"mode": self._mode, **asdict(await self.ready())}
 
     def ran_outside(self, layer: Layer) -> bool:
-        """Whether a command that should have run in this layer ran outside it. Ask only once for each call: the answer
-        is forgotten."""
+        """Whether a command that should have run in this layer ran outside it. Ask only once for each call: asking
+        deletes the answer."""
         was_outside = layer.name in self._not_above
         self._not_above.discard(layer.name)
         return was_outside
@@ -446,8 +448,8 @@ class Sandbox:
         return self._witnesses[confinement.layer.name].lend()
 
     def _confirm(self, confinement: Confinement, requests: HelperRequests) -> None:
-        """If the layer was not mounted, note that for `ran_outside`. When the kernel mounts a layer, it makes a
-        directory; here that directory is looked for."""
+        """If the layer of a command was not mounted, remember that for `ran_outside`. The kernel makes a directory when
+        it mounts a layer, and this method looks for that directory."""
         if confinement.layer is not None and confinement.profile == "workspace":
             place = os.path.join(self._layers() or "", confinement.layer.name, requests.work or "")
             if not os.path.isdir(os.path.join(place, "work")):
@@ -466,8 +468,8 @@ class Sandbox:
         raise AssertionError
 
     async def answer(self, confinement: Confinement, command: Command, sink: OutputSink) -> Exit:
-        """Run one command. If the call has a layer, and the command's program is kept loaded, this is done in a fork of
-        the loaded program."""
+        """Run one command. If the call has a layer, and the command's program is kept loaded, the command runs in a
+        fork of the loaded program."""
         from haft.sandbox.warm_pool import Key, WarmPool
 
         warm = command.warm
@@ -560,8 +562,8 @@ class Sandbox:
         return session if layer is None else LayeredProgram(session, self._layers() or "")
 
     def _starter_for(self, confinement: Confinement) -> tuple[Starter, ProcessLauncher]:
-        """The starter and launcher for a command with this confinement. The caller must give the starter to
-        `_leave`."""
+        """The starter and launcher for a command with this confinement. After the command, the starter must be passed
+        to `_leave`."""
         behind = "namespaces" in confinement.layers
         if confinement.layer is not None and not behind:
             raise StartFailed(
@@ -636,7 +638,7 @@ class Sandbox:
         return HelperRequests(self.site, self._workspace, self._limits, self._scratch_bytes())
 
     def explain(self, call: Call, output: str, confinement: Confinement, exit_code: int | None) -> HaftError | None:
-        """The error that explains why a call failed, if the sandbox or a limit stopped it."""
+        """The error that explains why a call failed; None if neither the sandbox nor a limit stopped it."""
         assert call.tool is not None
         from haft.sandbox.evidence import diagnose
 
@@ -679,14 +681,14 @@ class Sandbox:
                 yield f"{name} is not masked in the output: it has fewer than {MIN_SECRET_LENGTH} characters"
 
     def withheld(self, call: Call, confinement: Confinement) -> tuple[str, ...]:
-        """The environment variables that the call reads, and that are set on the host, but that the call does not
-        get."""
+        """The environment variables that the call reads but does not get, although they are set in the host's
+        environment."""
         from haft.files import withheld_from
 
         return withheld_from(call, confinement, self._host)
 
     def unset(self, names: Iterable[str]) -> list[str]:
-        """Those of the variables `names` that are not set in the host's environment."""
+        """The variables among `names` that are not set in the host's environment."""
         return [name for name in names if name not in self._host]
 
     def without_network(self, output: str, confinement: Confinement) -> str | None:
@@ -699,7 +701,8 @@ class Sandbox:
         return f"it has no network and may have waited for it: {NEVER if confinement.never_network else '`--network`'}"
 
     def missed_scratch(self, thread: str, said: str, confinement: Confinement) -> str | None:
-        """A hint for a call that did not find a file which an earlier call left in the thread's `/tmp`."""
+        """A hint for a call that did not find a file in `/tmp`, because the file is in the `/tmp` of the thread and the
+        call had a `/tmp` of its own; None if there is no such file."""
         if self.scratch is None or confinement.scratch is not None or confinement.unasked:
             return None
         path = self.scratch.missed(thread, said)

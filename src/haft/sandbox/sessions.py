@@ -1,5 +1,5 @@
-"""The part of the host in running a program that outlives its calls, in a layer: it tells the helper when to stop the
-program, and when to replace the layer by a fresh one."""
+"""Controls a program that outlives its calls and runs in a layer. The host tells the helper when to stop the program,
+and when to replace the layer by a fresh one."""
 
 from __future__ import annotations
 

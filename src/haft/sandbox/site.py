@@ -151,7 +151,8 @@ def environments_in(workspace: str, env: Mapping[str, str]) -> Iterator[str]:
 def _shown(
     paths: Iterable[str], hide: Mapping[str, int], hidden: Iterable[str] = ("/",)
 ) -> tuple[tuple[str, str], ...]:
-    """The paths that are inside hidden directories, each as its real path and the path at which calls see it."""
+    """The paths that exist inside hidden directories. Each is a pair: the real path, and the path at which calls see
+    it."""
     kept = [path for path in dict.fromkeys(paths) if is_below(path, hidden) and os.path.exists(path)]
     return tuple((os.path.realpath(path), path) for path in kept if path not in hide)[:MAX_SHOWN]
 
@@ -172,8 +173,8 @@ def _mounted_in(places: Iterable[str]) -> list[str]:
 
 
 def repository_of(workspace: str) -> str | None:
-    """The repository of which the workspace is a worktree; None if it is not a worktree. The repository must name the
-    workspace too: the workspace alone could name any directory."""
+    """The repository of which the workspace is a worktree; None if the workspace is not a worktree. The `.git` of a
+    workspace could name any directory, so the repository must also name the workspace."""
     try:
         named = first_line(os.path.join(workspace, ".git"))
         own = os.path.realpath(os.path.join(workspace, named.removeprefix("gitdir: ")))
@@ -186,7 +187,8 @@ def repository_of(workspace: str) -> str | None:
 
 
 def registered_home() -> list[str]:
-    """The home of the current user in the user database, whatever HOME says."""
+    """The home directory that the user database has for the current user, whatever HOME says. The list is empty if the
+    database does not have the user."""
     try:
         return [os.path.normpath(pwd.getpwuid(os.getuid()).pw_dir)]
     except KeyError:

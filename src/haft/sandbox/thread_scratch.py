@@ -1,7 +1,8 @@
-"""The `/tmp` that each thread keeps between its calls: a directory in the state home, mounted as their `/tmp`.
+"""The `/tmp` that each thread keeps between its calls: a directory in the state home, which haft mounts as the `/tmp`
+of these calls.
 
     STATE/scratch/NAME/tmp    the `/tmp` of the thread's calls; tools decide what it contains
-    STATE/scratch/NAME/lock   locked by the call that uses the directory; its time tells when that last happened
+    STATE/scratch/NAME/lock   locked by the call that uses `tmp`; its modification time tells when a call last did so
 
 NAME is a digest of the workspace and the thread. The helper watches the size while calls run. This module makes the
 directory, locks it for one call at a time, and removes it: when it is too full, when no call has used it for a day, or,
@@ -36,7 +37,8 @@ _SWEPT: Final = ".swept"
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """How many threads' directories were found or removed, and their size on disk in bytes."""
+    """The number of threads whose directories were found or removed, and the size of these directories on disk in
+    bytes."""
 
     threads: int = 0
     bytes: int = 0
@@ -58,7 +60,8 @@ class ThreadScratch:
         return hashlib.sha256(json.dumps([self._workspace, thread]).encode()).hexdigest()[:32]
 
     def missed(self, thread: str, said: str) -> str | None:
-        """A path in `/tmp` that the program reports as missing, but that exists in the `/tmp` of its thread."""
+        """A path in `/tmp` that the output `said` reports as missing, although it exists in the `/tmp` of the thread;
+        None if there is no such path."""
         inside = os.path.join(self.root, self.name_of(thread), "tmp")
         there = (name for name in not_found(said) if os.path.lexists(os.path.join(inside, name)))
         return next((f"/tmp/{name}" for name in there), None)  # noqa: S108  as the program calls it

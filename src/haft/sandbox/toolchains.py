@@ -70,8 +70,9 @@ def toolchains(
 
 
 def _beside(target: str, hidden: Sequence[str], homes: Sequence[str]) -> list[str]:
-    """The directories that a program needs if PATH has a link to it; empty if it needs only its own file. In a home,
-    the link means that one program, and not the files beside it; elsewhere the program is part of an installation."""
+    """The directories that a program needs if PATH has a link to the program; empty if the program needs only its own
+    file. If the program is in a hidden directory such as a home, the link usually means this one program and not the
+    files beside it. Elsewhere the program is part of an installation."""
     place = os.path.dirname(target)
     taken = _around(place, homes)
     if is_below(target, hidden):

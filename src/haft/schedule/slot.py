@@ -76,14 +76,15 @@ class Slot:
                 return
 
     def _leave(self, turn: asyncio.Future[bool], caller: Slot | None) -> None:
-        """Stop waiting."""
+        """Remove `turn` from the queues for a slot: that of the host, and that of the caller's slot."""
         self._admission.leave(turn)
         if caller is not None and caller._borrowers is not None:
             with contextlib.suppress(ValueError):
                 caller._borrowers.remove(turn)
 
     def _pass_on(self, turn: asyncio.Future[bool], caller: Slot | None) -> None:
-        """Give up waiting. If a slot was assigned at the same moment, the next call gets it."""
+        """Leave the queues for a slot without taking one. If a slot was assigned at the same moment, the next call gets
+        it."""
         self._leave(turn, caller)
         if turn.done() and not turn.cancelled():
             if turn.result():

@@ -1,8 +1,8 @@
 """Turns validation errors into sentences that name each wrong argument and what would be right.
 
-`validate` calls it for values that failed; a model or a person reads the result and makes a better call. So every
-sentence names the place, the expected value and the actual value, and a similar name if there is one. jsonschema-rs
-finds the errors; this module only words them.
+`validate` calls this module for values that failed; a model or a person reads the result and makes a better call. So
+every sentence names the place, the expected value and the actual value, and a similar name if there is one.
+jsonschema-rs finds the errors; this module only words them.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def _code_of(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function behind a partial or a callable object, which has the docstring and the globals."""
+    """The function behind a partial or a callable object. Only this function has the docstring and the globals."""
     while hasattr(function, "func") and hasattr(function, "keywords"):
         function = function.func
     if inspect.isroutine(function) or isinstance(function, type):
@@ -175,8 +175,8 @@ _FACTORY: Final = object()
 
 
 def _default_of(field: Any) -> Any:
-    """The default in `x: int = Field(3)`; or, if the annotation contains the default, the value that makes pydantic use
-    it."""
+    """The default of a parameter `x: int = Field(…)`: the value in the `Field`, `...` if it has none, or `_FACTORY` if
+    it has a `default_factory`."""
     from pydantic_core import PydanticUndefined
 
     if field.default_factory is not None:

@@ -1,7 +1,7 @@
 """Texts for values, types and places in messages.
 
-`explain` and `coerce` make their sentences from these texts, so that both use the same words. Values come from callers
-that may be hostile, so they are shortened, and terminal control characters are escaped.
+`explain` and `coerce` make their sentences from these texts, so that both use the same words. Values come from agents
+and tools, which may be hostile, so the values are shortened, and terminal control characters are escaped.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def either(words: Iterable[str]) -> str:
 
 
 def choices(options: Sequence[Any]) -> str:
-    """The allowed values, in their order, and how many more there are."""
+    """The first allowed values, in their order, and how many more there are."""
     shown = [quoted(option) for option in options[:MOST_CHOICES]]
     if len(options) > MOST_CHOICES:
         shown.append(f"… ({len(options) - MOST_CHOICES} more)")
@@ -97,7 +97,8 @@ def type_words(types: Iterable[str]) -> str:
 
 
 def resolve(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """`schema` with references into `root` followed. A reference that cannot be followed becomes `{}`: any value."""
+    """`schema` with references into `root` followed. A reference that cannot be followed becomes `{}`, which accepts
+    any value."""
     for _ in range(32):  # A reference may lead in a circle.
         if not isinstance(schema, Mapping):
             return {}
@@ -115,7 +116,7 @@ def _unescape(part: str) -> str:
 
 
 def step_into(value: Any, path: Iterable[str | int]) -> Any:
-    """The value at `path` inside nested objects and arrays; None if there is none."""
+    """The value at `path` inside nested objects and arrays; None if nothing is at that path."""
     for part in path:
         try:
             value = value[int(part)] if isinstance(value, list | tuple) else value[part]

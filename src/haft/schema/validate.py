@@ -70,7 +70,8 @@ class Validator:
         return ()
 
     def problems(self, value: Any) -> list[str]:
-        """One sentence for each error, which names the wrong argument; empty if the value fits."""
+        """The errors of a value, one sentence for each. A sentence names the wrong argument. Empty if the value
+        fits."""
         if self.is_valid(value):
             return []
         from haft.schema.explain import explain, foreign_values

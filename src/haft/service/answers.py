@@ -107,8 +107,8 @@ class Answers:
 
 
 def _as_decided(call: Call, when: str) -> Pin | None:
-    """The current definition of the called tool. `Conflict` if it differs from the definition that the decision was
-    about."""
+    """The current definition of the called tool, with its digest; None for a built-in tool. Raises `Conflict` if the
+    definition changed after the decision about the call."""
     assert call.tool is not None
     assert call.decision is not None
     now = pin_of(call.tool.spec)

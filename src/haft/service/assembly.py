@@ -1,4 +1,5 @@
-"""Puts one host together: its lease, its stores, its sandbox and its pipeline; and closes them again.
+"""Puts one host together: its lease (its claim on its runs), its stores, its sandbox and its pipeline; and closes them
+again.
 
 `ToolService` and its facades delegate to `Host`; programs do not use `Host` directly. Sources, policy, sandbox, changes
 and pipeline do not know each other: this module alone connects them.
@@ -254,8 +255,8 @@ class Host:
         return await asyncio.to_thread(read)
 
     def acting(self, who: str | Principal | None, thread: str | None = None, caller: Run | None = None) -> Principal:
-        """The principal for a request with this `who` and `thread`. If a tool makes the request, the principal has no
-        more rights than the principal that called the tool."""
+        """The principal (the person or agent) for which a request with this `who` and `thread` acts. If a tool makes
+        the request, the principal has no more rights than the principal that called the tool."""
         if caller is None and self.pipeline is not None:
             caller = self.pipeline.within()
         principal = self.principal if caller is None else caller.call.principal

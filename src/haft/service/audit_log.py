@@ -19,8 +19,9 @@ class AuditLogFacade:
         self._home = home
 
     def verify(self, *, since_checkpoint: bool = False) -> Verdict:
-        """Check every entry and the head, and that the log is not empty if runs have ended. With `since_checkpoint`,
-        check only the entries after the last one that an earlier check found intact."""
+        """Check every entry, and the head, which says where the log ends. If runs have ended, also check that the log
+        is not empty. With `since_checkpoint`, check only the entries after the last one that an earlier check found
+        intact."""
         verdict = self._verify(since_checkpoint)
         if verdict.intact and verdict.records == 0 and self._has_ended_runs():
             # Read the log once more: a run may have ended between the two reads. Its end is in the log before it is in

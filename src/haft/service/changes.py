@@ -93,7 +93,8 @@ def guard_of(workspace: str, closed: Callable[[], Iterable[str]] = tuple) -> Gua
 
 
 def recover_changes(home: StateHome, lease: Lease) -> None:
-    """Finish or roll back the commits that a dead host left unfinished. The caller holds the dead host's lease."""
+    """Finish or roll back the commits that a dead host left unfinished. `lease` is that host's lease, which this
+    process has taken over."""
 
     def make(workspace: str, host: str) -> Transactions:
         return transactions_of(home, workspace, host, Limits(), lease=lease)

@@ -1,7 +1,7 @@
-"""Checks what this machine can do and what is broken. Each check says what to do about it.
+"""Checks what this machine can do and what is broken. Each check that finds a problem says what to do about it.
 
 Surfaces print the results. A check never raises: if it fails, the error is its result. Checks repair nothing, except
-that they mark the runs of dead hosts as ended, as every process does that reads the state home.
+that they mark the runs of dead hosts as ended, like every process that reads the state home.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MAX_VERIFIED_BYTES: Final = 8_000_000
 
 
 def diagnose(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> Iterator[Check]:
-    """Run every check. If the result of one check explains the result of another, it comes first."""
+    """Run every check. A check whose result explains the results of other checks comes before them."""
     yield from _guarded("python", _python)
     yield from _guarded("platform", _platform)
     yield from _guarded("state home", lambda: _state_home(home))
@@ -319,8 +319,8 @@ def _tools(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> li
 
 
 def _rules(workspace: str, env: Mapping[str, str], specs: Sequence[ToolSpec], is_incomplete: bool) -> list[Check]:
-    """Report rules that name an argument that their tool does not have, because such a rule stops every call, and rules
-    that name a tool that does not exist yet."""
+    """Report two kinds of rules: those that name an argument that their tool does not have (such a rule stops every
+    call), and those that name a tool that does not exist yet."""
     try:
         rules = load_config(workspace, env, trust_home=default_home(env)).rules
         check_rules(rules, shapes_of(tool.spec for tool in builtin_tools()))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """A past call that the other rules decide differently."""
+    """A past call about which the rules now decide differently: the earlier action, and the new decision."""
 
     run: str
     tool: str

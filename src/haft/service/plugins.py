@@ -92,7 +92,7 @@ class PluginsFacade:
 
     async def remote(self, warn: Callable[[str], None]) -> dict[PluginReference, str]:
         """The current commit of each git plugin's ref in its repository. If a repository does not answer, `warn` gets a
-        message, and its plugin is left out."""
+        message, and the plugin is left out of the result."""
         found: dict[PluginReference, str] = {}
         fetching = self._plugins.fetching
 
@@ -165,7 +165,8 @@ class PluginsFacade:
 
 
 def _state(listings: Sequence[Listing]) -> tuple[str, str | None]:
-    """The state of a plugin: the worst state of its tools."""
+    """The state of a plugin, which is the worst state of its tools, and the reason; the reason is None if all tools are
+    ready."""
     for state in ("broken", "duplicate", "disabled"):
         for one in listings:
             if one.state == state:

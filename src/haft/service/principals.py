@@ -1,4 +1,5 @@
-"""The user of this process as a principal, and principals as text for other processes."""
+"""Principals (the persons or agents for which haft acts): the user of this process as a principal, and principals as
+text for other processes."""
 
 from __future__ import annotations
 

@@ -290,8 +290,8 @@ class ToolService:
     async def permissions_test(
         self, name: str, arguments: Mapping[str, Any] | None = None, *, cwd: str = ".", thread: str | None = None
     ) -> Explanation:
-        """The decision about a call, and the steps that lead to it. Calls no tool, and runs
-        no program that a rule lets decide."""
+        """The decision about a call, and the steps that lead to it. Calls no tool, and runs no program that a rule lets
+        decide."""
         self._host.running()
         await self._host.disk.renew(name)
         spec = self.catalogue.get(name, thread or self.thread).spec
@@ -350,9 +350,9 @@ class ToolService:
     def undo(
         self, *runs: str, thread: str | None = None, force: bool = False, who: str | Principal | None = None
     ) -> Run:
-        """Undo the changes of the named runs, all of them or none; if none is named, those of the principal's last run.
-        Returns the run that does the undo, without waiting for its end. `thread` selects all runs of that thread; it is
-        not the thread of the undo itself."""
+        """Undo the changes of the named runs. If one of them cannot be undone, nothing is undone. Without named runs
+        and without `thread`, the principal's last run is undone. Returns the run that does the undo, without waiting
+        for its end. `thread` selects all runs of that thread; it is not the thread of the undo itself."""
         return self.changes.undo(*runs, thread=thread, force=force, who=who)
 
     def redo(self, *runs: str, force: bool = False, who: str | Principal | None = None) -> Run:

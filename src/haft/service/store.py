@@ -50,7 +50,7 @@ class StoreFacade:
         self._store.close()
 
     def measure(self) -> Usage:
-        """The disk space that the store uses, and the held changes."""
+        """The disk space that the store uses, and a list of the change sets that are held."""
         usage = self._store.measure(self._outputs)
         usage.scratch = scratch_in(self._scratch).bytes
         return usage

@@ -190,8 +190,8 @@ class SyncToolService:
     def undo(
         self, *runs: str, thread: str | None = None, force: bool = False, who: str | Principal | None = None
     ) -> SyncRun:
-        """Undo the changes of the named runs, all of them or none; if none is named, those of the principal's last
-        run."""
+        """Undo the changes of the named runs. If one of them cannot be undone, nothing is undone. Without named runs
+        and without `thread`, the principal's last run is undone."""
         return self._started(lambda: self._service.undo(*runs, thread=thread, force=force, who=who))
 
     def redo(self, *runs: str, force: bool = False, who: str | Principal | None = None) -> SyncRun:
@@ -213,7 +213,8 @@ class SyncToolService:
         return self._service.look_ahead(direction, *runs, thread=thread, force=force)
 
     def permissions_test(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> Explanation:
-        """The decision about a call, and the steps that led to it. Calls no tool and runs no delegate."""
+        """The decision about a call, and the steps that led to it. Calls no tool, and runs no program that a rule lets
+        decide."""
         return self._wait(self._service.permissions_test(name, arguments, **options))
 
     def inbox(self, *, all: bool = False) -> list[Waiting]:  # noqa: A002  the word of the command line

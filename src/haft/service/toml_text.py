@@ -116,7 +116,8 @@ def _above_comments(pieces: list[str], at: int) -> int:
 
 
 def _end_of_table(text: str, start: int, last: int) -> int:
-    """The line after the end of the table that begins at `start`, including its sub-tables."""
+    """The number of the first line after the table that begins at line `start` and after its sub-tables; `last` if no
+    other table follows."""
     for match in _PIECES.finditer(text):
         if match["table"] is None:
             continue

@@ -29,7 +29,8 @@ class Tracking:
         closed: Callable[[], Iterable[str]],
         sandbox: Callable[[], Sandbox],
     ) -> None:
-        """`closed` returns paths in the workspace that calls may not change. `sandbox` mounts the layers."""
+        """`closed` returns paths in the workspace that calls may not change. `sandbox` returns the sandbox, which
+        mounts the layers."""
         self._home = home
         self._workspace = workspace
         self._lease = lease
@@ -69,7 +70,8 @@ class Tracking:
         return self.engine_selector().place_of_layers()
 
     def sweep_scratch(self) -> None:
-        """Remove old files from the `/tmp` of threads, if no host has done so for a while."""
+        """Remove the `/tmp` directories of threads that no call has used for long, if no host has done so for a
+        while."""
         scratch = self._sandbox().scratch
         if scratch is not None and scratch.is_sweep_due():
             self.engine_selector().transactions.run_later(lambda: sweep(scratch.root))

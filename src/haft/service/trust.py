@@ -37,8 +37,8 @@ from haft.storage import StateHome
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What a person would trust in a workspace: its haft.toml as it is now, or without such a file the workspace
-    itself."""
+    """What a person would trust in a workspace: its haft.toml as it is now, or the workspace itself if it has no
+    haft.toml."""
 
     workspace: str
     file: ConfigFile | None
@@ -105,7 +105,8 @@ class TrustFacade:
         return TrustChange(difference, new, was_trusted(self._home, workspace))
 
     def trust(self, proposal: Proposal, principal: Principal) -> str | None:
-        """Trust the proposal as it was shown, and return the digest of its file. `NeedsPerson` for agents."""
+        """Trust the proposal as it was shown. Returns the digest of the trusted file; None if the proposal has no file.
+        `NeedsPerson` if the principal is an agent."""
         principal.must_be_person("trust")
         file = proposal.file
         if file is not None:

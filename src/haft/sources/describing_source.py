@@ -137,7 +137,7 @@ class DescribingSource(ToolSource, Generic[P]):
         return seen is not None and identity_at(spec.origin) == seen.identity
 
     def forget_failure(self, file: P) -> None:
-        """Describe a file again at the next listing, if its description failed."""
+        """If the description of a file failed, let the next listing describe the file again."""
         self._cache.forget_failure(file)
 
     def scan(self) -> bool:
@@ -150,7 +150,7 @@ class DescribingSource(ToolSource, Generic[P]):
         return [each for each in self._seen if self.why_not(each) is None and self._cache.is_outdated(each)]
 
     def retry(self, name: str) -> None:
-        """Let the next refresh describe the file that is listed by this name, if its description failed."""
+        """If the file that is listed by this name could not be described, let the next refresh describe it again."""
         for each in self._seen:
             if self.undescribed_spec(each, self._cache.get(each)).name == name:
                 self._cache.retry(each)
@@ -178,7 +178,7 @@ class DescribingSource(ToolSource, Generic[P]):
                 yield from self.found_in(each, self._cache.get(each))
 
     def found_in(self, each: P, known: Mapping[str, Any]) -> Iterator[DiscoveredTool]:
-        """The tools of one file, by its cache entry; if it has none, the reason."""
+        """The tools of one file, from its cache entry `known`; if the file gives no tools, the reason."""
         if known.get("identity") != each.identity:
             why = NO_SANDBOX if each.provenance in self._skipped else NOT_DESCRIBED
             yield DiscoveredTool(self.undescribed_spec(each, known), None, "broken", why)
@@ -192,7 +192,7 @@ class DescribingSource(ToolSource, Generic[P]):
             yield from self.tools_of(each, known)
 
     def shown_problem(self, each: P, problem: str) -> str:
-        """A problem with the path of its file, for listings that do not show the path."""
+        """The text of a problem after the path of the file that has it, for listings that do not show the path."""
         return f"{each.path}: {problem}"
 
     def why_not(self, each: P) -> tuple[State, str] | None:

@@ -41,9 +41,9 @@ class HostChanges:
     def undo(
         self, *runs: str, thread: str | None = None, force: bool = False, who: str | Principal | None = None
     ) -> Run:
-        """Undo the changes of the named runs, all of them or none; if none is named, those of the principal's last run.
-        Returns the run that does the undo, without waiting for its end. `thread` selects all runs of that thread; it is
-        not the thread of the undo itself."""
+        """Undo the changes of the named runs. If one of them cannot be undone, nothing is undone. Without named runs
+        and without `thread`, the principal's last run is undone. Returns the run that does the undo, without waiting
+        for its end. `thread` selects all runs of that thread; it is not the thread of the undo itself."""
         principal = self._host.acting(who)
         rows = self._rows("undo", runs, thread, principal.who)
         return self._settle("undo", [row.run for row in rows], principal, force=force)

@@ -43,8 +43,8 @@ def check_template(folder: str, reserved: Collection[str] = (), *, packing: bool
 
 
 def _placed(finding: Finding, entry: str, packing: bool) -> Finding:
-    """The finding with the path of its file. If the template is packed, a warning that is then an error gets the code
-    of that error."""
+    """The finding with the path of its file. With `packing`, some warnings count as errors: such a warning gets the
+    code of the error."""
     code = _WHEN_PACKING.get(finding.code, finding.code) if packing else finding.code
     path = finding.path if finding.path is not None or finding.code in _FOLDERS else entry
     return Finding(code, finding.message, finding.hint, finding.line, path, finding.fixable)

@@ -30,7 +30,7 @@ MOST_STEPS: Final = 8
 
 
 def coerce_arguments(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call, in which the texts are converted that pydantic would convert."""
+    """A copy of a call's arguments, with a converted value for each text that pydantic would convert."""
     try:
         return {**arguments, **_value(dict(arguments), schema, schema)}
     except RecursionError:
@@ -55,8 +55,8 @@ def _value(value: Any, schema: Any, root: Mapping[str, Any]) -> Any:
 
 def _one_of(value: Any, options: list[Any], root: Mapping[str, Any]) -> Any:
     """Convert by the first type of a union that accepts the value. A text stays a text if one of the types is plain
-    text. A type whose values are only written as texts, such as a date, is not plain text: if the text is not a date,
-    pydantic tries the next type."""
+    text. A type such as a date, whose values JSON also writes as texts, is not plain text: if the text is not a date,
+    the next type is tried, as in pydantic."""
     schemas = [_resolved(option, root) for option in options]
     if isinstance(value, str):
         if any(_keeps_text(schema, value) for schema in schemas):
@@ -111,7 +111,8 @@ def _exactly(text: str) -> Any:
 
 
 def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema that a `$ref` leads to; the schema itself if it has none; an empty one if the `$ref` is not valid."""
+    """The schema that a `$ref` leads to; the schema itself if it has no `$ref`; an empty schema if the `$ref` is not
+    valid."""
     for _ in range(MOST_STEPS):
         if not isinstance(schema, Mapping):
             return {}

@@ -164,7 +164,7 @@ class Constants:
 
 
 def _plain(value: Any) -> Any:
-    """A Python constant, if JSON has it; otherwise `UNKNOWN`."""
+    """The value of a Python constant, if JSON has such a value; otherwise `UNKNOWN`."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):

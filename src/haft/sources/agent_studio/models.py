@@ -108,7 +108,7 @@ class Models:
         return TypeMeaning({"$ref": f"#/$defs/{self._named[node]}"})
 
     def _root(self, node: ast.ClassDef, inner: ast.expr) -> TypeMeaning | None:
-        """The meaning of a root model, which is that of its one value; None if the model contains itself."""
+        """The meaning of a root model: that of the one value in it. None if the model contains itself."""
         if node in self._roots:
             return None
         self._roots.add(node)

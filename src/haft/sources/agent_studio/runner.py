@@ -405,7 +405,8 @@ ALL = MODELS + ARGUMENTS
 
 
 def rehearse(what: str) -> None:
-    """Do what most templates do first, so that the libraries have already loaded the modules that this needs."""
+    """Run what most templates do at their start, so that the libraries load the modules for it before the first
+    call."""
     if "pydantic" in sys.modules:
         with contextlib.suppress(Exception):
             exec(REHEARSALS[what], {"__name__": "rehearsal"})  # noqa: S102  the code is a constant of this file

@@ -69,12 +69,12 @@ class Parameters:
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The keys that a caller must give."""
+        """The keys that a call must give."""
         return tuple(one.key for one in self.fields if one.required)
 
     @property
     def null_when_absent(self) -> tuple[str, ...]:
-        """The keys that haft sends as null if a caller gives no value."""
+        """The keys that haft sends as null if a call gives no value for them."""
         return tuple(one.key for one in self.fields if one.null_when_absent)
 
     @property

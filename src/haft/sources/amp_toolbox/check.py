@@ -127,7 +127,8 @@ def _is_untyped(words: str) -> bool:
 
 
 def _json_keys(text: str) -> list[str]:
-    """The keys that occur more than once in one object, each listed twice."""
+    """The keys that occur more than once in one JSON object. The list has each such key twice, however often it
+    occurs."""
     found: list[str] = []
 
     def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -69,8 +69,8 @@ def _withheld(candidate: Candidate, given: Grants) -> str:
 
 
 def fetching_hint(path: str, *, from_workspace: bool) -> str | None:
-    """A hint with the command that gives a tool the network, if its runner may have to fetch packages; otherwise
-    None."""
+    """A hint with the command that gives a tool the network; None if the program that runs the script, such as `uv
+    run`, never fetches packages."""
     found = _FETCHES.match(script(path))
     if found is None:
         return None

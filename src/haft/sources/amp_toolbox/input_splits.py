@@ -287,7 +287,8 @@ def _set(text: str) -> frozenset[str]:
 
 
 def _marks(word: str) -> frozenset[str]:
-    """The character at which a text or a regular expression splits; both if it accepts either."""
+    """The characters (`:`, `=` or both) at which a text or a regular expression splits; empty if it splits at
+    neither."""
     inner = _NOT_A_MARK.sub("", word)
     if re.search(r"\[[^\]^]*(?::[^\]]*=|=[^\]]*:)", inner):
         return frozenset((":", "="))
@@ -302,7 +303,7 @@ def _unquoted(word: str) -> str:
 
 
 def _without_words(expression: str) -> str:
-    """The expression without its quoted texts, of which only the shell variables are kept."""
+    """The expression without its quoted texts. Shell variables inside double quotes are kept."""
 
     def kept(found: re.Match[str]) -> str:
         return " ".join(re.findall(r"\$\{?\w+", found[0])) if found[0].startswith('"') else " "

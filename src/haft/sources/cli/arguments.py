@@ -165,7 +165,8 @@ def _text(one: dict[str, Any], value: Any) -> str:
 
 
 def _number(name: str, kind: str, value: Any) -> str:
-    """A number as a word. Raises `Refused` for other values, and for numbers that a word would not give exactly."""
+    """A number as a word. Raises `Refused` for values that are not numbers, and for numbers that do not fit the type or
+    have too many digits."""
     try:
         word = str(value).strip()
     except ValueError:

@@ -285,7 +285,7 @@ def help_of(action: Any, prog: str) -> str:
 
 
 def choice_of(each: Any, kind: str) -> Any:
-    """A choice as a caller passes it."""
+    """A choice as a call passes it: the value of an enum's member, and a text unless the parameter is a number."""
     each = each.value if isinstance(each, enum.Enum) else each
     return each if kind != "string" and isinstance(each, (int, float)) else str(each)
 
@@ -311,7 +311,8 @@ def with_unique_names(parameters: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def longest_option(options: list[str]) -> str | None:
-    """The longest spelling of an option, or None. If any spelling takes its value after `=`, the longest one does."""
+    """The longest spelling of an option, such as `--all` of `-a` and `--all`; None if there are no spellings. A long
+    spelling can take its value after `=`."""
     return max(options, key=len) if options else None
 
 

@@ -28,8 +28,8 @@ def _property(one: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_help(command: Command) -> Command:
-    """The command with all facts about each parameter in its help text. A wrapper describes a parameter only by a type
-    and a help text, so the facts have no other place."""
+    """The command with all facts about each parameter in its help text. A wrapper (an executable for one command)
+    describes a parameter only by a type and a help text, so the facts have no other place."""
     return {**command, "parameters": [{**one, "help": _help(one)} for one in command["parameters"]]}
 
 
