@@ -54,8 +54,8 @@ def why_cannot_call(run: Run) -> str | None:
 
 
 def busy_with(run: Run) -> RunId | None:
-    """The run that the tool of `run` is working on now, if the tool handles one call at a time, so that `run` must
-    wait; None if `run` need not wait."""
+    """The id of the run that `run` must wait for, because the tool of `run` handles one call at a time and is busy with
+    that run. None if `run` need not wait."""
     answered: RunId | None = getattr(run.tool, "busy_with", None)
     return None if answered == run.id else answered
 
@@ -120,8 +120,8 @@ async def wait_for_children(run: Run, *, cancel: bool) -> None:
 
 @contextlib.asynccontextmanager
 async def callers_paused(run: Run) -> AsyncIterator[None]:
-    """While the run waits for a person, its callers give up their places in the queue, and their deadlines pause. They
-    keep their locks."""
+    """A context in which a run waits for a person. Inside it, the run's callers have no places in the queue, and their
+    deadlines pause. The callers keep their locks."""
     above = [*callers(run)]
     for each in above:
         if each.place is not None:

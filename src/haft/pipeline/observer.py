@@ -19,7 +19,7 @@ MAX_PROGRESS = 64
 
 
 class Observer:
-    """The events that one iteration of a run has not read yet."""
+    """The queue of one observer: the events that the observer has not read yet."""
 
     def __init__(self, first: Event) -> None:
         self._waiting: deque[Event] = deque([first])

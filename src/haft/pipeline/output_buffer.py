@@ -58,7 +58,8 @@ class HeadAndTail:
         return max(0, self.total - self._head_room - self._tail_room)
 
     def text(self, run: str) -> str:
-        """The head and the tail. If bytes are missing between them, a line says so and how to see them."""
+        """The head and the tail as text. If bytes between them were dropped, a line in their place says how many, and
+        names the command that shows them."""
         tail = b"".join(self._tail)
         if not self.cut:
             return bytes(self._head + tail).decode("utf-8", "replace")
@@ -86,7 +87,8 @@ class OutputBuffer:
         self._decoders: dict[Stream, codecs.IncrementalDecoder] = {}
 
     def add(self, seq: int, at: float, stream: Stream, data: bytes, *, decode: bool) -> str:
-        """Add a piece of output. With `decode`, return its text without the end that may be part of a secret."""
+        """Add a piece of output. With `decode`, return the text that can be shown now; an end of the piece that may be
+        the start of a secret is kept back. Without `decode`, return an empty text."""
         return self._add(seq, at, stream, self._masked_part(data, stream, is_shown=True), decode=decode)
 
     def add_stderr_only(self, seq: int, at: float, data: bytes, stream: Stream) -> None:
@@ -105,7 +107,8 @@ class OutputBuffer:
                     self._add_stderr_only(seq, at, rest)
 
     def _masked_part(self, data: bytes, stream: Stream, *, is_shown: bool) -> bytes:
-        """The masked bytes that can be shown now. The others may be the start of a secret, and are kept back."""
+        """The masked bytes that can be shown now. Bytes at the end of `data` that may be the start of a secret are kept
+        back."""
         if self._is_over:
             return b""
         if not self._secrets:

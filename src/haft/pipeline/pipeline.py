@@ -53,7 +53,8 @@ class Pipeline:
         return run
 
     def caller(self, name: str) -> Run:
-        """The live run of this host that makes a call, by its id; `BadUsage` if there is none."""
+        """The run with the id `name`, as the caller of a new call; `BadUsage` if no live run of this host has this
+        id."""
         run = self._live.get(RunId(name))
         if run is None:
             raise BadUsage(
@@ -63,7 +64,8 @@ class Pipeline:
         return run
 
     def within(self) -> Run | None:
-        """The run of this host whose tool executes the current code, if there is one and it may still make calls."""
+        """The run of this host whose tool executes the current code; None if there is no such run, or if its tool has
+        ended."""
         run = nesting.CURRENT.get()
         return run if run is not None and self._live.get(run.id) is run and not run.tool_has_ended else None
 

@@ -51,7 +51,7 @@ class RunRecorder(Protocol):
 
 
 class _NoRecorder:
-    """The recorder of a draft: it ignores everything."""
+    """The recorder of a draft (see `Run.draft`): it ignores everything."""
 
     def on_status(self, run: Run) -> None: ...
 
@@ -210,12 +210,12 @@ class Run:
         self.call = copy
 
     def draft(self, **changes: Any) -> Run:
-        """A run of the same call with some fields changed, to decide about these values. The draft is not observed and
-        not recorded."""
+        """A draft: a new run of the same call, with the values in `changes`. The policy can decide about these values
+        before the call itself gets them. A draft is not observed and not recorded."""
         return Run(evolve(self.call, **changes), _NO_RECORDER)
 
     def set_status(self, status: Status, facts: dict[str, Any] | None = None) -> None:
-        """Change the status. Observers get the `facts` with it, in other processes too."""
+        """Change the status. Observers, also those in other processes, get the `facts` together with the status."""
         if self._cancel_requested and status not in TERMINAL and status != "cancellation-requested":
             return  # A stage has not noticed the cancellation yet. The status stays `cancellation-requested`.
         self.status = status

@@ -108,8 +108,8 @@ def may_be_suggested(part: Part) -> bool:
 
 
 def least_words(part: Part) -> int | None:
-    """How many words of the command a suggested rule must keep if its pattern ends with `*`, so that the rule stays
-    narrow; None if the rule must name all words."""
+    """The smallest number of words of the command that a suggested rule must name before a `*`, so that the rule stays
+    narrow. None if the rule must name all words."""
     words = part.words
     if part.kind != "command" or not words:
         return None

@@ -106,8 +106,8 @@ def _of_path(tool: str, argument: str, written: str) -> Iterator[Candidate]:
 
 
 def _all_arguments(query: PolicyQuery) -> tuple[tuple[str, tuple[Any, ...]], ...] | None:
-    """Patterns that match only the arguments of this call; None if the tool has other parameters, or a value is neither
-    plain text nor a whole number nor a boolean."""
+    """Patterns that match only the arguments of this call. None if the tool accepts more arguments than the call has,
+    or if a value is neither plain text nor a whole number nor a boolean."""
     schema, arguments = query.spec.input_schema, query.arguments
     properties = schema.get("properties")
     if not isinstance(properties, Mapping) or schema.get("additionalProperties") is not False:

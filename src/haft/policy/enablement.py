@@ -1,7 +1,8 @@
 """Decides which tools may be called at all, by `tools.disable`, `tools.enable`, and features that are switched off.
 
-A tool is disabled if any configuration source names it in `tools.disable`, or if any source has a list `tools.enable`
-that does not name it. If one source disables a tool, no other source can enable it.
+The configuration comes from several places, such as the files of the user and of the workspace. A tool is disabled if
+any of them names it in `tools.disable`, or if any of them has a list `tools.enable` that does not name it. If one place
+disables a tool, no other place can enable it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from haft.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class NameList:
-    """Patterns of tool names from one configuration source."""
+    """Patterns of tool names from one place of the configuration, such as a file."""
 
     patterns: tuple[str, ...]
     source: str

@@ -195,8 +195,8 @@ class PolicyEngine:
     def _deciding_rule(
         self, call: CallFacts, part: Part | None, answers: Sequence[Rule], steps: list[Step]
     ) -> tuple[Rule | None, Action]:
-        """The rule that decides a unit, or None; and, if this rule delegates, the action that counts if the delegate
-        allows the call."""
+        """The rule that decides a unit, or None if no rule matches; and an action. If the rule delegates to a program,
+        this action applies when the program allows the call."""
         first = {origin: self._first_of_origin(rules, call, part, steps) for origin, rules in self._rules.items()}
         rejecting = next((rule for rule in first.values() if rule is not None and rule.action == "reject"), None)
         if rejecting is not None:
@@ -262,7 +262,7 @@ class PolicyEngine:
         )
 
     def _located(self, path: str) -> str | None:
-        """The path after symbolic links are followed; None if the path cannot be resolved or is not allowed."""
+        """The path with symbolic links followed; None if haft cannot resolve the path, or tools may not use it."""
         try:
             return self._locate(path)
         except (HaftError, OSError, ValueError):
@@ -323,8 +323,8 @@ class PolicyEngine:
         return found
 
     def _reject_unparsed(self, call: CallFacts, units: list[_Unit], steps: list[Step]) -> list[_Unit]:
-        """If haft could not parse a line, reject it if the pattern of a rule that rejects occurs anywhere in its
-        text."""
+        """Reject a line that haft could not parse, if a rule that rejects has a pattern that occurs anywhere in the
+        text of the line."""
         text = "\n".join(value for name in call.commands if isinstance(value := call.arguments.get(name), str))
         every = [rule for rules in self._rules.values() for rule in rules]
         rule = reject_unparsed(every, call, text)
@@ -495,8 +495,8 @@ def _name_dangers(named: Sequence[Danger]) -> str:
 
 
 def _why_rejected(rule: Rule, part: Part) -> str:
-    """Why a rule that rejects dangers matches a part: its words show the danger, or its words are known only when it
-    runs."""
+    """Why a rule that rejects dangers matches a part: the part's words show the danger, or they are known only when the
+    part runs."""
     named = [danger for danger in part.dangers if danger in rule.dangers]
     if named:
         return f"it {_name_dangers(named)}"

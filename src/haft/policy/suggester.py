@@ -125,8 +125,9 @@ class Suggester:
         return {"asked": self.asked, "rejected": self._rejected, "others": self._others}
 
     def _indexed(self, calls: Sequence[PastCall]) -> dict[tuple[str, str | None], list[tuple[int, int, Part | None]]]:
-        """The parts of all calls by their tool and first word, each with the indices of its call and of itself. For a
-        call without command lines, part and word are None."""
+        """The parts of all calls, by their tool and first word. Each item consists of the index of the call in `calls`,
+        the index of the part in the call, and the part. For a call without command lines, the part and the first word
+        are None."""
         found: dict[tuple[str, str | None], list[tuple[int, int, Part | None]]] = {}
         for at, call in enumerate(calls):
             tool = call.query.spec.name
@@ -172,7 +173,7 @@ class Suggester:
     def _together(
         self, reaches: dict[Candidate, _Reach], covered: set[Unit], answered: set[int]
     ) -> set[frozenset[Candidate]]:
-        """For each line that needs more than one rule, the best candidates for its parts."""
+        """A set of candidates for each line that needs more than one rule: the best candidate for each of its parts."""
         fitting: dict[Unit, list[Candidate]] = {}
         for each, reach in reaches.items():
             for unit in reach.units:
@@ -195,7 +196,8 @@ class Suggester:
         covered: set[Unit],
         answered: set[int],
     ) -> frozenset[Candidate] | None:
-        """The choice that would save the most prompts for each of its rules; of equals, the narrowest."""
+        """The choice that would save the most prompts for each of its rules; of equals, the narrowest. None if no
+        choice saves enough prompts."""
         ranked = []
         for choice in choices:
             calls = {at for each in choice for at in reaches[each].asked} - answered

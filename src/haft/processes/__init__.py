@@ -1,7 +1,7 @@
 """The only package that starts processes.
 
 A helper program starts each command; this package reads the output, and ends the command with all its descendants.
-Tools, in the layers above, know only the `Launcher` port. This package decides nothing: it passes on the sandbox and
+Tools know only the protocol `Launcher`, not this package. This package decides nothing: it passes on the sandbox and
 the limits that it is given."""
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,5 @@
-"""Starts children without the helper, on systems that have no subreaper (all but Linux).
+"""Starts children without the helper, on all systems but Linux. The helper is a Linux subreaper: a process that becomes
+the parent of its orphaned descendants.
 
 Limits: haft does not find a process that left its process group, and does not end children when the host itself is
 killed. `haft doctor` reports both.

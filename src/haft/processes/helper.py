@@ -1,8 +1,8 @@
 """Runs the helper programs for the host: starts a helper on first use, restarts it if it died, ends it by closing its
 socket.
 
-The host process never forks, is no subreaper, and waits only for the children that it started itself. So it can be
-embedded in any program. Linux only; other systems use `direct`.
+The host process never forks, does not adopt orphaned processes (it is no subreaper), and waits only for the children
+that it started itself. So it can be embedded in any program. Linux only; other systems use `direct`.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ class HelperHandle:
             self.ending.set_result(self._ending())
 
     def _read_answers(self) -> None:
-        """Take complete answers to orders out of the received bytes, each with the descriptor that came before it."""
+        """Take the helper's complete answers out of the received bytes, each with the descriptor that came before
+        it."""
         if self._words.startswith(VIEW):
             del self._words[:1]
         while self._words.startswith(ANSWER) and (end := self._words.find(b"\n")) >= 0:
@@ -98,8 +99,8 @@ class HelperHandle:
             _resolve_answer(self._waiting.popleft(), answer)
 
     async def order(self, words: Mapping[str, Any]) -> dict[str, Any]:
-        """Send an order about a running program and return the answer. Raises `ConnectionResetError` if the program has
-        ended."""
+        """Send the helper an order about a running program, and return the helper's answer. Raises
+        `ConnectionResetError` if the program has ended."""
         message = json.dumps(words).encode()
         try:
             self._control.send(ORDER + len(message).to_bytes(4, "big") + message)
@@ -188,7 +189,7 @@ class Helper:
         return HelperHandle(await self.open_call(request), asyncio.get_running_loop())
 
     async def open_call(self, request: Request) -> socket.socket:
-        """Have the command started, and return its control socket."""
+        """Let the helper start the command, and return the command's control socket."""
         kind = json.dumps(request.helper_fields.get("kind", {})).encode()
 
         async def hand_over(theirs: int) -> None:

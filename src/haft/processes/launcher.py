@@ -1,7 +1,8 @@
 """The launcher that tools use to run commands: it passes on the output, and ends every process of a command.
 
 The launcher decides and confines nothing: the sandbox and the limits are fields of the request that it sends to a
-starter. A deadline reaches the launcher as a cancellation; the sink limits the output.
+`Starter`, which starts the process. A deadline reaches the launcher as a cancellation. The output goes to an
+`OutputSink`, which limits it.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class StaleHelper(Exception):
 
 
 def plain_starter() -> Starter:
-    """The starter for children without a sandbox on this system."""
+    """The object that starts children without a sandbox on this system."""
     return Helper() if sys.platform == "linux" else Direct()
 
 
@@ -247,7 +248,8 @@ def check(command: Command) -> None:
 
 
 def replaced_error(path: str) -> Conflict:
-    """The error of a call whose file or directory at `path` was replaced after the call was resolved."""
+    """The error of a call that was not run, because the file or directory at `path` was replaced after the decision
+    about the call."""
     return Conflict(
         f"it was not run: {path} was replaced after the call was decided", hint="check that path, and call again"
     )

@@ -137,8 +137,8 @@ class Catalogue:
         self._changed()
 
     def forget(self, origin: str) -> None:
-        """Remove the tools of the user and the workspace whose spec names this origin, such as a file. The tools of a
-        source stay."""
+        """Remove the tools whose spec names this origin, such as a file. Only tools of the user and of the workspace
+        that were added one by one are removed; tools that `replace_source` added stay."""
         for entry in list(self._named.values()):
             spec = entry.listing.spec
             if spec.origin == origin and not entry.listing.source and spec.provenance in ("user", "workspace"):

@@ -1,4 +1,5 @@
-"""The stored form of a run: a document of two halves, the same in the journal, in the table and when it is read back.
+"""The stored form of a run: a document of two halves, the same in the journal, in the database and when it is read
+back.
 
 `record` is exactly the entry of the run in the audit log; `rest` is stored only here: output, result, states. Both
 halves are encoded once; later steps handle bytes. A run is written as a whole each time, so writing it again changes
@@ -39,9 +40,9 @@ class Entry(NamedTuple):
 
 
 def entry_of(run: RunId, record: bytes, rest: dict[str, Any], clean: Any = bytes, *more: Secrets) -> Entry:
-    """The entry of a run: `record` as it is, and `rest` encoded, in which `clean` masks secrets, also those in `more`.
-    `rest` has `host`, `startedAt`, `endedAt`, `output`, `stderr`, `result`, `truncated`, `notes`, `states` (number,
-    time, status), `noted` (other events that were not written before) and `recorded`."""
+    """The entry of a run: `record` as it is, and `rest` in encoded form. `clean` masks the secrets in `rest`, also
+    those that `more` names. `rest` has `host`, `startedAt`, `endedAt`, `output`, `stderr`, `result`, `truncated`,
+    `notes`, `states` (number, time, status), `noted` (other events that were not written before) and `recorded`."""
     line = b'{"record":%s,"rest":%s}\n' % (record, clean(encode(rest), *more))
     return Entry(run, rest["endedAt"] is None, rest["recorded"], record, line)
 
@@ -134,8 +135,8 @@ class RunRecord:
 
     @property
     def changes(self) -> dict[str, Any]:
-        """The changes of the run and their state. While the call runs, they are unknown. The value that is stored until
-        the run ends is meant for the case that the host is killed, so its reason is replaced by `NOT_ENDED` here."""
+        """The changes of the run and their state. While the call runs, its changes are unknown, and the returned reason
+        is `NOT_ENDED`. The stored reason is for the case that the host is killed before the run ends."""
         changes: dict[str, Any] = self.record["changes"]
         if self.is_open and not changes["complete"] and changes["state"] == "none":
             return {**changes, "reason": NOT_ENDED}

@@ -155,8 +155,8 @@ class _Marks:
 
 
 def _mark_before(path: str, size: int, lines: int) -> tuple[int, int, int] | None:
-    """The last mark of a file of `size` bytes that has at most `lines` line ends before it. None if there is no such
-    mark, or if the marks are damaged."""
+    """Of the marks of a file with `size` bytes, the last one that has at most `lines` line ends before it. None if
+    there is no such mark, or if the marks are damaged."""
     try:
         with open(_marks_of(path), "rb") as file:
             words = file.read()

@@ -20,13 +20,14 @@ class Outputs:
 
 
 def outputs_in(outputs: str, before: float | None = None) -> Outputs:
-    """The outputs of all runs, or only those that were last written before a time."""
+    """The number and size of all stored outputs, or only of those that were last written before the time `before`."""
     sizes = [status.st_blocks * 512 for _path, status in _files(outputs) if before is None or status.st_mtime < before]
     return Outputs(len(sizes), sum(sizes))
 
 
 def remove_outputs(outputs: str, before: float) -> Outputs:
-    """Remove the outputs that were last written before a time, and return how many files that were."""
+    """Remove the outputs that were last written before the time `before`, and return the number and size of the removed
+    files."""
     removed = size = 0
     # Keep recently changed groups, which may be about to get their first file. Check this before files are removed,
     # since that changes the groups' times.

@@ -1,8 +1,8 @@
 """Recovers the runs of a host that was killed: copies its acknowledged runs, and ends its open ones as `interrupted`.
 
-The process that takes over the dead host's lease does this, and writes the audit log first. If this process dies
-meanwhile, the next process takes the lease. Doing a step twice changes nothing, since each step checks which ends of
-runs the audit log already has.
+Each host has a lease, which says that only this host may write its runs. The process that takes over a dead host's
+lease recovers the runs, and writes the audit log first. If this process dies meanwhile, the next process takes the
+lease. Doing a step twice changes nothing, since each step checks which ends of runs the audit log already has.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ BEGAN: Final = "recoveryBegan"
 def recover(
     home: StateHome, own: HostId | None, log_records: LogRecords, before: Callable[[Lease], None] = lambda _lease: None
 ) -> int:
-    """Recover the runs of every dead host, and return how many were interrupted. `before` is called first for each
-    host, with its lease."""
+    """Recover the runs of every dead host, and return the number of runs that ended as `interrupted`. `before` is
+    called with the lease of each dead host before its runs are recovered."""
     interrupted = 0
     stores = open_stores(home)
     for lease in stores.leases().dead(own):

@@ -63,7 +63,8 @@ class RunWriter:
 
     def write(self, entry: Entry) -> None:
         """Write a run to the journal. When this returns, the run survives the death of this process. Raises `LeaseLost`
-        if this host lost its lease: another process may then have read the journal without this run."""
+        if this host lost its lease (its right to write its runs): another process may then have read the journal
+        without this run."""
         with self._lock:
             self._lease.check()
             self._journal.append(entry.line)
@@ -92,7 +93,7 @@ class RunWriter:
         self._wanted.set()
 
     def close(self) -> None:
-        """Copy the rest of the journal and end the thread."""
+        """Copy the lines of the journal that are not copied yet, and end the thread."""
         self._closing.set()
         self._wanted.set()
         if self._thread is not None:
@@ -134,7 +135,8 @@ class RunWriter:
         group.close()
 
     def _give_up(self, group: _Group) -> None:
-        """Cancel all running calls: another process has taken over the lease, and has ended these runs."""
+        """Cancel all running calls, because another process has taken over this host's lease, and has ended the runs of
+        these calls."""
         with self._lock:
             self._entries, self._unlogged, live = [], [], list(self._live)
             self._live.clear()

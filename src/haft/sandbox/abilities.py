@@ -81,7 +81,7 @@ class Abilities:
         return found
 
     def enforced(self) -> dict[str, str]:
-        """The mechanism that enforces each limit on processes."""
+        """For each limit on processes, the mechanism that enforces it on this machine, or `nothing`."""
         if not self.supervised:
             return dict.fromkeys(PROCESS_LIMITS, "nothing")
         watching = "watching" if self.proc or not self.namespaces else "nothing"

@@ -71,8 +71,8 @@ class Approve:
 
     @staticmethod
     def skips(run: Run) -> bool:
-        """Whether this stage has nothing to do: the call needs no approval, its tool has no preview, and no definition
-        must be saved. True for most calls, since they only read."""
+        """Whether this stage has nothing to do: the call needs no approval, its tool has no preview, and haft need not
+        save the tool's definition. True for most calls, since they only read."""
         decision = run.decision
         return decision.action == "allow" and decision.unasked and not run.tool.spec.previews
 
@@ -99,7 +99,7 @@ class Approve:
         return spec.previews and (spec.provenance != "workspace" or (await self._sandbox.ready()).namespaces)
 
     async def _preview(self, run: Run) -> None:
-        """Run the tool's `preview`, and put its line into the call."""
+        """Run the tool's `preview`, and store the line that it returns in the call's field `preview`."""
         run.revise(preview=await preview_of(run.call, self._preview_context(run)))
 
     async def _ask(self, run: Run) -> None:
@@ -211,8 +211,8 @@ class Approve:
 
 
 def _is_allowed_by_rule(decision: Decision) -> bool:
-    """Whether a rule or a delegate allowed the call in advance. False for a trial run, because a person decides after
-    the run."""
+    """Whether a rule allowed the call in advance, or a delegate did (a program that a rule lets decide). False for a
+    trial run, because a person decides after the run."""
     return decision.action == "allow" and decision.by in ("rule", "delegate") and not decision.unasked
 
 

@@ -72,7 +72,7 @@ class Confine:
         return self._explain_denial(run, outcome, f"{outcome.output}\n{outcome.stderr}", confinement)
 
     def _explain_denial(self, run: Run, outcome: Outcome, text: str, confinement: Confinement) -> Outcome:
-        """The outcome. If the sandbox or a limit made the tool fail, its error says so."""
+        """The outcome. If the sandbox or a limit made the tool fail, the error in the returned outcome says so."""
         failed = outcome.error is not None
         if outcome.error is not None and outcome.error.code != "tool-failed":
             return outcome
@@ -86,8 +86,8 @@ class Confine:
         return evolve(outcome, error=found.failure(), limits=limits)
 
     async def _in_session(self, run: Run, proceed: Proceed) -> Outcome:
-        """Run a call of a session tool. The tool's process was started in its sandbox before this call, so that the
-        sandbox cannot be opened for one call."""
+        """Run a call of a session tool, whose one process handles all its calls. That process was started in its
+        sandbox before this call, so the sandbox cannot get grants for a single call."""
         if needs_own_process(run):
             tool: Any = run.tool
             run.revise(tool=RenamedTool(run.tool.spec, tool.alone()))
@@ -127,7 +127,8 @@ def _relative(paths: Iterable[str], root: str) -> tuple[str, ...]:
 
 
 def _why_not_activated(run: Run) -> str:
-    """A text that says why the activated environment was not on the PATH of a call."""
+    """A text that says why the activated environment (such as a Python virtual environment) was not on the PATH of a
+    call."""
     needs = "a call that names one of them needs approval"
     if run.decision.action == "try":
         return "this is a trial run, and nobody has approved the call yet"

@@ -98,8 +98,8 @@ class ApplyLimits:
         return OutputBuffer(self._limits.max_output_bytes, self._keep(run.id), run.call.secrets)
 
     def _applied(self, seconds: float, *, in_process: bool) -> LimitsApplied:
-        """The limits as the outcome shows them. Most calls share one object. For calls with processes, it also has the
-        limits on processes, each with the mechanism that enforces it."""
+        """The limits as the outcome shows them. Unless the tool runs in the host's process, they include the limits on
+        processes, each with the mechanism that enforces it. Results are cached, so that most calls share one object."""
         known = self._known.get((seconds, in_process))
         if known is None:
             limits = self._limits

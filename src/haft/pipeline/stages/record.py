@@ -148,7 +148,8 @@ class Record:
         return outcome
 
     def _save(self, run: Run, outcome: Outcome | None, *, record_now: bool = False) -> None:
-        """Save the current state of a run; with `outcome` if it has ended."""
+        """Save the current state of a run. `outcome` is None if the run has not ended. With `record_now`, the audit log
+        has the run when this returns."""
         at = run.states[-1][1]
         known = outcome if outcome is not None else outcome_so_far(run, run.status, None)
         record, apart = self._trail.entry(run.call, known, at, is_end=outcome is not None)

@@ -114,8 +114,8 @@ class Transact:
             )
 
     async def _run_to_end(self, run: Run, proceed: Proceed, scope: Scope | None = None) -> Outcome:
-        """Run the call to its end. `scope` is given if a caller writes to a layer, which this call shares. If the call
-        is cancelled, undo the changes of the calls that it made."""
+        """Run the call to its end. If a caller of this call writes to a layer, this call shares the layer, and `scope`
+        describes it. If the call is cancelled, undo the changes of the calls that it made."""
         try:
             spec = run.tool.spec
             if scope is None and spec.effects.readonly and spec.hosting == "in-process":
@@ -221,8 +221,8 @@ class Transact:
     async def _finish_transaction(
         self, run: Run, transaction: Transaction, action: EndAction, why: str | None = None
     ) -> TransactionResult:
-        """Finish the transaction in a thread. A cancellation before the first file is written stops this work. A later
-        cancellation takes effect only after the last file was written."""
+        """Finish the transaction in a thread. Until the first file is written, a cancellation stops this work. After
+        that, a cancellation takes effect only when the last file has been written."""
         stop: list[bool] = []
         spared = await self._granted_writes(run)
         is_outside = transaction.layer is not None and self._sandbox.ran_outside(transaction.layer)
@@ -257,8 +257,8 @@ class Transact:
                 raise asyncio.CancelledError from None
 
     async def _granted_writes(self, run: Run) -> tuple[str, ...]:
-        """The paths that the call may write. They also hold for an in-process tool: it has no sandbox, but its changes
-        are checked against them."""
+        """The paths that the call may write. An in-process tool has no sandbox, but its changes are checked against
+        these paths too."""
         confinement = run.call.confinement
         if confinement is not None and confinement.writable:
             return confinement.writable
@@ -268,8 +268,8 @@ class Transact:
 
     @staticmethod
     def _with_layer_hint(outcome: Outcome) -> Outcome:
-        """The outcome. If the program failed because of one of two known limitations of layers, with a hint that says
-        so."""
+        """The outcome. If the program failed because of one of two known limitations of layers, a hint that says so is
+        added to the error."""
         error = outcome.error
         if error is None or error.code != "tool-failed" or outcome.changes.engine != "overlay":
             return outcome
@@ -294,14 +294,15 @@ def _owner(run: Run) -> Owner:
 
 
 def _session(run: Run) -> Session | None:
-    """The session process that handles the call; None if it has not been started, or the call needs none."""
+    """The session process that handles the call: one process that handles many calls of a tool. None if it has not been
+    started, or if the call needs none."""
     found: Session | None = getattr(run.tool, "session", None) if hosting_of(run) == "session" else None
     return found
 
 
 def _started(run: Run) -> Callable[[], Awaitable[Session]] | None:
-    """The function that returns the session process that handles the call, and starts it if it does not run; None if
-    the call needs none."""
+    """A function that returns the session process for the call, and first starts this process if it does not run. None
+    if the call needs no session process."""
     starting: Callable[[], Awaitable[Session]] | None = getattr(run.tool, "started", None)
     return starting if hosting_of(run) == "session" else None
 

@@ -28,7 +28,7 @@ Operands = Literal["paths", "words", "none", "pattern-paths"]
 
 
 class LinkReason(str):
-    """A reason against a command that holds only if a link below the files that it reads leads out of the workspace.
+    """A reason why a command is not safe: a link below the files that the command reads may lead out of the workspace.
     The checks in the table cannot look at the disk. The classifier can: it looks for such a link, and treats the
     command as safe if there is none.
     """
@@ -37,7 +37,8 @@ class LinkReason(str):
 
 
 class DirectoryLinkReason(LinkReason):
-    """A `LinkReason` for a program that may also open files of its working directory that its arguments do not name."""
+    """A `LinkReason` for a program that may also open files which its arguments do not name, in its working
+    directory."""
 
     __slots__ = ()
 
@@ -81,7 +82,7 @@ class Invocation:
         return any(name in names for name, _value in self.options)
 
     def value(self, name: str) -> str | None:
-        """The value of the last option of this name."""
+        """The value of the last option of this name; None if this option was not given, or has no value."""
         return next((value for each, value in reversed(self.options) if each == name), None)
 
 

@@ -71,7 +71,8 @@ class Scope:
         return replace(self, variables=dict(self.variables))
 
     def widen(self, others: frozenset[str] | None = frozenset()) -> None:
-        """Add possible directories: those in which the shell is if an earlier `cd` failed, and `others`."""
+        """Add possible directories: the directories where the shell still is if an earlier `cd` failed, and
+        `others`."""
         if self.directories is None or others is None:
             self.directories = None
         else:
@@ -87,7 +88,7 @@ class Scope:
         self.directories = directories
 
     def forget(self, names: Iterable[str] | None = None) -> None:
-        """Forget the values of the variables `names`; of all variables if it is None."""
+        """Forget the values of the variables `names`, or of all variables if `names` is None."""
         for name in list(self.variables) if names is None else names:
             self.variables.pop(name, None)
 

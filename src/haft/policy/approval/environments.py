@@ -3,8 +3,8 @@ the programs that a person approved.
 
 Calls can write these programs. So a rule that allows `pytest` means only the file that a person approved: if another
 file has this name now, or the file's content changed, the call needs approval. Libraries that such a program imports
-are not compared. Because calls can write these libraries, such a program does not get the grants of rules without
-approval.
+are not compared. Because calls can write these libraries, a call of such a program gets the grants of a rule only if a
+person approves the call.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ class Environments:
         is_asked: bool,
         carries: bool = False,
     ) -> EnvironmentCheck:
-        """How the environment affects a call that starts the programs `names`. Those in `ruled` are allowed by a rule.
+        """How the environment affects a call that starts the programs `names`. The programs in `ruled` are allowed by a
+        rule.
 
         `is_asked` says whether the call needs approval anyway; `carries`, whether it has grants.
         """
@@ -144,8 +145,8 @@ class Environments:
         return f"; they hide other programs of this machine with the same names: {named}{more}" if found else ""
 
     def _without(self, approved: Pin | None, ruled: set[str]) -> EnvironmentCheck:
-        """The check if no environment is activated any more. Then the name of a program that a person approved in the
-        environment means another program of the machine."""
+        """The result of `check` if no environment is activated any more. Then the name of a program that a person
+        approved in the environment may mean another program, outside of the environment."""
         if approved is None:
             return EnvironmentCheck()
         programs = os.path.join(approved.definition["place"], "bin")

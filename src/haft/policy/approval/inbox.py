@@ -52,8 +52,8 @@ class Inbox:
         return self._store.open(time.time(), workspace)
 
     def find(self, name: str) -> Waiting:
-        """The request with this id or run id, or whose id or run id begins with `name`. `UnknownRequest` if there is
-        none."""
+        """The request whose id, or whose run's id, is `name` or begins with `name`. `UnknownRequest` if there is none;
+        `BadUsage` if there are several."""
         if len(name) < SHORTEST_NAME:
             raise UnknownRequest(name)
         found = self._store.named(name)
@@ -81,13 +81,14 @@ class Inbox:
 
     def end(self, name: str, state: str = "closed") -> bool:
         """End a request: with `closed`, an open request whose host needs no answer any more; with `taken`, an answered
-        request whose host uses the answer. Nobody can answer it then, and the text that was shown is deleted. False if
-        the request was not open, or not answered."""
+        request whose host uses the answer. After that, nobody can answer the request, and the text that was shown is
+        deleted. Returns False, and does nothing, if the request is not open (for `closed`) or not answered (for
+        `taken`)."""
         return self._store.take_answered(name) if state == "taken" else self._store.close_open(name)
 
     def take_unused_approval(self, fingerprint: str, is_alive: Callable[[HostId], bool]) -> Waiting | None:
-        """Take an approval of exactly this call that another host got but did not use, because it died. None if there
-        is none."""
+        """Take over an approval of exactly this call that another host got, but did not use because that host died.
+        Returns the request with the approval; None if there is none."""
         for waiting in self._store.answered(fingerprint, time.time()):
             answer = waiting.answer
             usable = answer is not None and answer.approved and answer.seen == waiting.digest

@@ -69,7 +69,7 @@ def _matches_widely(pattern: str, part: Part) -> bool:
 
 
 def _matches_after_first_word(pattern: str, words: Sequence[str]) -> bool:
-    """Whether the words from any word after the first to the end are a command that matches."""
+    """Whether the pattern matches the end of a command, from any word after the first one to the last word."""
     if is_regex(pattern):
         # Each possible beginning is a text of its own. If there are too many, haft assumes that one of them matches.
         begins = range(1, len(words))

@@ -91,7 +91,8 @@ def reject_unparsed(rules: Iterable[Rule], call: CallFacts, text: str) -> Rule |
 
 
 def arguments_mismatch(rule: Rule, call: CallFacts, part: Part | None = None) -> str | None:
-    """The same as `rule_mismatch`, but without a look at the tool's name."""
+    """Why the patterns of a rule do not match the arguments of the call, or `part` of its command line, in words; None
+    if they match. The tool's name is not compared."""
     if rule.exactly is not None:
         return None if call.is_exactly(rule.exactly) else "it is for exactly one call, and this is another call"
     for name, matcher in rule.matches.items():

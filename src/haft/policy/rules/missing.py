@@ -1,6 +1,6 @@
-"""Finds rules for a tool or an argument that does not exist: their author probably believes that they apply. Such a
-rule is no error, because the tool may be added later, or belong to another workspace. If the tool's name contains `*`,
-only the rule's arguments are checked, against the tools that match now.
+"""Finds rules for a tool or an argument that does not exist. The author of such a rule probably believes that it
+applies. Such a rule is no error, because the tool may be added later, or belong to another workspace. If the tool's
+name contains `*`, only the rule's arguments are checked, against the tools that match now.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from haft.policy.rules.rule import Rule
 
 
 def missing_target(rule: Rule, specs: Sequence[ToolSpec]) -> str | None:
-    """A sentence that names the tool or argument that does not exist, with a suggestion; None if all of them exist."""
+    """A sentence that names the tool or argument that does not exist, with a suggestion; None if the tool and all
+    arguments of the rule exist."""
     meant = [spec for spec in specs if name_matches(rule.tool, spec.name, spec.kind)]
     kind, colon, name = rule.tool.rpartition(":")
     if not meant:

@@ -1,6 +1,7 @@
 """The built-in commands of the shell: change of directory, tests, reading a line, leaving a loop.
 
-They have no entry in the table of programs, because they use or change the `Scope`: the facts known about the line.
+These commands have no entry in the table of programs, because they use or change the `Scope`: the facts known about the
+line. Each function for a command returns the reason why this use of the command is not safe, or None if it is safe.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ def why_not_read(argument: Argument, scope: Scope, resolver: PathResolver) -> st
 
 
 def change_directory(arguments: list[Argument], scope: Scope, resolver: PathResolver) -> str | None:
-    """`cd DIRECTORY`, if the directory lies inside the workspace."""
+    """Why a `cd` is not safe; None if its directory certainly lies inside the workspace. Records the new directory in
+    `scope`."""
     if arguments and arguments[0].literal and arguments[0].text == "--":
         arguments = arguments[1:]
     why = _why_not_change(arguments, scope)
@@ -117,7 +119,7 @@ def _normalise(path: str) -> str:
 
 
 def read_line(arguments: list[Argument], scope: Scope, _resolver: PathResolver) -> str | None:
-    """`read -r NAME …`."""
+    """Why a `read` is not safe; None for `read -r NAME …` with variables that affect no program."""
     names = list(arguments)
     while names and names[0].literal and names[0].text in ("-r", "-s"):
         del names[0]
@@ -128,25 +130,26 @@ def read_line(arguments: list[Argument], scope: Scope, _resolver: PathResolver) 
 
 
 def do_nothing(_arguments: list[Argument], _scope: Scope, _resolver: PathResolver) -> str | None:
-    """`true`, `false`, `:`."""
+    """Why `true`, `false` or `:` is not safe; None if no expansion in its arguments can do something."""
     return "its arguments may do something" if any(each.may_have_effects for each in _arguments) else None
 
 
 def leave_loop(arguments: list[Argument], _scope: Scope, _resolver: PathResolver) -> str | None:
-    """`exit`, `break`, `continue`, with a number or without."""
+    """Why `exit`, `break` or `continue` is not safe; None if it has no argument, or one number."""
     is_fine = all((each.literal and each.text.isdigit()) or each.text in ("$?", '"$?"') for each in arguments)
     return None if is_fine and len(arguments) < 2 else "its argument is not a number"
 
 
 def bracket(arguments: list[Argument], scope: Scope, resolver: PathResolver) -> str | None:
-    """`[ … ]`."""
+    """Why the test in `[ … ]` is not safe; None if it is safe."""
     if not arguments or not arguments[-1].literal or arguments[-1].text != "]":
         return "a bracket is missing"
     return test(arguments[:-1], scope, resolver)
 
 
 def test(arguments: list[Argument], scope: Scope, resolver: PathResolver) -> str | None:
-    """`test`, whose `-v` evaluates the name of a variable, including commands in it."""
+    """Why a `test` is not safe; None if it is safe. `test -v` is never safe: it evaluates the name of a variable, and
+    runs commands in that name."""
     if any(each.may_split or each.may_have_effects for each in arguments):
         return "the words of this test may change when it runs"
     while len(arguments) > 1 and arguments[0].literal and arguments[0].text == "!":
@@ -159,7 +162,8 @@ def test(arguments: list[Argument], scope: Scope, resolver: PathResolver) -> str
 def simple_test(
     arguments: list[Argument], scope: Scope, resolver: PathResolver, *, are_numbers_evaluated: bool
 ) -> str | None:
-    """A test with one operator and its operands."""
+    """Why a test with one operator and its operands is not safe; None if it is safe. `are_numbers_evaluated` says
+    whether bash evaluates the operands of `-eq` and similar operators as arithmetic."""
     if len(arguments) == 2:
         return _unary(arguments[0], arguments[1], scope, resolver)
     if len(arguments) != 3 or not arguments[1].literal:
@@ -190,13 +194,14 @@ def _unary(operator: Argument, operand: Argument, scope: Scope, resolver: PathRe
 
 
 def look_up_command(arguments: list[Argument], _scope: Scope, _resolver: PathResolver) -> str | None:
-    """`command -v NAME …`."""
+    """Why `command -v NAME …` is not safe; None if all its arguments are literal names."""
     is_fine = all(each.literal and (at == 0 or not each.text.startswith("-")) for at, each in enumerate(arguments))
     return None if is_fine else "haft does not know the arguments of `command`"
 
 
 def set_strict(arguments: list[Argument], _scope: Scope, _resolver: PathResolver) -> str | None:
-    """`set -euo pipefail` and parts of it. Such a `set` does no harm: later commands run unchanged, or not at all."""
+    """Why a `set` is not safe; None for `set -euo pipefail` and parts of it, because later commands then run unchanged,
+    or not at all."""
     words = [each.text if each.literal else "" for each in arguments]
     at = 0
     while at < len(words):
@@ -208,13 +213,13 @@ def set_strict(arguments: list[Argument], _scope: Scope, _resolver: PathResolver
 
 
 def only_pwd(arguments: list[Argument], _scope: Scope, _resolver: PathResolver) -> str | None:
-    """`builtin pwd`."""
+    """Why a `builtin` is not safe; None for `builtin pwd`."""
     is_fine = [each.text for each in arguments if each.literal] in (["pwd"], ["pwd", "-P"], ["pwd", "-L"])
     return None if is_fine and all(each.literal for each in arguments) else "haft does not analyse what `builtin` runs"
 
 
 def discard_with_tee(arguments: list[Argument], _scope: Scope, _resolver: PathResolver) -> str | None:
-    """`tee` to /dev/null."""
+    """Why a `tee` is not safe; None if it writes only to /dev/null and to its own output streams."""
     is_fine = all(each.literal and each.text in ("-a", "/dev/null", "/dev/stderr", "/dev/stdout") for each in arguments)
     return None if is_fine else "`tee` writes its files"
 

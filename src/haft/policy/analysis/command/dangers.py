@@ -94,7 +94,8 @@ class DangerFinder:
         return Dangers(in_class_order(found))
 
     def operand_dangers(self, arguments: list[Argument], directory: str | None) -> tuple[Danger, ...]:
-        """`outside-workspace`, if an operand lies outside of the workspace; for any program."""
+        """The danger `outside-workspace` if an operand lies outside of the workspace, whatever the program is; empty
+        otherwise."""
         for argument in arguments[1:]:
             for text in self._texts(argument):
                 path = _path_in(text)
@@ -246,7 +247,8 @@ def _git_deletes_trees(texts: list[str]) -> bool:
 
 
 def _is_short_for(text: str, least: str, more: str) -> bool:
-    """Whether a word is the long option `least` + `more`, or abbreviates it, but not shorter than `least`."""
+    """Whether a word is the long option `least` + `more`, or an abbreviation of this option that begins with
+    `least`."""
     return text.startswith(least) and (least + more).startswith(text)
 
 

@@ -1,5 +1,5 @@
-"""Finds the file names that a `find` may print, or pass to another program: its start directories, and a test that all
-these names pass.
+"""Finds the file names that a `find` may print, or pass to another program: its start directories, and a test that
+accepts all these names.
 
 The test may accept more names than `find` would. Only `-name` and `-iname` with a plain pattern, not negated, exclude
 names.
@@ -60,7 +60,8 @@ def max_depth(expression: list[str]) -> int | None:
 
 
 def printed_names_test(expression: list[str]) -> NameTest:
-    """A test that every name passes that `find` prints; `NotSimple` if the expression contains another action."""
+    """A test that accepts every name that `find` prints, and perhaps others; `NotSimple` if the expression contains
+    another action."""
     actions = [at for at, word in enumerate(expression) if word in _PRINTS]
     if not actions:
         return passed_names_test(expression)
@@ -70,7 +71,8 @@ def printed_names_test(expression: list[str]) -> NameTest:
 
 
 def passed_names_test(expression: list[str]) -> NameTest:
-    """A test that every name passes for which the whole expression is true; `NotSimple` if a word is unknown."""
+    """A test that accepts every name for which the whole expression is true, and perhaps others; `NotSimple` if a word
+    is unknown."""
     reader = _Reader(list(reversed(expression)))
     try:
         test = reader.read_or(0)

@@ -39,8 +39,8 @@ class Listing:
         return tuple(words) if self.end == "line" and all(map(is_one_word, words)) else None
 
     def as_trimmed_lines(self) -> tuple[str, ...] | None:
-        """The names if the output is split into lines: each both with and without the spaces at its ends. None if a
-        name contains a quote."""
+        """The names if the output is split into lines. Each name is in the result both unchanged and without the spaces
+        at its ends. None if a name contains a quote."""
         lines = self.as_lines()
         if lines is None or any(sign in name for name in lines for sign in "'\"\\"):
             return None

@@ -1,5 +1,6 @@
 """Splits a command into options, their values and operands, by its program's entry in the table. Anything that the
-entry does not list raises `Unlisted` with the reason. Paths are only collected here; the caller checks where they lead.
+entry does not list raises `Unlisted` with the reason. Paths are only collected here; the classifier checks where they
+lead.
 """
 
 from __future__ import annotations

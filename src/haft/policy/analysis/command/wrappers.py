@@ -116,7 +116,8 @@ def _command_at(name: str, texts: list[str]) -> int | None:
 
 
 def unwrap_any(name: str, arguments: list[Argument]) -> list[Argument] | None:
-    """The command that a program would start, in any form and as far as haft can tell; None if it starts nothing."""
+    """The command that a wrapper starts, for every form of a wrapper that haft knows; None if haft finds no such
+    command."""
     if name in _RUNNERS:
         operand = next((at for at, each in enumerate(arguments) if not each.text.startswith("-")), None)
         if operand is None or arguments[operand].text not in _RUNNERS[name]:

@@ -167,7 +167,8 @@ def parse_find_exec(arguments: list[Argument]) -> FindExec | None:
 
 
 def _is_plain(command: list[Argument]) -> bool:
-    """Whether `{}` is one whole word of the command, once, and is not the program."""
+    """Whether exactly one word of the command is `{}`, this word is not the program, and no other word contains
+    `{}`."""
     is_alone = all(each.text == "{}" or "{}" not in each.text for each in command)
     return is_alone and sum(each.text == "{}" for each in command) == 1 and command[0].text != "{}"
 

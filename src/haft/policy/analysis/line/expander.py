@@ -124,8 +124,9 @@ class Expander:
         return tuple(dict.fromkeys(names))
 
     def _with_variables(self, word: Word) -> tuple[list[Characters], Values] | None:
-        """The word once for each combination of values of its variables, and `Values` with facts about these values but
-        without items; None if a value is unknown."""
+        """The texts that the word becomes with each combination of values of its variables; and a `Values` object whose
+        flags describe these texts, and whose `items` are empty. None if a value is unknown, or if there are too many
+        combinations."""
         choices: list[list[Characters]] = []
         from_files = may_be_option = False
         for piece in word.pieces:

@@ -289,7 +289,8 @@ class PartBuilder:
         return found is not None and found[1] in scope.variables and is_numeric(scope.variables[found[1]])
 
     def _read_assignment(self, node: Node) -> tuple[str, Word, str | None]:
-        """The name of the variable, the assigned value, and why the assignment is not safe (None if it may be)."""
+        """The name of the variable; the assigned value; and why the assignment is not safe, or None if it may be
+        safe."""
         name, operator = node.children[0], node.children[1]
         written = self.source.raw(name)
         if name.type != "variable_name" or not is_name(written) or operator.type != "=":
@@ -328,8 +329,8 @@ class PartBuilder:
         return [each for word in words for each in word.substitutions]
 
     def check_word(self, node: Node, word: Word) -> None:
-        """Check a word whose value is only compared, or is only the input of a command: an expansion in it may still do
-        something."""
+        """Check a word whose value is only compared, or is only the input of a command. If an expansion in the word may
+        do something, add a part that is not safe."""
         if word.unclear_part is not None:
             reason = f"haft cannot tell what `{decode(word.unclear_part)}` does before it runs"
             self.add_syntax(self.source.decoded(node), reason, is_hidden=may_run_command(word.unclear_part))

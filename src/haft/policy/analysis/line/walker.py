@@ -140,7 +140,8 @@ class LineWalker:
         return all(cannot_fail(self._source, each) for each in redirects)
 
     def _may_not_run(self, node: Node, scope: Scope, start: frozenset[str] | None) -> None:
-        """Handle a statement that perhaps does not run: add the state without its changes to the possibilities."""
+        """Handle a statement that perhaps does not run: in `scope`, the directories before the statement (`start`) stay
+        possible, and the variables that the statement sets become unknown."""
         if start is None:
             scope.directories = None
         else:
@@ -449,8 +450,8 @@ class LineWalker:
         self._push_substitutions(outermost(node, _SUBSTITUTIONS).values(), scope)
 
     def _not_understood(self, node: Node, scope: Scope, reason: str) -> None:
-        """Add a part that is not safe for syntax that haft does not analyse, and visit the commands in it to find their
-        dangers."""
+        """For syntax that haft does not analyse: add a part that is not safe, and visit the commands in the syntax to
+        find their dangers."""
         is_hidden = _COUNTING_LOOP.match(self._source.raw(node)) is None
         self._builder.add_syntax(self._source.decoded(node), reason, is_hidden=is_hidden)
         scope.forget()

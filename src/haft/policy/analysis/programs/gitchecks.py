@@ -50,7 +50,7 @@ def finds_files_from_here(invocation: Invocation) -> str | None:
 
 def known_files(most: int) -> Check:
     """A check for commands that follow links to the files that they read: every file name must be known. With `-C`, at
-    most `most` operands are allowed, because git would look for the other operands, which are files, in another
+    most `most` operands are allowed: any further operands are files, and git would look for them in another
     directory."""
 
     def check(invocation: Invocation) -> str | None:
@@ -78,8 +78,8 @@ def searches_inside(invocation: Invocation) -> str | None:
 
 
 def only_lists(what: str, *options: str) -> Check:
-    """A check that refuses `branch` and `tag` with operands, because git would create a branch or tag with that name,
-    unless one of these options makes git list instead."""
+    """A check that refuses `git branch NAME` and `git tag NAME`, because they create a branch or a tag. They are not
+    refused if one of `options` is given, because git then only lists."""
 
     def check(invocation: Invocation) -> str | None:
         lines = invocation.value("-n")
@@ -130,6 +130,6 @@ def shows_remote(invocation: Invocation) -> str | None:
 
 
 def always_refuse(why: str) -> Check:
-    """A check that refuses with this reason whatever the arguments are, for commands that only read with certain
-    subcommands, which have their own entries."""
+    """A check that refuses every command, with the reason `why`. It is for the entries of git commands that only read
+    if they have certain subcommands; those subcommands have entries of their own."""
     return lambda _invocation: why

@@ -1,8 +1,8 @@
 """Options that several commands of git share: options that select commits, and options that say how changes are shown.
 
 If git accepts the value of an option only after `=`, the option is written here with an optional value
-(`--format[=word]`). Written as `--format=word`, haft would read the next word as the value, but git would read it as an
-option (`git log --format --output=x`).
+(`--format[=word]`). If it were written as `--format=word`, haft would read the word after `--format` as the value, but
+git would read that word as an option (`git log --format --output=x`).
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def known_words(operands: Iterable[Argument]) -> list[str] | None:
 
 
 def at_most(most: int, why: str) -> Check:
-    """A check that there are at most so many operands, and that all are known."""
+    """A check that there are at most `most` operands, and that all of them are known."""
 
     def check(invocation: Invocation) -> str | None:
         if known_words(invocation.operands) is None:
@@ -95,7 +95,7 @@ def no_dashed_values(invocation: Invocation) -> str | None:
 
 
 def leads_out(word: str) -> bool:
-    """Whether a word, read as a path, may lead out of the directory."""
+    """Whether a word, read as a path, may lead out of the directory in which the command runs."""
     return word.startswith(("/", "~")) or ".." in word.split("/")
 
 

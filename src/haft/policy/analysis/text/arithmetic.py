@@ -43,7 +43,8 @@ class Arithmetic:
         return is_there
 
     def _expression(self, depth: int) -> bool:
-        """Parse operands and the operators between them; their precedence does not matter here."""
+        """Parse operands and the operators between them, and return whether the syntax is known. The precedence of the
+        operators does not matter here."""
         if depth > _MAX_DEPTH or not self._operand(depth):
             return False
         while self._next() in _BINARY:

@@ -1,4 +1,5 @@
-"""Here-documents: text in the line that is the input of a command, where it ends, and what bash expands in it."""
+"""Reads here-documents, which are texts in the line that a command gets as its input: finds where such a text ends, and
+what bash expands in it."""
 
 from __future__ import annotations
 

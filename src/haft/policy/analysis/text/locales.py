@@ -63,7 +63,8 @@ def _check_assigned(text: str) -> None:
 
 
 def _check_named(name: str, *, is_certain: bool = True) -> None:
-    """Check a variable that is set to an unknown value."""
+    """Raise `NotUnderstood` if the variable `name`, which is set to an unknown value, may affect the locale.
+    `is_certain` says whether haft knows the variable's name."""
     if not is_certain:
         raise NotUnderstood("haft cannot tell which variable it sets before it runs")
     if is_locale_variable(name):

@@ -1,5 +1,5 @@
-"""Finds the stages of a pipe, if each stage is one simple command without redirections, except of its errors to
-/dev/null."""
+"""Finds the stages of a pipe, if each stage is one simple command without redirections. Only a redirection of errors to
+/dev/null is accepted."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def is_known(program: str) -> bool:
 
 
 def references_of(script: Script, language: Language) -> References:
-    """The references of a Python or JavaScript text that an interpreter receives."""
+    """The files that a Python or JavaScript text loads, if an interpreter runs the text."""
     if language == "python":
         return python.references_of(script)
 

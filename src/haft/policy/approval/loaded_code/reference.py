@@ -22,8 +22,8 @@ class Script:
     text: str
 
     def real(self, path: str) -> str:
-        """`path` or `main` with links followed; any other path unchanged. For other paths that is enough, because
-        opening a file follows its links anyway."""
+        """The given path; with links followed if it is the path of this script or of the started program (`main`).
+        Other paths need not be resolved, because opening a file follows its links anyway."""
         return {self.path: self.real_path, self.main: self.real_main}.get(path, path)
 
 

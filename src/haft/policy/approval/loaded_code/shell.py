@@ -255,7 +255,8 @@ class _Reader(Words):
             self._texts((" ".join(known),) if len(known) == len(words) else None, "shell", node)
 
     def _code(self, word: Node, language: Language | None, node: Node, arguments: Sequence[Node] | None = None) -> None:
-        """Note what a text loads that is run as code; `arguments` are those of the shell that runs the text."""
+        """Note what a text loads when it is run as code. `arguments` are the arguments of the shell that runs the
+        text."""
         inner = word.named_children[0] if word.type == "string" and len(word.named_children) == 1 else word
         if inner.type in ("command_substitution", "process_substitution"):
             whole = self._text(word).strip('"')
