@@ -1,4 +1,4 @@
-"""Storage: the ports for all stored data, the SQLite implementation, and append-only files.
+"""Storage: the ports (interfaces) for all stored data, the SQLite implementation, and append-only files.
 
 `open_stores` returns an implementation; the packages above do not see which one. This package knows tables and bytes,
 not their meaning. Names are imported on first use, so that code which only needs the path of the state home does not

@@ -66,8 +66,8 @@ _learning = threading.Lock()
 
 def fragment(value: object) -> object:
     """A form of an immutable value that `encode` writes quickly, because its encoding is cached: most calls have the
-    same decisions and limits. If the value has `to_json`, that form is written. The cache keeps the latest values
-    alive, so that no other object can get the same id."""
+    same decisions and limits. If the value has a method `to_json`, the result of that method is encoded. The cache
+    keeps the latest values alive, so that no other object can get the same id."""
     known = _fragments.get(id(value))
     if known is not None and known[0] is value:
         return known[1]

@@ -1,4 +1,4 @@
-"""A workspace, a state home and a blocking service for tests, which approves every call.
+"""For tests: a workspace, a state home and a blocking service that approves every call.
 
 Apart from that, the service is a normal one: it validates, decides, confines and records calls. It opens when it is
 first needed, so that a test can write files and change settings before.

@@ -1,7 +1,7 @@
 """Fills the catalogue with the built-in tools and the tools that a program passes.
 
-This module is not part of the service, because listing tools needs nothing of the service but this. The package for
-Python tools, and pydantic with it, is imported only if there is a Python tool to describe.
+This module is not part of the service, because commands that only list tools need this module, but not the service. The
+package for Python tools, and pydantic with it, is imported only if there is a Python tool to describe.
 """
 
 from __future__ import annotations

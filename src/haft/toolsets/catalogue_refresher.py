@@ -43,7 +43,8 @@ class CatalogueRefresher:
         """The sources that need a refresh."""
 
     async def start(self, *, is_incomplete: bool) -> None:
-        """Describe the tools that are not known yet, and follow changes from now on."""
+        """Refresh the catalogue from now on when tools change. If `is_incomplete`, first describe the tools that are
+        not described yet."""
         if is_incomplete:
             await self.renew()
         self._looking = asyncio.create_task(self._refresh_forever())

@@ -127,7 +127,7 @@ class Checkouts:
 
 
 class _Git:
-    """The commands for one source, in one directory, all within one deadline."""
+    """The git commands for one repository, run in one directory, all within one deadline."""
 
     def __init__(self, source: GitSource, folder: str, launcher: Launcher, until: float) -> None:
         self._source = source
@@ -185,8 +185,8 @@ class _Git:
         return found
 
     async def require_reasonable(self, commit: str) -> None:
-        """`NotFetched` if the commit has too many files or bytes. Checked before any file is written, because a small
-        download can contain very many files."""
+        """Raise `NotFetched` if the commit has too many files or bytes. Called before any file is written, because a
+        small download can contain very many files."""
         output = await self._run(*self._at_store, "ls-tree", "-r", "-l", "--abbrev=4", "--full-tree", commit)
         if not output.is_too_long and output.exit_code != 0:
             raise self._failed(output)
@@ -242,7 +242,7 @@ def _refs(listed: bytes) -> dict[str, str]:
 
 
 def _require_inside(tree: str) -> None:
-    """`NotFetched` if a link leads out of the tree: a plugin may read only its own folder."""
+    """Raise `NotFetched` if a link leads out of the tree: a plugin may read only its own folder."""
     root = os.path.realpath(tree)
     for top, directories, names in os.walk(tree):
         for name in (*directories, *names):

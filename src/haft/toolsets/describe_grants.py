@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _of_describing(grants: Grants) -> Grants:
-    """The grants that apply while a tool is described: all but `write`."""
+    """The part of `grants` that applies while haft describes a tool: everything except `write`."""
     return Grants(network=grants.network, env=grants.env, read=grants.read)
 
 

@@ -55,7 +55,7 @@ class Discovery:
         follows_exports: bool = True,
         but: Collection[str] = (),
     ) -> None:
-        """If `workspace` is None, only the tools are found that need no workspace. `sessions` starts the processes of
+        """If `workspace` is None, haft finds only tools that need no workspace. `sessions` starts the processes of
         tools whose processes outlive their calls; without it, these tools are listed, but cannot be called. With
         `follows_exports`, an exported executable becomes the tool that it stands for. `but` contains the names of
         formats to leave out."""
@@ -121,8 +121,8 @@ class Discovery:
         self._fill(catalogue, is_builtin=True)
 
     def fill(self, catalogue: Catalogue) -> bool:
-        """Add the tools to the catalogue that were described before. True if there are others, which haft must describe
-        first."""
+        """Add to the catalogue all tools that haft has already described. Returns True if there are also tools that
+        haft has not described yet."""
         self._host.catalogue = catalogue
         self._fill(catalogue, is_builtin=False)
         if self._host.is_configured:
@@ -253,8 +253,8 @@ class Discovery:
         self._host.close()
 
     def _needs_variable(self, unset: MissingVariable) -> DiscoveredTool | None:
-        """The listing of a tool that cannot be used until a variable is set; None if the setting does not name single
-        tools."""
+        """The entry in the catalogue for a tool whose setting uses an environment variable that is not set. None if the
+        setting is not about a single tool."""
         one = next((one for one in self._formats.values() if one.each == unset.setting), None)
         if one is None:
             return None

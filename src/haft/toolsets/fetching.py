@@ -62,7 +62,8 @@ class Updated:
 
 
 class Fetching:
-    """The git plugins of one workspace and its user. `refused` returns why a plugin may not be fetched."""
+    """The git plugins of one workspace and its user. `refused` returns why a plugin may not be fetched, or None if it
+    may."""
 
     def __init__(
         self,
@@ -153,7 +154,8 @@ class Fetching:
         return [done[reference] for reference in references]
 
     async def remote(self, reference: PluginReference) -> str:
-        """The current commit of the plugin's ref in its repository. `NotFetched` if the repository does not answer."""
+        """The current commit of the plugin's ref in its repository. Raises `NotFetched` if the repository does not
+        answer."""
         checkout_state = self.checkout_state(reference)
         if checkout_state.source is None:
             raise NotFetched(checkout_state.problem or NOT_FETCHED)
@@ -233,8 +235,9 @@ def _cache(config: Config, workspace: str, env: Mapping[str, str]) -> str:
 
 
 def _written_by_calls(env: Mapping[str, str]) -> list[str]:
-    """The cache directories that calls see as private directories that they can write to. Plugins must not be stored
-    there: a call could write code there that the next call would run as the plugin."""
+    """The paths of the cache directories, in place of which each call sees a private directory that it can write to.
+    Plugins must not be stored at these paths: a call could write code there, and the next call would run this code as
+    the plugin."""
     home = home_of(env)
     return [os.path.realpath(os.path.join(home, place)) for place in CACHES.values()]
 

@@ -73,7 +73,8 @@ FORMATS: tuple[Format, ...] = (
 
 
 class Host:
-    """What the sources of one workspace get when they are opened."""
+    """The object that each source of a workspace gets when it is opened. It holds what the sources share: paths,
+    settings, caches and the catalogue."""
 
     def __init__(
         self,
@@ -136,15 +137,15 @@ class Host:
 
 
 def place_of(path: str, source: str, workspace: str) -> str:
-    """The absolute path of `path`, which may be relative to the configuration file `source` that names it. If `source`
-    is no file, it is relative to the workspace."""
+    """The absolute path of `path`. `source` is where `path` was configured: if it is a configuration file, a relative
+    path begins at the directory of this file; if not, at the workspace."""
     base = os.path.dirname(source) if os.path.isabs(source) else workspace
     return os.path.normpath(os.path.join(base, os.path.expanduser(path)))
 
 
 def confinement_of(config: Config) -> str:
-    """A text of the settings that change how programs are confined while haft describes tools; empty if they have their
-    defaults."""
+    """The settings that change how programs are confined while haft describes tools, as one text; empty if all of them
+    have their defaults."""
     grants = [
         one["grant"] for each in config.rule_sets if each.counting is None for one in each.tables if "grant" in one
     ]

@@ -69,8 +69,8 @@ def is_commit(text: str) -> bool:
 
 
 def source_of(reference: PluginReference, lock: str, base: str) -> GitSource:
-    """The repository and ref that a plugin reference names. Relative paths begin at `base`. `BadConfig` if git could
-    misread the address or the ref."""
+    """The repository and ref that a plugin reference names. Relative paths begin at `base`. Raises `BadConfig` if git
+    could misread the address or the ref."""
     url, ref = reference.git or "", reference.ref
     if ref is not None and (not _REF.fullmatch(ref) or ".." in ref or "@{" in ref):
         raise _refused(reference, f"`{ref[:80]}` is no tag, branch or commit")

@@ -26,12 +26,12 @@ Pins = Mapping[Key, str]
 
 
 def key_of(source: GitSource) -> Key:
-    """The key of a source's pin in the lock file: its URL and ref."""
+    """The key of a git plugin in the lock file: the URL and the ref of its repository."""
     return source.url, source.ref
 
 
 def read_pins(path: str) -> dict[Key, str]:
-    """The pins; empty if there is no file."""
+    """The pinned commits in a lock file, by URL and ref; empty if there is no file."""
     if not os.path.lexists(path):
         return {}
     cure = "delete it; then `haft plugins update` writes a new one"
@@ -54,8 +54,8 @@ def _pin(told: Any) -> tuple[Key, str]:
 
 
 def pin(source: GitSource, commit: str, guard: str, *, replacing: bool) -> str:
-    """Pin a source, and return the pinned commit. Without `replacing`, an existing pin stays and is returned. `guard`
-    is the file that every process locks while it changes the lock file."""
+    """Pin a git plugin to `commit`, and return the pinned commit. If it is pinned already and `replacing` is False, the
+    old pin stays and is returned. `guard` is the file that every process locks while it changes the lock file."""
     with _guarded(guard):
         pins = read_pins(source.lock)
         key = key_of(source)

@@ -175,7 +175,8 @@ class BashPluginSource(BashPlugins):
         return is_bash_plugin(script(path).encode())
 
     async def load(self, path: str, launcher: DescribeLauncher, grants: Grants) -> DiscoveredTool | None:
-        """Load the plugin at a path. It need not be configured: the caller allows it by naming its path."""
+        """Load the plugin at a path. The plugin need not be configured, because a person or a program named its path.
+        None if the path is a directory."""
         from haft.sources import DESCRIBE_SECONDS
 
         if os.path.isdir(path):

@@ -54,8 +54,8 @@ class Sessions:
 
     @contextlib.asynccontextmanager
     async def _kept(self, kept: _Kept, command: Command, sink: OutputSink, grants: Grants) -> AsyncIterator[Session]:
-        """Start the process, and end it with the block. If the process may write in the workspace and layers are
-        possible, its writes go to a layer."""
+        """Start the process, and end it when the `with` block ends. If the process may write in the workspace and
+        layers are possible, its writes go to a layer."""
         sandbox, engine_selector = self._sandbox(), self._engine_selector()
         confinement = await sandbox.confine_session(grants)
         calls = None

@@ -78,7 +78,8 @@ class TemplateSource(Templates):
                 )
 
     def place(self, path: str, source: str) -> TemplateDirectory:
-        """The template directory that a configuration file or a caller names."""
+        """The template directory at `path`. A relative path begins at the directory of the configuration file `source`,
+        or at the workspace if `source` is not a file."""
         is_file = os.path.isabs(source)
         base = os.path.dirname(source) if is_file else self._workspace
         directory = os.path.normpath(os.path.join(base, os.path.expanduser(path)))

@@ -25,7 +25,7 @@ _Sources = set[str]
 
 
 class WatchedPlaces:
-    """The watched places of one service. `OSError` if this machine cannot watch directories."""
+    """The watched places of one service. Raises `OSError` if this machine cannot watch directories."""
 
     def __init__(self, roots: Collection[str]) -> None:
         """`roots` are directories that are never moved or replaced, so that nothing above them is watched."""

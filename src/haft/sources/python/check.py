@@ -1,4 +1,4 @@
-"""Checks functions with `@tool` by their source. Nothing is imported."""
+"""Checks functions with `@tool` by reading their source code. Nothing is imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs in a worker process: sends the tool calls that the function makes to the host, which carries them out.
+"""Runs in a worker process: if the function calls a tool, sends that call to the host, which carries it out.
 
 A call goes to the host as a message on the pipe of the worker's output, and its outcome comes back as a line of the
 worker's input. `HostInput` reads that input. Before the first call, `next_request` reads it directly. From the first

@@ -1,4 +1,4 @@
-"""Reads Python source without running it, for the checks of Python tools."""
+"""Reads Python source code without running it, for the checks of Python tools."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def parse(inspected: InspectedFile) -> ast.Module | Finding:
 
 @functools.lru_cache(maxsize=4)
 def _module(source: bytes) -> ast.Module:
-    """Parse a source. The result is cached, because a file is parsed twice: to recognize its format, and to check
-    it."""
+    """Parse the source code of a file. The result is cached, because a file is parsed twice: to recognize its format,
+    and to check it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(source)

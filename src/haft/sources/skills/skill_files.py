@@ -49,8 +49,8 @@ class SkillFiles:
             os.close(descriptor)
 
     def locate(self, path: str) -> str:
-        """The real location of a path, relative to the root: the workspace, or the skill's folder. Raises `PathEscapes`
-        if the location is outside the skill."""
+        """The real location of a path. For a skill of the workspace it is relative to the workspace, for other skills
+        to the skill's folder. Raises `PathEscapes` if the location is outside the skill."""
         found = self._root.locate(os.path.join(self._inside, path))
         own = self._root.locate(self._inside)
         if own != "." and found != own and not found.startswith(f"{own}/"):

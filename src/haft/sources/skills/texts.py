@@ -62,7 +62,8 @@ def server_names(skill: Skill) -> list[str]:
 
 
 def _found(skill: Skill, files: SkillFiles, reference: str) -> str:
-    """The path that a reference means: the path itself or a file in references/, each also without its ending `.md`."""
+    """The path of the text that `reference` names. `reference` is a path in the skill's folder, or the name of a file
+    in references/, and may leave out the ending `.md`."""
     wanted = reference.strip().removeprefix("@").removeprefix("./")
     candidates = [wanted, f"{wanted}.md"]
     if "/" not in wanted:

@@ -1,4 +1,4 @@
-"""The port of the inbox: calls that wait for a person, and the answers to them.
+"""The port (storage interface) of the inbox: calls that wait for a person, and the answers to them.
 
 A request is `open`, then `answered`, then `taken` by the host that made it; or `closed`. Each step happens once: if
 several processes try it, only the first one succeeds.
@@ -78,7 +78,8 @@ class ApprovalStore(Protocol):
         ...
 
     def open(self, now: float, workspace: str | None = None) -> list[Waiting]:
-        """The requests that can be answered now, oldest first; only those of `workspace`, unless it is None."""
+        """The requests that can be answered now, oldest first; only those of `workspace`, unless `workspace` is
+        None."""
         ...
 
     def named(self, prefix: str) -> list[Waiting]:

@@ -1,4 +1,4 @@
-"""The port of the audit log: append-only bytes, a head, and a key.
+"""The port (storage interface) of the audit log: append-only bytes, a head, and a key.
 
 The package `audit` writes lines into the log, chains and seals them, and notes in the head where they end. The port
 stores bytes in order and lets only one writer write at a time; it knows neither lines nor hashes.

@@ -1,6 +1,7 @@
-"""The port of the change ledger: the list of change sets, in the order in which they were committed, and their states.
-Their contents are in the area of their workspace, a directory in which haft keeps the layers and change sets of this
-workspace. The journals there are authoritative: after a crash, the ledger is completed from them."""
+"""The port (storage interface) of the change ledger: the list of change sets, in the order in which they were
+committed, and their states. Their contents are in the area of their workspace, a directory in which haft keeps the
+layers and change sets of this workspace. The journals there are authoritative: after a crash, the ledger is completed
+from them."""
 
 from __future__ import annotations
 
@@ -99,8 +100,8 @@ class Ledger(Protocol):
         ...
 
     def find(self, name: str) -> Row:
-        """The change set of the run with this name. A beginning of the run's name is enough: `UnknownRun` if no name
-        begins so, `AmbiguousRun` if several do."""
+        """The change set of the run with this name. A unique beginning of the run's name is enough. Raises `UnknownRun`
+        if no run's name begins with `name`, and `AmbiguousRun` if several do."""
         if (exactly := self.get(name)) is not None:
             return exactly
         found = self.named(name, _MAX_NAMED) if len(name) >= _SHORTEST else []

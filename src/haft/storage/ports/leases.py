@@ -1,4 +1,4 @@
-"""The port of leases: a host's claim on its runs, from its start to its end.
+"""The port (storage interface) of leases. A lease is a host's claim on its runs, from the start to the end of the host.
 
 A lease has a fencing number. A process that takes over the lease of a dead host gets a higher number. From then on
 every write with the old number is refused, also a write of a host that was not dead, but only slept. On one machine the

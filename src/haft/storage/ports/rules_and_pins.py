@@ -1,5 +1,5 @@
-"""The ports of data that haft keeps after a person's answer: remembered rules, and the definitions of approved
-tools."""
+"""The ports (storage interfaces) of data that haft keeps after a person's answer: remembered rules, and the definitions
+of approved tools."""
 
 from __future__ import annotations
 

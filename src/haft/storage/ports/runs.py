@@ -1,4 +1,5 @@
-"""The port of runs: each run is one document, written as a whole each time, with its events and its cancel requests.
+"""The port (storage interface) of runs: each run is one document, written as a whole each time, with its events and its
+cancel requests.
 
 A document is `{"record": …, "rest": …}`, one line of JSON; `runs/entry.py` describes its fields. The port needs
 `run`, `tool`, `status`, `who`, `thread`, `parent`, `workspace` and `changes.files` of the record, and `host`,
@@ -33,7 +34,7 @@ class Filter:
     """Only runs whose name comes before this one; used for the next page."""
 
     def exact(self) -> list[tuple[str, str]]:
-        """The names and values of the set fields that a run's record must have with exactly this value."""
+        """The name and value of each field that is set and must be equal in a run's record."""
         names = ("tool", "status", "who", "thread", "parent", "workspace")
         return [(name, value) for name in names if (value := getattr(self, name)) is not None]
 

@@ -1,4 +1,4 @@
-"""The port of a whole storage: all data of a state home except the files of workspaces and outputs."""
+"""The port (interface) of a whole storage: all data of a state home except the files of workspaces and outputs."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def _keep_workspace(context: click.Context, parameter: click.Parameter, value: s
 
 
 def checked_directory(path: str) -> str:
-    """The absolute path of a directory that the person named; `BadUsage` if it is not a directory."""
+    """The absolute path of a directory that the person named. Raises `BadUsage` if it is not a directory."""
     if not path:
         raise BadUsage("the workspace has an empty name", hint="`-w .` is the current directory")
     absolute = os.path.abspath(os.path.expanduser(path))

@@ -41,7 +41,7 @@ def _refuse_inside() -> None:
 
 
 def _open_missing_streams() -> None:
-    """Replace standard streams that the caller has closed with /dev/null."""
+    """If the process was started without stdout or stderr, open /dev/null in place of the missing stream."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  for the life of the process
     if sys.stderr is None:
@@ -112,7 +112,7 @@ def _answer(error: HaftError, arguments: Sequence[str], options: Globals) -> Non
 
 
 def _reader_gone() -> int:
-    """The exit code for a closed pipe; Python must not write to stdout again."""
+    """Drop the rest of the output, because the reader has closed the pipe, and return the exit code for this case."""
     _forget_stdout()
     return READER_GONE
 

@@ -21,7 +21,8 @@ TRUST_HINT: Final = "hint: `haft trust` shows the workspace's whole file, and ma
 
 
 def workspace_of(options: Globals) -> str:
-    """The workspace given with `-w`, else the nearest one."""
+    """The workspace given with `-w`. Without `-w`, the nearest workspace: the current directory or a directory above
+    it."""
     if options.workspace is not None:
         return options.workspace
     return _nearest(current_directory(), state_home().path, quiet=options.quiet)
@@ -37,7 +38,8 @@ def current_directory() -> str:
 
 @functools.cache
 def _nearest(start: str, home: str, *, quiet: bool) -> str:
-    """The nearest workspace. Prints a warning, once, for each nearer directory that cannot be the workspace."""
+    """The nearest workspace, searched from `start` upwards. Prints a warning, once, for each directory on the way that
+    cannot be the workspace."""
     from haft.service import find_workspace
 
     def report_skipped(stranger: ForeignFile) -> None:
@@ -143,7 +145,7 @@ def history() -> Iterator[History | None]:
 
 @contextlib.contextmanager
 def history_with(run: str) -> Iterator[History]:
-    """The history of runs; `UnknownRun` if there is no state home yet, because then there is no such run."""
+    """The history of runs. Raises `UnknownRun` for `run` if there is no state home yet."""
     with history() as opened:
         if opened is None:
             raise UnknownRun(run)

@@ -69,9 +69,9 @@ class TemplateEnvironments:
             file.write(f"{os.path.realpath(folder)}\n")
 
     async def prepare(self, folder: str, told: Told = lambda _line: None, *, may_build: bool = False) -> Environment:
-        """The environment of a folder; makes it if it is missing or outdated. Several callers at the same time share
-        the work. A cancelled caller stops waiting; if no other caller waits, the work stops. `told` gets progress
-        messages."""
+        """The environment of a folder; makes it if it is missing or outdated. Tasks that call this at the same time for
+        the same folder share the work. A cancelled task stops waiting; if no other task waits, the work stops. `told`
+        gets progress messages."""
         real = os.path.realpath(folder)
         for _ in range(TRIES):
             if (found := self.current(real)) is not None:

@@ -5,8 +5,8 @@ are installed, no code of the packages runs, not even when haft compiles them, a
 cache. Building a package that has no wheel runs code of its authors. In this case each folder has its own cache, the
 code sees only the system and the toolchains, and neither its process nor the parent process has variables with
 credentials. haft tries wheels first, so that it builds only packages that have none. The finished environment is moved
-to its place in one step. `TemplateEnvironments` decides whether an environment must be made, and shares the work among
-callers.
+to its place in one step. `TemplateEnvironments` decides whether an environment must be made, and starts the work only
+once if several tasks need it at the same time.
 """
 
 from __future__ import annotations
@@ -251,8 +251,8 @@ class Making:
 
     @contextlib.contextmanager
     def _ground(self, real: str, *, is_open: bool) -> Iterator[str]:
-        """A directory with uv's cache that no call can reach, in which the environment is made. It lies in the person's
-        data directory, or is a temporary one if calls could reach that directory."""
+        """The directory in which the environment is made, and which contains uv's cache. No call can reach it: it lies
+        in the person's data directory, or is a temporary directory if calls could reach the data directory."""
         data = self.env.get("XDG_DATA_HOME", "")
         home = home_of(self.env)
         data = os.path.realpath(data if os.path.isabs(data) else os.path.join(home, ".local", "share"))

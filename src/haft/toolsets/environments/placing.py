@@ -54,7 +54,7 @@ def _opened(folder: str) -> Iterator[int]:
 
 
 class Occupied(Exception):
-    """Another process, with another state home, has put an environment there first."""
+    """Another process, with another state home, has already put an environment at the same place."""
 
 
 def put(made: str, place: Place, stamp: str) -> None:

@@ -112,8 +112,8 @@ def _settle(context: click.Context, verb: Verb, run: str) -> None:
 
 
 def _held(verb: Verb, name: str) -> Row:
-    """The change set of a run. `BadUsage` if the run has no held changes. Checked here, so that no run of `apply` or
-    `drop` starts only to report that."""
+    """The change set of a run. Raises `BadUsage` if the run has no held changes. This is checked before `apply` or
+    `drop` starts a run of its own, so that no run is recorded only for this error."""
     from haft.service import nothing_to
 
     with history() as kept, change_sets() as changes:

@@ -1,4 +1,5 @@
-"""`haft tools check`: finds problems in tools of any format, says how to fix them, and fixes those that are safe.
+"""`haft tools check`: finds problems in tools of any format, says how to fix them, and fixes those that can be fixed
+safely.
 
 haft describes every executable again, in a read-only sandbox, and does not use the results of earlier listings.
 """

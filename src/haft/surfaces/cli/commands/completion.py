@@ -84,8 +84,8 @@ def _names(known: Mapping[str, Any], words: Sequence[str], incomplete: str) -> l
 
 
 def own_options(name: str | None, options: list[Any]) -> list[Any]:
-    """Those of haft's `options` that are valid after the tool's name, because the tool has no parameter of the same
-    name."""
+    """The part of haft's `options` that may stand after the tool's name. An option is left out if the tool has a
+    parameter of the same name."""
     from haft.surfaces.cli.words.binding import declared_as
 
     spec = _spec(name)

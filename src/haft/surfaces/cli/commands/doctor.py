@@ -44,7 +44,7 @@ def examine(context: click.Context) -> None:
 
 
 def _workspace(options: Globals) -> tuple[str | None, list[Check]]:
-    """The workspace, and a warning for each directory that cannot be the workspace."""
+    """The workspace, or None if there is none; and a warning for each directory that cannot be the workspace."""
     from haft.service import Check, find_workspace
 
     if options.workspace is not None:

@@ -229,7 +229,7 @@ def _answer(context: click.Context, name: str, *, choice_is_open: bool = False, 
 
 
 def _require_grantable(waiting: Waiting) -> None:
-    """`BadUsage` if the configuration of the waiting call's workspace never grants the network."""
+    """Raise `BadUsage` if the configuration of the waiting call's workspace never grants the network."""
     from haft.service import load_config, never_granted
 
     source = load_config(waiting.workspace, os.environ, trust_home=state_home().path).never_network
@@ -238,8 +238,8 @@ def _require_grantable(waiting: Waiting) -> None:
 
 
 def _require_fit(waiting: Waiting, arguments: Mapping[str, Any], options: Globals) -> None:
-    """`InvalidArguments` if the arguments do not fit the schema of the waiting call's tool. If only the process that
-    asked knows the tool, nothing is checked here: that process checks the arguments."""
+    """Raise `InvalidArguments` if the arguments do not fit the schema of the waiting call's tool. If only the process
+    that asked knows the tool, nothing is checked here: that process checks the arguments."""
     from haft.service import check_arguments
     from haft.surfaces.cli.commands.tools import listings
 

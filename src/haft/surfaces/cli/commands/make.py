@@ -149,6 +149,7 @@ def _within(path: str, workspace: str) -> str:
 
 
 def _setting(path: str, workspace: str) -> str:
-    """The path as a value in haft.toml: relative to the workspace and with a leading `./` if it is inside."""
+    """The path as a value in haft.toml. A path in the workspace becomes relative to the workspace, with a leading `./`;
+    any other path is unchanged."""
     relative = _within(path, workspace)
     return relative if os.path.isabs(relative) or relative == "." else f"./{relative}"

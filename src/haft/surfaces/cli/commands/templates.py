@@ -112,7 +112,7 @@ def pack_templates(options: Globals, folders: tuple[str, ...], target: str, name
 
 
 def _require_sound(reports: Sequence[Report], options: Globals) -> None:
-    """Print the findings; `BadUsage` if there are errors."""
+    """Print the findings. Raises `BadUsage` if there are errors."""
     for report in reports:
         if not (options.quiet and report.ok):
             sys.stderr.writelines(f"{line}\n" for line in lines_of(report, sys.stderr))

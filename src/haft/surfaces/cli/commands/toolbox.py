@@ -188,7 +188,8 @@ def _tell(placed: list[WrittenExecutable], options: Globals) -> None:
 
 
 def _found_here(directory: str, placed: list[WrittenExecutable], options: Globals) -> list[str]:
-    """The names of the executables as tools of this workspace, if their directory is a toolbox here."""
+    """The tool names that the executables have in this workspace; empty if their directory is not a toolbox of this
+    workspace."""
     from haft.service import ListedTools
 
     return ListedTools(workspace_of(options), state_home()).names_in(directory, [one.name for one in placed])

@@ -55,7 +55,7 @@ def complete_names(_ctx: click.Context, _parameter: click.Parameter, incomplete:
 
 
 def find_listing(name: str, options: Globals | None = None) -> Listing:
-    """The tool with this name or path. If several have the name, the one that can be called."""
+    """The tool with this name or path. If several tools have the name, the one that can be called."""
     found = listings(options)
     if is_path(name) and all(listing.spec.name != name for listing in found):
         return _at(name, found, options or Globals())
@@ -155,8 +155,8 @@ def show_tool(options: Globals, name: str, form: str | None) -> None:
 
 
 def _withheld(spec: ToolSpec, options: Globals) -> tuple[str, ...]:
-    """The environment variables that a tool asks for, but that its calls do not get although they are set in this
-    process: no rule grants them to all calls of the tool."""
+    """The environment variables that a tool asks for and that are set in this process, but that its calls do not get,
+    because no rule grants them to all calls of the tool."""
     from haft.service import withheld_from
     from haft.surfaces.cli.home import state_home
     from haft.surfaces.cli.place import workspace_of

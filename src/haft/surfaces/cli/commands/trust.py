@@ -1,5 +1,5 @@
-"""`haft trust [DIR]`: shows the configuration file of a workspace and trusts it, so that settings count that widen what
-tools may do. Also accepts a workspace that belongs to another user.
+"""`haft trust [DIR]`: shows the configuration file of a workspace and trusts it. Without trust, haft ignores settings
+in this file that widen what tools may do. Also accepts a workspace that belongs to another user.
 
 The file is shown whole the first time, and later as a diff from the trusted one. It is read once: the person sees
 exactly the bytes whose digest is saved. Trust ends when the file changes.
@@ -108,7 +108,7 @@ def _show(what: str, file: ConfigFile | None, owner: str | None, difference: Seq
 
 
 def _ask(what: str, *, is_file: bool) -> None:
-    """Ask for trust; `Rejected` if the answer is not yes."""
+    """Ask for trust. Raises `Rejected` if the answer is not yes."""
     import asyncio
 
     from haft.surfaces.cli.person.line_input import confirm

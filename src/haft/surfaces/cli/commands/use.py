@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 
 class UseCommand(HaftCommand):
-    """A command whose line `words.parameters` parses; click uses its options only for help and completion."""
+    """A command whose words are parsed by `words.parameters`, not by click. click uses the command's options only for
+    help and completion."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.args = []
@@ -79,7 +80,7 @@ class UseCommand(HaftCommand):
 
 
 def _name_among(words: list[str]) -> str | None:
-    """The tool's name in a line that is still being typed."""
+    """The tool's name in a command line that is still being typed; None if there is no name yet."""
     try:
         return split_words(words).name
     except BadUsage:
@@ -87,8 +88,8 @@ def _name_among(words: list[str]) -> str | None:
 
 
 def refuse_hidden(line: Line, options: Globals, only: str | None = None) -> None:
-    """`BadUsage` if a word after the tool's name is both an option of haft and a parameter of the tool. The tool is
-    looked up as if this word were not on the line. With `only`, just this option is checked."""
+    """Raise `BadUsage` if a word after the tool's name is both an option of haft and a parameter of the tool. The tool
+    is looked up as if this word were not on the line. With `only`, just this option is checked."""
     if line.name is None or not line.after_name or (only is not None and only not in line.after_name):
         return
     named = line.options.get("--workspace", [])
@@ -282,7 +283,8 @@ async def _perform(
 
 
 async def _with_note_of_calls(service: ToolService, outcome: Outcome) -> Outcome:
-    """The outcome of a call that changed nothing itself, with a note if calls that it made changed something."""
+    """`outcome`, the outcome of a call that changed nothing itself. If the nested calls of this call changed something,
+    a note about that is added."""
     run = outcome.run_id
     try:
         paths = len((await service.changes.plan("undo", run)).plan)

@@ -1,7 +1,7 @@
 """The outcome of a `haft tools use` that failed before there was a run: the usual shape, with `run` null.
 
-So programs can read the same JSON in every case. The command line may be invalid, so this module only looks for the
-tool's name and the requested form of the output in it.
+So programs can read the same JSON in every case. The command line may be invalid, so this module reads only two things
+from it: the tool's name and the requested form of the output.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def describe_new_tools(tools: ListedTools, options: Globals) -> None:
-    """Run every new tool file with the describe action, and show how many are done."""
+    """Describe every new tool file, and show how many are done."""
     progress = Progress(quiet=options.quiet)
 
     def show_count(done: int, every: int) -> None:

@@ -19,7 +19,7 @@ QUIT: Final = 130
 
 
 class Interrupts:
-    """A context manager. While it is entered, it handles these signals."""
+    """A context manager that handles Ctrl-C, SIGTERM and SIGHUP until its `with` block ends."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say

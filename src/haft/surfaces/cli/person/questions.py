@@ -34,8 +34,8 @@ def call_lines(
     verb: str = "needs approval",
 ) -> Iterator[str]:
     """The call as lines: why it needs approval, its arguments, the decision about each part, its sandbox. If
-    `arguments` differ from those of the request, the parts are left out. `stream` is where the lines will be
-    printed."""
+    `arguments` differ from those of the request, the decisions about the parts are left out. `stream` is where the
+    lines will be printed."""
     stream = stream or sys.stderr
     first, *more = framed(one_line(f"{request.tool} {verb}: {request.reason}"), "", at_blanks=True)
     yield styled(first, "bold", stream)
@@ -70,8 +70,7 @@ def call_lines(
 
 
 def changed_part(difference: str) -> str:
-    """Which part of a tool differs from the approved version, its definition or a file. If both differ, the diff begins
-    with the definition."""
+    """Which part of a tool differs from the approved version: `definition` or `file`. If both differ, `definition`."""
     return "definition" if difference.startswith("--- definition as ") else "file"
 
 

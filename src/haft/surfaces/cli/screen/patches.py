@@ -9,8 +9,8 @@ from haft.surfaces.cli.screen.terminal import styled, visible
 
 
 def coloured_lines(text: str, stream: IO[Any]) -> Iterator[str]:
-    """The lines of a patch, in colour. A removed line `-- a` is shown as `--- a`, like a header. It is a header only if
-    no hunk has begun."""
+    """The lines of a patch, in colour. Inside a hunk, a line such as `--- a` is not a header: it is the removed line
+    `-- a`."""
     in_hunk = False
     for line in text.removesuffix("\n").split("\n"):
         # `line` has no newline any more, so that `visible` also escapes a carriage return at its end.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def tools_by_readiness(skill: Skill, listings: Sequence[Listing]) -> tuple[list[str], dict[str, str]]:
-    """The tool files of a skill that can be called; and for each other file, why it cannot."""
+    """The tool files of a skill that can be called; and for each of its other tool files, why it cannot be called."""
     ready, others = [], {}
     for one in listings:
         if one.spec.meta.get("skillFolder") == skill.folder:
@@ -57,8 +57,8 @@ def listed_summary(skill: Skill, found: Sequence[Skill]) -> str:
 
 
 def hides(skill: Skill, found: Sequence[Skill]) -> str | None:
-    """A text that says which built-in skill or skill of the user a skill of the workspace hides; None if it hides
-    none."""
+    """If `skill` comes from the workspace and hides another skill of the same name, either a built-in one or one of the
+    user, a text that says so; else None."""
     if skill.provenance != "workspace" or not skill.is_usable:
         return None
     for other in found:

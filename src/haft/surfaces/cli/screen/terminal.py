@@ -1,6 +1,6 @@
 """Text for a terminal: escaped control characters, colour, and lines that fit.
 
-Text of tools and callers can control a terminal: escape sequences overwrite other text, bidirectional marks reverse it.
+Text of tools and agents can control a terminal: escape sequences overwrite other text, bidirectional marks reverse it.
 So everything that is printed for a person passes through `visible`. Data for programs does not: a pipe gets the bytes
 unchanged.
 """

@@ -39,7 +39,7 @@ def anthropic(spec: ToolSpec) -> dict[str, Any]:
 
 def amp(spec: ToolSpec) -> dict[str, Any]:
     """The definition as an Amp toolbox executable describes itself. The name has no `tb__`, because the program that
-    hosts the toolbox adds it."""
+    loads the toolbox adds this prefix."""
     name = spec.meta["toolbox"]["describes"] if "toolbox" in spec.meta else spec.name
     return {"name": name, "description": spec.description, "inputSchema": dict(spec.input_schema)}
 
@@ -91,7 +91,8 @@ def _limit_words(schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def after_dashes(spec: ToolSpec) -> Iterator[str]:
-    """How to give parameters on the command line that have the same name as an option of haft."""
+    """Help lines for parameters whose name is also an option of haft: how to give such a parameter on the command line.
+    Nothing if there are no such parameters."""
     from haft.surfaces.cli.words.parameters import is_option
 
     both = [f"--{name}" for name in parameters(spec.input_schema) if is_option(f"--{name}")]
@@ -128,8 +129,8 @@ def types_of(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:
 
 
 def resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """`schema` itself; or, if it is a reference, the schema in `root` that it refers to. If that does not exist, an
-    empty schema, which allows anything."""
+    """`schema` itself; or, if it is a reference, the schema in `root` that it refers to. If there is no such schema in
+    `root`, an empty schema, which allows anything."""
     for _ in range(8):  # A reference may be circular.
         if not isinstance(schema, Mapping):
             return {}

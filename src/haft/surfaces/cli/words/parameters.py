@@ -75,7 +75,7 @@ class Line:
         return option in self.options
 
     def value(self, option: str) -> str | None:
-        """The value of an option; None if it is not given. `BadUsage` if it is given more than once."""
+        """The value of an option; None if it is not given. Raises `BadUsage` if it is given more than once."""
         values = self.options.get(option)
         if values is None:
             return None
@@ -85,7 +85,7 @@ class Line:
 
 
 def split_words(words: Sequence[str]) -> Line:
-    """Parse the words: find the tool's name and haft's options. `BadUsage` for an invalid option."""
+    """Parse the words: find the tool's name and haft's options. Raises `BadUsage` for an invalid option."""
     line = Line()
     rest = list(words)
     while rest:

@@ -42,7 +42,7 @@ class Places:
     """The tools of `templates.instances`: the name and the template folder of each."""
 
     def instances_of(self, folder: str) -> list[str]:
-        """The names of the instances that use the template in a folder."""
+        """The names of the configured tools (`templates.instances`) that use the template in a folder."""
         real = os.path.realpath(folder)
         return [name for name, of in self.instances if os.path.realpath(of) == real]
 
@@ -74,7 +74,7 @@ class Places:
 
 
 def _inside(path: str, workspace: str) -> str:
-    """The real path of a directory; `BadUsage` if it is outside of the workspace."""
+    """The real path of a directory. Raises `BadUsage` if it is outside of the workspace."""
     from haft.service import really_inside
 
     found = really_inside(path, workspace)

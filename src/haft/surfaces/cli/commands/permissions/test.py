@@ -1,7 +1,7 @@
 """`haft permissions test`: says how a call would be decided, by which rule, and why. No tool is called.
 
 Every line of a batch gets an answer. If a line is not a valid call, or the call cannot be decided, the answer is a
-rejection with the layer `input`.
+rejection whose field `layer` is `input`.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ STYLES: Final = {"allow": "good", "reject": "bad"}
 
 
 class TestCommand(HaftCommand):
-    """A command that keeps the words of its line, because click does not tell which options came after the tool's
-    name."""
+    """A command that stores the words of its command line, because click does not tell which options came after the
+    tool's name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta["haft.words"] = list(args)
@@ -44,8 +44,8 @@ class TestCommand(HaftCommand):
         return super().parse_args(ctx, args)
 
     def _refuse_hidden_workspace(self, ctx: click.Context, words: list[str]) -> None:
-        """`BadUsage` if `--workspace` comes after the name of a tool that has a parameter `workspace`. Checked before
-        the value is read as haft's option."""
+        """Raise `BadUsage` if `--workspace` comes after the name of a tool that has a parameter `workspace`. This check
+        comes before haft reads the value of `--workspace` as its own option."""
         tool = named = None
         with contextlib.suppress(click.UsageError):
             tool = self.make_parser(ctx).parse_args(list(words))[0].get("tool")
@@ -158,7 +158,7 @@ class _Decider:
 
 
 def _line(context: click.Context, tool: str, args: str | None) -> Line:
-    """The words of the command line, parsed as those of `haft tools use`."""
+    """The words of the command line, parsed in the same way as the words of `haft tools use`."""
     shown = Line(
         tool, {} if args is None else {"--args": [args]}, tokens_of(context.args), command=context.command_path
     )
@@ -208,7 +208,8 @@ async def _answer(decider: _Decider, line: bytes) -> dict[str, Any]:
 
 
 def _shape(explained: Explanation, workspace: str, *, verbose: bool) -> dict[str, Any]:
-    """The decision as JSON, without the field `by`, which only calls that were really made have."""
+    """The decision as JSON, without the field `by`, because this field has a meaning only if the call was really
+    made."""
     shape = explained.decision.to_json()
     del shape["by"]
     file = _file_of(explained.decision.source, workspace)
