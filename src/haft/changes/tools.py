@@ -113,8 +113,9 @@ class ChangesTool:
 
 
 def _changes_of_failed_apply(changes: Changes) -> Changes:
-    """The changes that the run of a failed apply reports. They list no files, because the run that made the changes
-    lists them. But if the commit was interrupted, it will be finished later: so the state is then `committed`."""
+    """The changes that the run of a failed `apply` reports. They list no files, because the files are listed with the
+    run that made the changes. If the commit was interrupted, the state stays `committed`, because the commit will be
+    finished later."""
     if changes.state == "committed":
         return replace(changes, files=())
     return Changes(conflicts=changes.conflicts)

@@ -106,9 +106,9 @@ class Transactions:
         lease: Lease | None = None,
         synced: bool = False,
     ) -> None:
-        """`home` is the state home's directory for all workspaces, `blobs` that of the blob store. A host that has lost
-        its `lease` cannot take the workspace lock. If `synced` is true, a commit is synced to disk before it returns;
-        if not, shortly after, and a power failure in between may revert it."""
+        """`home` is the state home's directory for all workspaces; `blobs` is the directory of the blob store. A host
+        that has lost its `lease` cannot take the workspace lock. If `synced` is true, a commit is synced to disk before
+        it returns; if not, shortly after, and a power failure in between may revert it."""
         self._lease = lease
         self._synced = synced
         self._unsynced: list[str] = []
@@ -160,8 +160,8 @@ class Transactions:
         return Tree(self.workspace, forced=True, notes=WidenedModes(self.live))
 
     def close(self) -> None:
-        """Finish the background work, recover what a disk failure left of this host's commits, then close the
-        ledger."""
+        """Finish the background work, then finish or revert the commits of this host that a disk failure interrupted,
+        then close the ledger."""
         if self._background is not None:
             self._background.shutdown(wait=True)
             self._background = None
@@ -176,7 +176,8 @@ class Transactions:
         self.ledger.close()
 
     def _has_unrestored_modes(self) -> bool:
-        """Whether a disk failure kept haft from restoring a widened mode. Call this only when no call runs."""
+        """Whether some directory or file may still have the wider mode that haft gave it for a moment, because a disk
+        failure kept haft from restoring the old mode. Call this only when no call runs."""
         with contextlib.suppress(OSError):
             return any(name.endswith(NOTE_SUFFIX) for name in os.listdir(self.live))
         return False
@@ -227,8 +228,9 @@ class Transactions:
             raise
 
     def _recover_left_commits(self) -> None:
-        """Recover unfinished commits before anyone changes the workspace again. Only the lock's holder commits, so
-        every other journal was left by a host that was killed or that found the disk full."""
+        """Recover unfinished commits before anyone changes the workspace again. This process holds the workspace lock,
+        so nobody else is committing now: each journal that it finds was left by a host that was killed or that found
+        the disk full."""
         with contextlib.suppress(OSError):
             self._uncleared = {run for run in self._uncleared if not self.clear_staging(run)}
         for host in self._hosts_with_journals():
@@ -260,7 +262,7 @@ class Transactions:
         return found
 
     def has_journal(self, run: str) -> bool:
-        """Whether a change set of this host is unfinished and waits for recovery."""
+        """Whether this host has a journal for the commit of `run`: the commit is unfinished and waits for recovery."""
         return has_journal(os.path.join(self.live, run))
 
     # Ending change sets.
@@ -334,8 +336,8 @@ class Transactions:
         against: tuple[ConflictingPath, ...] = (),
         error: HaftError | None = None,
     ) -> TransactionResult:
-        """Hold a change set. If the disk fails, the result says what the next holder of the lock will make of the files
-        that are already on disk."""
+        """Hold a change set. If the disk fails, the result says whether the change set will be held nevertheless or is
+        lost (see `disk_failure`)."""
         try:
             self.hold(owner, manifest, upper, reason)
         except (OSError, StorageFailed) as failure:
@@ -403,8 +405,9 @@ class Transactions:
     def objection_within(
         self, manifest: Manifest, view: Tree, new: Tree, granted_paths: Sequence[str], judged_paths: Collection[str]
     ) -> HaftError | None:
-        """The error if the change set of a nested call may not become part of its caller's: because of a limit or the
-        guard; otherwise None. The new files lie in `new`; `view` is the workspace as the caller sees it."""
+        """The error if a limit or the guard does not allow the change set of a nested call to become part of its
+        caller's change set; otherwise None. The new files lie in `new`; `view` is the workspace as the caller sees
+        it."""
         most = self.limits.max_changed_files
         if most and len(manifest.entries) > most:
             return LimitExceeded("max_changed_files", most, f"it changed {len(manifest.entries):_} files")
@@ -424,8 +427,8 @@ class Transactions:
         return self.blobs.open(before.content)
 
     def who_changed(self, path: str, manifest: Manifest) -> str:
-        """The last run that committed a change of this path since the call of `manifest` began; `outside` if no run
-        did."""
+        """The id of the last run that committed a change of this path after the call that `manifest` belongs to had
+        begun; `outside` if there is no such run."""
         began = manifest.notes.get("began", 0.0)
         for row in last_changes(self.ledger, self.workspace, [path], 0):
             if row.at < began:
@@ -437,8 +440,8 @@ class Transactions:
 
     def commit(self, run: str, manifest: Manifest, sources: Sources, mirror: str | None = None) -> Manifest:
         """Commit a change set. The run's directory is created under `live`, and stays there until `finish`. Replaced
-        files go to this directory. If `mirror` is given, they go to `mirror`, a directory relative to the area, and
-        keep their own paths there."""
+        files are moved to this directory. If `mirror`, a directory relative to the area, is given, they are moved there
+        instead, and keep their own paths in it."""
         try:
             return self._commit(run, manifest, sources, mirror)
         except OSError as error:  # Before the first step: nothing changed.
@@ -523,7 +526,8 @@ class Transactions:
             self.add_to_ledger(found)
 
     def record_discarded(self, manifest: Manifest) -> None:
-        """Record in the ledger that a nested call's change set was discarded together with its caller's."""
+        """Record in the ledger that the change set of a nested call was discarded together with the change set of its
+        caller."""
         row = self.held_row(manifest, None)
         with contextlib.suppress(StorageFailed):
             self.ledger.put(replace(row, state="discarded", kept=False))
@@ -548,8 +552,8 @@ class Transactions:
             self._unsynced.append(place)
 
     def _sync(self) -> None:
-        """Sync the finished commits to disk, and remove their notes. A commit that is still running keeps its note and
-        is synced later."""
+        """Sync the finished commits to disk, and remove the files that `_note_unsynced` wrote for them. A commit that
+        is still running keeps this file, and is synced later."""
         with self._state_lock:
             under_way = [place for place in self._unsynced if os.path.isdir(place.removesuffix(UNSYNCED))]
             over = [place for place in self._unsynced if place not in under_way]
@@ -586,7 +590,7 @@ class Transactions:
     # Places.
 
     def _mount_of(self, path: str) -> str:
-        """The mount point inside the workspace that holds a path; empty if there is none."""
+        """The mount point inside the workspace that a path is at or below; empty if the path is at or below none."""
         for mount in self._mounts:
             if path == mount or path.startswith(mount + "/"):
                 return mount
@@ -597,9 +601,9 @@ class Transactions:
         return f"{mount}/{name}" if mount else name
 
     def clear_staging(self, run: str) -> bool:
-        """Remove the staging directories of a commit that stopped before its first step, when they hold only copies.
-        (A staging directory lies in the workspace, on the filesystem that a file must be renamed to.) Returns whether
-        all are gone."""
+        """Remove the staging directories of a commit that stopped before its first step: until then, they hold only
+        copies. (A staging directory lies in the workspace, on the same filesystem as the path to which a file will be
+        renamed.) Returns whether all staging directories are gone."""
         is_clear = True
         with self.tree() as workspace:
             for mount in ("", *self._mounts):
@@ -646,7 +650,8 @@ class Transactions:
 
     def make_hard_link(self, run: str, known: str, path: str) -> str | None:
         """Make a hard link of the workspace file `known`, and return its place, from which it can be renamed to `path`.
-        None if `path` is on another filesystem or the system forbids it, as for a file of another user."""
+        None if `path` is on another filesystem than `known`, or if the system forbids the link, as it may for a file of
+        another user."""
         mount = self._mount_of(path)
         if self._mount_of(known) != mount:
             return None

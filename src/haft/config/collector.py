@@ -142,7 +142,7 @@ class SettingsCollector:
 
     def add(self, name: str, value: Any, source: str, written: Any = None) -> None:
         """Add a checked value from a source that is stronger than all sources added before. `written` is the value
-        before its placeholders were filled, if it has any."""
+        before its placeholders were filled; None if it had no placeholders."""
         self.for_other_tools.pop(name, None)
         if name == "permissions":
             self._add_rules(RuleSet("caller", source, value, None, self._workspace), source)

@@ -62,15 +62,17 @@ class Config:
 
     @cached_property
     def secrets(self) -> Secrets:
-        """Values that are masked in everything that calls print: values with a name that suggests a secret, in
-        `[config]`, in providers and in user parameters of templates, and secret variables that were filled in."""
+        """Values that are masked in everything that calls print. These are, first, values whose name suggests a secret,
+        in `[config]`, in providers and in user parameters of templates; second, values of secret environment variables
+        that replaced placeholders."""
         tables = [self.values["config"], self.values["providers"]]
         tables += (one.get("user_params", {}) for one in self.values["templates.instances"])
         return Secrets((*self.filled, *(value for table in tables for value in named_secrets(table))))
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules in force, of the caller, the workspace and the user. `BadConfig` if one is wrong."""
+        """The rules in force: those of the embedding program, of the workspace and of the user. `BadConfig` if a rule
+        is wrong."""
         rules = (rule for one in self.rule_sets for rule in one.rules())
         if self.never_network is None:
             return tuple(rules)
@@ -116,7 +118,7 @@ class Config:
 
     @property
     def never_network(self) -> str | None:
-        """The source that forbids the network for every call, or None."""
+        """The source that forbids the network for every call; None if no source does."""
         return self.sources["sandbox.network"] if self.values["sandbox.network"] == "never" else None
 
     @property

@@ -48,8 +48,8 @@ class ConfigFile:
         yield from _flattened(tables, self.path, takes_loose=self.is_json)
 
     def where(self, text: str, key: str = "") -> str:
-        """`PATH:LINE` of a line with `text`: if possible one that also contains `key`, or one after the first line with
-        `key`. Only the path if no line contains `text`."""
+        """`PATH:LINE` of the best line that contains `text`. Best is a line that also contains `key`, second best is a
+        line below the first line with `key`, then any line. Only the path if no line contains `text`."""
         lines = list(enumerate(self.data.decode("utf-8", "replace").split("\n"), 1))
         found = [number for number, line in lines if text in line]
         named = [number for number, line in lines if key in line]
@@ -57,7 +57,8 @@ class ConfigFile:
         return f"{self.path}:{(behind or found)[0]}" if found else self.path
 
     def lines(self, rules: int) -> tuple[int, ...] | None:
-        """The line number of each of the `rules` rules in this file; None if haft cannot tell."""
+        """The line number of each rule in this file; None if haft cannot tell. `rules` is the number of rules in the
+        file."""
         from haft.policy import rule_lines
 
         return None if self.is_json else rule_lines(self.data.decode(), rules)
@@ -101,8 +102,8 @@ def read_config(path: str) -> bytes:
 
 
 def _flattened(tables: dict[str, Any], path: str, *, takes_loose: bool) -> Iterator[tuple[str, Any]]:
-    """Yield the name and value of every setting. With `takes_loose`, plain values at the top level that are not
-    settings are values for plugins, like those in `config`."""
+    """Yield the name and value of every setting. With `takes_loose`, a plain value at the top level that is no setting
+    is taken as a value for plugins, as if it were in the table `config`."""
     sections = {name.split(".")[0] for name in (*BY_NAME, *RENAMED)}
     written: dict[str, str] = {}
     loose = {

@@ -20,7 +20,8 @@ def user_file(env: Mapping[str, str]) -> str:
 
 
 def is_configured(workspace: str, env: Mapping[str, str]) -> bool:
-    """Whether any source configures something for a workspace."""
+    """Whether a workspace may have settings: a configuration file exists, or an environment variable begins with
+    `HAFT_`."""
     if any(name.startswith(VARIABLES) and name not in OTHER_VARIABLES for name in env):
         return True
     places = [user_file(env), *(os.path.join(workspace, name) for name in WORKSPACE_FILES)]

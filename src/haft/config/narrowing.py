@@ -56,7 +56,7 @@ class Ignored:
 
 
 def narrowed(setting: Setting, value: Any, values: Mapping[str, Any], source: str) -> tuple[Any, list[Ignored]]:
-    """The part of a checked value that counts, or `NOTHING`; and the ignored parts."""
+    """The part of a checked value that counts (`NOTHING` if no part counts), and the ignored parts."""
     name = setting.name
     if has_placeholder(value) and name != "templates.instances":
         return NOTHING, [Ignored(name, value, source, FROM_ENVIRONMENT)]
@@ -103,7 +103,8 @@ def _names_only(value: Any) -> Any:
 
 
 def _is_inside(path: str) -> bool:
-    """Whether a path in a workspace's file stays inside the workspace, by its text."""
+    """Whether a path in a workspace's configuration file stays inside the workspace. Only the text of the path is
+    examined."""
     return not path.startswith(("/", "~")) and ".." not in path.split("/")
 
 

@@ -48,14 +48,14 @@ def why_unfilled(value: Any, env: Mapping[str, str]) -> str | None:
 
 
 def missing_in(value: Any, env: Mapping[str, str]) -> str | None:
-    """The first placeholder whose variable is not set, as it is written; None if all variables are set."""
+    """The text of the first placeholder whose variable is not set; None if all variables are set."""
     places = (match for text in texts_in(value) for match in _PLACE.finditer(text))
     return next((match[0] for match in places if match[1] not in env), None)
 
 
 def filled_secrets(value: Any, env: Mapping[str, str]) -> Iterator[str]:
-    """Yield the secret values of variables that `value` needs. A variable is secret if its own name suggests it, or the
-    name of the key whose value contains the placeholder."""
+    """Yield the secret values of variables that `value` needs. A variable is secret if its own name suggests a secret,
+    or if its placeholder is in the value of a key whose name does."""
     left: list[tuple[Any, bool]] = [(value, False)]
     while left:
         one, is_secret = left.pop()

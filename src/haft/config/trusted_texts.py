@@ -110,7 +110,7 @@ def _decoded(quoted: str) -> str:
 
 
 def _hides(name: str, value: str) -> bool:
-    """Whether the name of a value's key suggests that the value is a secret, which is removed."""
+    """Whether a value must be removed from the text, because the name of its key suggests that it is a secret."""
     is_plain = _PLAIN_ADDRESS.fullmatch(value) is not None and not _SECRET_ADDRESS.search(name)
     return says_secret(name) and len(value) >= SHORTEST and not is_plain and not has_placeholder(value)
 

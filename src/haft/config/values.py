@@ -66,7 +66,7 @@ def one_of(*choices: str) -> Callable[[Any], str]:
 
 
 def truth(value: Any) -> bool:
-    """True or false, also as a word."""
+    """True or false. Words such as `yes` and `off` are accepted, too."""
     words = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
     if isinstance(value, str) and value.lower() in words:
         return words[value.lower()]
@@ -151,7 +151,7 @@ def plugin_list(value: Any) -> list[Any]:
 
 
 def separator(value: Any) -> str:
-    """The text between a name and a value: a punctuation mark, with spaces around it."""
+    """The text that separates a name from its value, such as `: ` or `=`."""
     if not isinstance(value, str) or not value.strip() or len(value) > 8 or not value.isprintable():
         raise ValueError('must be a separator such as ": " or "="')
     return value

@@ -49,8 +49,8 @@ def _copied(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Call:
-    """Which tool is called, with which arguments, by whom. The caller gives the fields up to `grants`, `trial` and some
-    `secrets`; the stages fill in the others."""
+    """Which tool is called, with which arguments, by whom. Whoever makes the call sets the fields from `run` to
+    `grants`, the field `trial`, and a part of `secrets`; the stages set the other fields."""
 
     run: RunId
     name: ToolName

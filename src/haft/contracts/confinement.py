@@ -59,8 +59,8 @@ NO_GRANTS = Grants()
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A file system layer above the workspace, which collects the changes of one call. `changes` makes it, `sandbox`
-    mounts it."""
+    """A file system layer above the workspace, which collects the changes of one call. The package `changes` makes the
+    layer, and the package `sandbox` mounts it."""
 
     name: str
     """The name of the layer's directory, which contains the directory `upper`. The sandbox knows the directory in which

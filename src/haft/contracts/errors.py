@@ -131,8 +131,8 @@ class ToolFailed(CallError):
 
 
 class NeedsBuild(ToolFailed):
-    """An environment needs packages that have no wheel. `packages` are those known so far, `requirements` is the digest
-    of the requirements, and `command` is the command that builds the packages."""
+    """An environment needs packages that have no wheel. `packages` are the packages without a wheel that are known so
+    far, `requirements` is the digest of the requirements, and `command` is the command that builds the packages."""
 
     def __init__(self, message: str, packages: Sequence[str], requirements: str, command: str) -> None:
         self.packages = tuple(packages)
@@ -159,8 +159,8 @@ class LimitExceeded(CallError):
 
 
 class ScratchFull(LimitExceeded):
-    """The `/tmp` of a thread has too many bytes or files. The limit for bytes is about the memory limit of a call; the
-    limit for files is the number of files that a call may change."""
+    """The `/tmp` of a thread has too many bytes or files. The limit for bytes is nearly the same as the memory limit of
+    a call; the limit for files is the number of files that a call may change."""
 
     def __init__(self, limit: str, value: float, used: float) -> None:
         what = "files" if limit == "max_changed_files" else "bytes"
@@ -229,7 +229,7 @@ class UnknownRun(PersonError):
 
 
 class AmbiguousRun(BadUsage):
-    """A prefix that several run ids have."""
+    """The ids of several runs begin with the given prefix."""
 
     def __init__(self, name: str, newest: Sequence[str]) -> None:
         """`newest` describes the runs whose ids begin with `name`, the newest first."""

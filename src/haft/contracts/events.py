@@ -41,7 +41,7 @@ class Event:
 
     @property
     def text(self) -> str:
-        """The text of stdout and stderr, or the message of progress."""
+        """The text of a stdout or stderr event, or the message of a progress event; empty for other events."""
         return str(self.facts.get("text") or self.facts.get("message") or "")
 
     def to_json(self) -> dict[str, Any]:

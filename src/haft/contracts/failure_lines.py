@@ -78,8 +78,8 @@ def error_or_last_line(text: str) -> str:
 
 
 def _raised(lines: list[str]) -> int | None:
-    """The index of the line that names the exception of the last Python traceback; None if there is none. It is the
-    first line after `Traceback (…)` that looks like an exception and is not indented further."""
+    """The index of the line that names the exception of the last Python traceback; None if there is no such line. It is
+    the first line after `Traceback (…)` that looks like an exception and is not indented further than `Traceback`."""
     head = next(
         (n for n in reversed(range(len(lines))) if lines[n].lstrip().startswith("Traceback (most recent")), None
     )

@@ -30,7 +30,8 @@ def is_tool_name(text: str) -> bool:
 
 
 def clean_tool_name(text: str) -> ToolName:
-    """A valid tool name made from `text`: other characters become `_`, and it is cut to 64 characters."""
+    """A valid tool name made from `text`: characters that are not allowed become `_`, and the name is cut to 64
+    characters."""
     return ToolName(re.sub(r"[^A-Za-z0-9_-]", "_", text)[:64] or "_")
 
 

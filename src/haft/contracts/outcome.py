@@ -67,7 +67,7 @@ class Outcome:
         return 0 if self.error is None else EXIT_CODES.get(self.error.code, 1)
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON form of an outcome, which callers print and which stored runs have."""
+        """The JSON form of an outcome, as commands print it and as haft stores it with the run."""
         facts = self.facts(_own_form)
         facts["error"] = None if self.error is None else self.error.to_json()
         facts["startedAt"] = iso_time(self.started_at)

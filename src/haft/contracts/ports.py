@@ -191,8 +191,8 @@ class Environments(Protocol):
         ...
 
     def allow_build(self, folder: str, requirements: str) -> None:
-        """Allow to build the packages of the requirements with this digest, which comes from `NeedsBuild`. Has no
-        effect if the folder has other requirements by now."""
+        """Allow the packages in a folder's requirements to be built. `requirements` is the digest in `NeedsBuild`; if
+        the requirements have changed since, nothing is allowed."""
         ...
 
 
@@ -202,8 +202,8 @@ class Definitions(Protocol):
 
     @property
     def context(self) -> str:
-        """A text of everything else that a description depends on, such as the confinement. If a tool could not be
-        described in another context, haft tries again in this one."""
+        """A text that names everything besides the tool itself that a description depends on, such as the confinement.
+        If a tool could not be described in another context, haft tries again in this one."""
         ...
 
     def load(self, group: str) -> dict[str, Any]:
@@ -307,7 +307,8 @@ class ToolContext(OutputSink, Protocol):
         ...
 
     def stderr_only(self, data: bytes, stream: Stream = "stderr") -> None:
-        """Add text to the outcome's `stderr` and not to its `output`. `stream` is where the program wrote it."""
+        """Add text to the outcome's `stderr` and not to its `output`. `stream` is the stream to which the program wrote
+        the text."""
         ...
 
     def progress(self, message: str = "", *, fraction: float | None = None, **facts: Any) -> None: ...

@@ -51,7 +51,7 @@ class Principal:
             raise NeedsPerson(verb, self.who, self.kind)
 
     def to_json(self) -> dict[str, Any]:
-        """The fields in the audit log."""
+        """The fields that the audit log records about this principal."""
         return {"who": self.who, "whoKind": self.kind, "thread": self.thread}
 
 

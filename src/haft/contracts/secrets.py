@@ -237,7 +237,8 @@ class _Patterns(Generic[AnyStr]):
         return max((self._overlap(text, pattern) for pattern in self._patterns), default=0)
 
     def cut_short(self: _Patterns[str], text: str) -> Iterator[tuple[int, int]]:
-        """The spans next to a place where haft cut the text, if they are the first or the last part of a pattern."""
+        """Yield the spans of cut patterns. Where haft cut the text, the characters just before the cut may be the start
+        of a pattern, and the characters just after it the end of one."""
         for cut in (place.start() for place in re.finditer(_CUT, text)):
             before, after = text[max(0, cut - MIN_SECRET_LENGTH) : cut], text[cut + 1 : cut + 1 + MIN_SECRET_LENGTH]
             for pattern in self._patterns:
@@ -278,8 +279,8 @@ def _occurrences(text: AnyStr, pattern: AnyStr) -> Iterator[tuple[int, int]]:
 
 
 def _failure(pattern: AnyStr) -> list[int]:
-    """The failure table of Knuth, Morris and Pratt: for each start of the pattern, the length of the longest shorter
-    start with which it ends."""
+    """The failure table of Knuth, Morris and Pratt: for each prefix of the pattern, the length of the longest shorter
+    prefix that is also a suffix of this prefix."""
     table, length = [0], 0
     for position in range(1, len(pattern)):
         while length and pattern[position] != pattern[length]:

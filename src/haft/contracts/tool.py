@@ -133,7 +133,8 @@ class Tool(Protocol):
         ...
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
-        """Run the call. Raise an error or return a failure; cancellation arrives as `asyncio.CancelledError`."""
+        """Run the call. If it fails, raise an error, or return an answer with a `failure`. A cancellation arrives as
+        `asyncio.CancelledError`."""
         ...
 
 

@@ -1,7 +1,7 @@
 """Names of environment variables: which variables a program reads, and which of them it does not get.
 
-haft does not trust the source or the output of a program. So it takes only the names of variables that are set on this
-host from there, and uses them only to suggest a grant to a person.
+haft does not trust the source or the output of a program. So it looks in these texts only for names of variables that
+are set in the host's own environment, and uses the names only to suggest a grant to a person.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def names_reported_missing(words: str, known: Container[str]) -> tuple[str, ...]
 
 
 def withheld(names: Iterable[str], host: Mapping[str, str], given: Container[str] = ()) -> tuple[str, ...]:
-    """Those of `names` that are set on this host, and that a call gets only with a grant. The names in `given`, which
-    the call gets already, are left out."""
+    """Those of `names` that are set in the environment `host`, and that a call gets only with a grant. The names in
+    `given`, which the call gets already, are left out."""
     found = (name for name in names if name in host and name not in given and not _is_no_matter(name))
     return tuple(dict.fromkeys(found))[:MOST_NAMED]
 

@@ -69,7 +69,7 @@ def state_of(place: str) -> str:
 
 
 def _run_at_start(place: str) -> Iterator[str]:
-    """The files in the libraries of an environment that Python runs at every start."""
+    """Yield the files in the library directories of an environment, as far as Python runs them at every start."""
     for library in ("lib", "lib64"):
         for version in _listed(os.path.join(place, library), place):
             packages = os.path.join(version, "site-packages")

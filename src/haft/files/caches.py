@@ -1,4 +1,5 @@
-"""The cache directories of a home that haft replaces for calls: a call sees other files there than the host."""
+"""The cache directories in a home directory. In their place, a call sees directories that haft keeps for calls, so it
+sees other files there than the host."""
 
 from __future__ import annotations
 

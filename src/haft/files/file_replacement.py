@@ -27,8 +27,8 @@ _PROBE: Final = os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O
 
 
 def replace_file(place: Walk, content: bytes, expect: Any) -> bool:
-    """Write `content` to `place`; True if there was no file before. Raises `Conflict` if `expect` is given and the file
-    has another identity."""
+    """Write `content` to `place`; True if there was no file before. Raises `Conflict` if `expect` is given, but is not
+    the identity of the file."""
     before = require_replaceable(place, expect)
     temporary = f".haft-{os.urandom(8).hex()}.tmp"
     # A new file gets its mode from the umask; the mode of an old file is set after the content was written.

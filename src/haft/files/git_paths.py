@@ -64,9 +64,9 @@ class GitPaths:
 
 
 def git_paths_of(workspace: str, inside: str = "", everyone: Sequence[Setting] | None = None) -> GitPaths:
-    """The paths for the workspace's repository, also if the workspace is only a part of it; with `inside`, for the
-    repository in that directory of the workspace instead. Give `everyone`, the result of `shared_git_settings`, to read
-    those settings only once."""
+    """The files that git runs or obeys in the repository of the workspace; the workspace may be only a part of this
+    repository. If `inside` is given, the same for the repository in this directory of the workspace. Pass the result of
+    `shared_git_settings` as `everyone`, to read the shared settings only once."""
     top = os.path.join(workspace, inside) if inside else _top(workspace)
     found = GitPaths()
     hooks: dict[str, None] = {}
@@ -136,7 +136,8 @@ def is_include(setting: Setting) -> bool:
 
 
 def _read(paths: Sequence[str] | Iterator[str]) -> Iterator[tuple[str, Setting]]:
-    """Every setting of some files and of those that they include, each with its file. Each file is read once."""
+    """Yield every setting in some files and in the files that they include: the path of the file, and the setting. Each
+    file is read once."""
     waiting = list(paths)
     waiting.reverse()
     seen: set[str] = set()
@@ -155,8 +156,8 @@ def _read(paths: Sequence[str] | Iterator[str]) -> Iterator[tuple[str, Setting]]
 
 
 def named_by(setting: Setting) -> list[str]:
-    """The words of a setting that may be files which git runs: in a command all words with a slash, and all arguments.
-    A first word without a slash is left out: git looks for it on PATH."""
+    """The words of a setting that may name files that git runs. In a command, these are the words with a slash, and all
+    arguments. If the first word has no slash, it is left out, because git looks for it on PATH."""
     value = (setting.subsection or "" if setting.section == "url" else setting.value).strip()
     if not value or _is_harmless(setting) or len(value) > _LONGEST_VALUE:
         return []
@@ -177,7 +178,7 @@ def named_by(setting: Setting) -> list[str]:
 
 
 def _after_cd(words: Sequence[str]) -> Iterator[str]:
-    """The words after `cd DIR`, as paths in that directory."""
+    """Yield each word after `cd DIR` as a path in the directory DIR."""
     place = ""
     for before, word in zip(["", *words], words, strict=False):
         if before == "cd":
@@ -200,7 +201,7 @@ def _is_harmless(setting: Setting) -> bool:
 
 
 def _top(workspace: str) -> str:
-    """The directory in which git would find the repository of a workspace."""
+    """The top directory of the repository that contains a workspace; the workspace itself if haft finds none."""
     here = workspace
     while not os.path.lexists(os.path.join(here, ".git")):
         above = os.path.dirname(here)
@@ -225,7 +226,8 @@ def _configuration(top: str) -> Iterator[str]:
 
 
 def inside_of(workspace: str, base: str, named: str) -> list[str]:
-    """The path that a setting names, and the same path with links resolved, if they are in the workspace."""
+    """The path that a setting names, and the same path with links resolved. Both are relative to the workspace, and
+    left out if they are not in it."""
     if not named or "\0" in named or len(named) >= _LONGEST:
         return []
     place = os.path.join(base, os.path.expanduser(named))

@@ -76,7 +76,7 @@ class HeldLock:
             os.ftruncate(self._descriptor, len(data))
 
     def read_note(self) -> bytes:
-        """The note in the file, also one of an earlier holder."""
+        """The note in the file, even if an earlier holder wrote it; empty if this lock was released."""
         return os.pread(self._descriptor, _LONGEST_NOTE, 0) if self.held else b""
 
     def release(self, *, unlink: bool) -> None:
@@ -122,8 +122,8 @@ def noted(path: str) -> bytes | None:
     """The note of the process that holds the lock at `path`, at most 64 KiB; None if no process holds it. For a moment
     after a change, the end of an older, longer note may follow the new one.
 
-    This never takes a lock from its holder, and never makes the file. A free lock is taken for an instant, in which
-    `try_lock` finds it held.
+    This never takes a lock from its holder, and never makes the file. If the lock is free, this function takes it for
+    an instant, and a `try_lock` at this instant finds the lock held.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -26,8 +26,9 @@ MAX_LEVELS: Final = 40
 
 
 def package_of(path: str) -> str | None:
-    """The root of the package that a file belongs to: the nearest directory above it with a manifest. None if there is
-    none, if the top of a repository comes first, or if another user could have put the manifest there."""
+    """The root of the package that a file belongs to: the nearest directory above the file that contains a manifest,
+    such as `package.json`. None if there is no such directory, if the top of a repository comes first, or if another
+    user could have put the manifest there."""
     real = os.path.realpath(path)
     try:
         trusted = {os.stat(real).st_uid, os.geteuid(), 0}
@@ -83,8 +84,9 @@ def _is_own_file(path: str, trusted: set[int]) -> bool:
 
 
 def interpreter_of(environment: str, env: Mapping[str, str]) -> list[str]:
-    """The installation of Python that a virtual environment uses, if uv or pyenv installed it, by every path that leads
-    there. Other installations do not count, since a call that can write the environment may link it to any file."""
+    """All paths of the Python installation that a virtual environment uses, if uv or pyenv installed it; otherwise an
+    empty list. Other installations are not trusted, since a call that can write the environment may link it to any
+    file."""
     link = os.path.join(environment, "bin", "python")
     if not os.path.isfile(os.path.join(environment, "pyvenv.cfg")):
         return []

@@ -72,8 +72,9 @@ _SHORT: Final = {"git~1": ".git", "gitmod~1": ".gitmodules"}
 
 
 def folded(name: str) -> str:
-    """A normal form of one name of a path: names that some file system takes for the same become equal. It handles
-    upper and lower case, invisible characters, characters that Windows drops at the end, and Windows' short names."""
+    """A normal form of one name of a path: two names that any file system treats as the same name have the same normal
+    form. It handles upper and lower case, invisible characters, characters that Windows drops at the end, and Windows'
+    short names."""
     small = name.lower()
     if small.isascii() and not small.endswith((".", " ")) and "~" not in small and ":" not in small:
         return small
@@ -84,6 +85,6 @@ def folded(name: str) -> str:
 
 def elsewhere(workspace: str, inside: str = "") -> list[str]:
     """The paths in the workspace that git's configuration names for hooks and further configuration. This reads the
-    configuration of the machine, of the person, and of the workspace's repository, also if the workspace is only a part
-    of it; with `inside`, of the repository in that directory instead. Nested repositories are not read."""
+    configuration of the machine, of the person, and of one repository: the repository in the directory `inside` if that
+    is given, otherwise the repository that the workspace is, or is a part of. Nested repositories are not read."""
     return git_paths_of(workspace, inside).obeyed

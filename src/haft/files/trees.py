@@ -79,8 +79,8 @@ def _flatten(path: str) -> None:
 
 
 def _empty(top: int, name: str, count: int) -> int:
-    """Remove a file, or a directory after moving its directories up to the top. Returns `count` plus the number of
-    moved directories."""
+    """Remove the file or directory `name`. The directories in it are not removed, but moved up to the top, with numbers
+    from `count` on in their new names. Returns the next free number."""
     if not stat.S_ISDIR(os.stat(name, dir_fd=top, follow_symlinks=False).st_mode):
         os.unlink(name, dir_fd=top)
         return count

@@ -125,7 +125,8 @@ class Walk:
         return ToolFailed(f"`{shown(self.path)}` does not exist", hint=hint)
 
     def unmake(self) -> None:
-        """Remove the directories that the walk made, for a caller that failed later; those that are not empty stay."""
+        """Remove the directories that the walk made, after a later step has failed. Directories that are not empty
+        stay."""
         while self.made:
             parent, name, _ = self.made.pop()
             with suppress(OSError):
@@ -169,7 +170,7 @@ class Walk:
     def _split(self, path: str) -> list[str] | None:
         """The names of `path` in reverse; None for an absolute path that does not begin with the path of the root.
 
-        The comparison only chooses the start: the rest is walked below the root in any case.
+        The comparison only decides where the walk begins: all further names are walked below the root in any case.
         """
         parts = path.split("/")
         if not path.startswith("/"):

@@ -96,7 +96,8 @@ class Watches:
 
 
 def _opened() -> tuple[Callable[[int, str], int], Callable[[int, int], None], int]:
-    """Functions that add a watch (returning its number, or the negated errno) and remove one, and the descriptor."""
+    """Open inotify. Returns a function that adds a watch and returns its number or the negated errno, a function that
+    removes a watch, and the descriptor of inotify."""
     if sys.platform != "linux":
         raise OSError(errno.ENOSYS, "there is no inotify on this platform")
 

@@ -32,14 +32,14 @@ def withheld_from(call: Call, confinement: Confinement, host: Mapping[str, str])
 def missed_by(
     call: Call, said: str, confinement: Confinement, host: Mapping[str, str], *, failed: bool
 ) -> tuple[str, ...]:
-    """The withheld variables that a call seems to have needed: those that its output reports as missing. If it reports
-    none, and the call failed, those that its source reads."""
+    """The withheld variables that a call seems to have needed: those that its output reports as missing. If the output
+    reports none and the call failed: those that the tool's source reads."""
     complained = withheld(names_reported_missing(said, host), host, {*confinement.env, *call.env})
     return complained or (withheld_from(call, confinement, host) if failed else ())
 
 
 def grant_words(names: Sequence[str], tool: str, *, session: bool) -> str:
-    """The hint how to pass these variables to a tool."""
+    """The hint that tells a person how to pass these variables to a tool."""
     if session:
         listed = ", ".join(f'"{name}"' for name in names)
         return f"to pass it on: grant = {{env = [{listed}]}} on the plugin's entry in `plugins`"
@@ -50,8 +50,8 @@ def grant_words(names: Sequence[str], tool: str, *, session: bool) -> str:
 
 def note(names: Sequence[str], tool: str, *, session: bool, answer: str | None = None) -> str:
     """The note for the person about a call that did not get the variables it needs. `answer` names the remembered
-    answer that allowed the call with its own grants: while this answer exists, rules without those grants have no
-    effect."""
+    answer that allowed the call, if this answer has grants; otherwise it is None. While such an answer exists, a rule
+    without these grants has no effect, so the note says how to remove the answer."""
     listed, are = " and ".join(names), "are" if len(names) > 1 else "is"
     how = grant_words(names, tool, session=session)
     if answer is not None:

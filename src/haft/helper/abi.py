@@ -65,7 +65,8 @@ MACHINES = {r"x86_64|i[3-6]86": "x86", r"aarch64|armv[678]l": "arm", r"riscv64":
 
 
 def family(machine: str) -> str | None:
-    """The family of a machine; None if haft does not know the system call numbers of this machine."""
+    """The family (such as `x86`) of a kernel's machine name (such as `x86_64`); None if haft does not know the system
+    call numbers of such a machine."""
     return next((name for pattern, name in MACHINES.items() if re.fullmatch(pattern, machine)), None)
 
 

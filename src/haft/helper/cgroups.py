@@ -20,7 +20,7 @@ CONNECTIONS = "memory.kmem.tcp"
 
 
 class Hierarchy:
-    """A directory of cgroups in which haft may make its own, opened before the sandbox makes all mounts read-only."""
+    """A directory in which haft may make cgroups. It is opened before the sandbox makes all mounts read-only."""
 
     def __init__(self, version: int, controllers: frozenset[str], parent: str) -> None:
         self.version = version

@@ -61,7 +61,8 @@ class HostSockets:
                 os.close(descriptor)
 
     def _one_of_each(self) -> list[str]:
-        """One process for each pair of network and mount namespace that we may read."""
+        """The pid of one process for each pair of a network namespace and a mount namespace. Namespaces that we may not
+        read are left out."""
         found: dict[tuple[str, str], str] = {}
         for name in os.listdir(self._proc):
             if name.isdigit():

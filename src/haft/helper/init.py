@@ -234,8 +234,9 @@ class Init:
                 seccomp.restrict(seccomp.uncounted_memory_filter())
 
     def _count_alone(self, sandbox: jail.CallSandbox) -> bool:
-        """Enter one more user namespace: the kernel counts an ordinary user's processes by user namespace, so the call
-        gets a count of its own. With a shared count, a fork bomb would keep other calls from forking."""
+        """Enter one more user namespace. The kernel counts an ordinary user's processes in each user namespace, so the
+        call gets a count of its own. With a shared count, a fork bomb would keep other calls from forking. Returns
+        False if this process cannot enter a user namespace."""
         if not sandbox.has_proc:
             return False
         uid, gid = os.geteuid(), os.getegid()

@@ -126,7 +126,8 @@ class Template:
             kernel.set_mount(place, clear=ATTR_RDONLY)
 
     def private_mounts(self) -> list[tuple[str, str]]:
-        """haft's own directories that are mounted until a call begins: the path on the host, and the mount point."""
+        """The directories of haft that are mounted only until a call begins: for each, its path outside the sandbox,
+        and its mount point."""
         own = (self.site["layers"], LAYERS), (self.site["threads"], THREADS)
         return [(path, place) for path, place in own if path is not None]
 
@@ -262,8 +263,8 @@ class CallSandbox:
         self._cover_sockets(everywhere=False)
 
     def _open_sources(self) -> tuple[list[Bound], set[str]]:
-        """Open everything that will be bound, while the whole host is visible. Returns that, and the paths of scratch
-        directories."""
+        """Open all files and directories that will be bound in the sandbox, while the whole machine is still visible.
+        Returns them, and the paths where scratch directories will be mounted."""
         site = self._site
         granted = {target for _source, target, *_rest in self._extra}
         hide: dict[str, int] = {path: mode for path, mode in site["hide"] if path not in granted}
@@ -297,7 +298,8 @@ class CallSandbox:
         return bound, set(hide)
 
     def _leave_host(self) -> None:
-        """Give the call its own root, with only those parts of the host that every call sees."""
+        """Give the call a root directory of its own, which contains only the parts of the machine that every call
+        sees."""
         os.mkdir(OWN_ROOT, 0o755)
         kernel.mount(OWN_ROOT, OWN_ROOT, None, kernel.MS_BIND)
         for path in self._site["seen"]:
@@ -334,8 +336,8 @@ class CallSandbox:
                 kernel.mount(f"{HOST}/proc", "/proc", None, kernel.MS_BIND | kernel.MS_REC)
 
     def _bind_and_hide(self, bound: list[Bound], scratch: set[str]) -> None:
-        """Mount scratch directories over the hidden directories, and bind the paths to show into them, outermost
-        first."""
+        """Mount scratch directories over the hidden directories, and bind in these the paths that the call must see.
+        Outer paths come before inner paths."""
         for target, place, writable in sorted(bound, key=lambda step: _depth(step[0])):
             if place is None:
                 continue
@@ -381,8 +383,8 @@ class CallSandbox:
                 os.close(place)
 
     def kill_commands_first(self) -> Callable[[], None] | None:
-        """From now on, if memory runs out, have the kernel first kill this process and those that it will start. The
-        returned function takes that back for this process alone; None if there is no `/proc`."""
+        """From now on, if memory runs out, have the kernel kill this process, and the processes that it will start,
+        before all others. Returns a function that ends this for this process alone; None if there is no `/proc`."""
         if self._own_proc is None:
             return None
         file = os.open("self/oom_score_adj", os.O_RDWR | os.O_CLOEXEC, dir_fd=self._own_proc)
@@ -435,7 +437,7 @@ class CallSandbox:
             os.close(tree)
 
     def open_for_call(self, confinement: dict[str, Any]) -> None:
-        """Make the paths writable that this call may write, except protected ones."""
+        """Make all paths that this call may write writable, except protected paths."""
         self._attach_layers()
         if confinement["scratch"] is not None and not self._unasked:
             self.thread_tmp = ThreadTmp(
@@ -485,7 +487,8 @@ class CallSandbox:
         self._template.mask()
 
     def _cloned_in_workspace(self) -> list[tuple[str, int]]:
-        """Copies of the mounts that hide paths in the workspace, with everything mounted in them."""
+        """For each hidden path in the workspace: the path, and a descriptor of a copy of the mount that hides it, with
+        all mounts below that mount."""
         found = []
         for path in (*(path for path, _mode in self._site["hide"]), *self._site["private"]):
             if _is_below(path, (self._template.workspace,)) and (place := open_path_without_links(path)) is not None:
@@ -533,8 +536,8 @@ class CallSandbox:
         return place
 
     def _open_mounts(self) -> None:
-        """Make the mounts of the workspace writable, by descriptor, since a call may have replaced a directory by a
-        link."""
+        """Make the mounts of the workspace writable. They are opened by descriptor, not by path, since a call may have
+        replaced a directory by a link."""
         top = os.open(self._template.workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         for name, which in self._template.open_mounts:
             place = os.dup(top) if name == "." else open_without_links(top, name)
@@ -544,8 +547,8 @@ class CallSandbox:
         os.close(top)
 
     def _open_parts(self, paths: list[str]) -> None:
-        """Make parts of a read-only workspace writable, by descriptor, since a call may have replaced a directory by a
-        link."""
+        """Make parts of a read-only workspace writable. They are opened by descriptor, not by path, since a call may
+        have replaced a directory by a link."""
         workspace = self._template.workspace
         top = os.open(workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         for path in paths:

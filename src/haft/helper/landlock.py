@@ -1,5 +1,5 @@
-"""Landlock, the second layer of confinement. A process that restricts itself can never again write outside the named
-paths, nor mount anything, and neither can its children.
+"""Landlock, a second protection in addition to namespaces. After a process has restricted itself, neither the process
+nor its children can write outside the named paths or mount anything, ever again.
 
 Landlock does not check chmod, chown, utime, xattr, mknod or UDP, so alone it is no sandbox; the namespaces are.
 """
@@ -39,7 +39,7 @@ def version() -> int:
 
 def restrict(writable: Sequence[str | int], *, tcp: bool, abi: int) -> None:
     """Restrict this process and its children: they may read everywhere, and write only below `writable`, which are
-    paths or descriptors. Without `tcp` they can neither connect nor listen."""
+    paths or descriptors. Without `tcp`, they can neither connect nor listen over TCP."""
     rules = ruleset(writable, tcp=tcp, abi=abi)
     try:
         prctl(PR_SET_NO_NEW_PRIVS, 1, "prctl(PR_SET_NO_NEW_PRIVS)")

@@ -1,7 +1,7 @@
 """Measures the memory of a call, if no cgroup counts it.
 
-Each measurement first adds up upper bounds that are cheap to get. Only if their sum exceeds the limit, or the machine's
-available memory shrank by more than the limit, does it count each item. Shared memory counts once, whether it is
+Each measurement first adds up upper bounds that are cheap to get. It counts each item only if the sum exceeds the
+limit, or if the machine's available memory shrank by more than the limit. Shared memory counts once, whether it is
 mapped, open, or neither.
 
 Some memory has no owner that can be found: a shared mapping of which one page is left, a message whose sender has
@@ -98,7 +98,8 @@ class Memory:
         return held if held > limit else None
 
     def _counted(self, processes: dict[int, Process], files: int, lost: int, grown: int, limit: int) -> int:
-        """Count each item, the cheapest first. The result is exact only if it is more than the limit."""
+        """Count each item, the cheapest first, and stop as soon as it is certain whether the call exceeds the limit. So
+        the result shows whether the call exceeds the limit, but is not always exact."""
         found = _descriptors(processes)
         sockets = self._sockets.held(found.sockets.keys()) if found.sockets or self._sockets.made() else SocketMemory()
         shared = files + sum(found.files.values())

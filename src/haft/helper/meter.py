@@ -1,8 +1,8 @@
 """Measures many times a second what a call uses: memory, processes, processor time, bytes written, files made.
 
-If the call has a cgroup, the meter asks it for what it counts. The meter reads everything else from `/proc`. A
-measurement costs a few microseconds for each process; the next one waits at least ten times the processor time that
-this one took.
+If the call has a cgroup, the meter reads the counters of the cgroup, and only the other numbers from `/proc`. A
+measurement costs a few microseconds for each process. Until the next measurement, the meter pauses for at least ten
+times the processor time of this one.
 """
 
 from __future__ import annotations
@@ -117,7 +117,8 @@ class Meter:
         return self._thread_tmp_excess(pids) or self._in_places(pids)
 
     def last_look(self) -> tuple[str, float] | None:
-        """Measure once more when all processes have ended: a short call may exceed a limit between two measurements."""
+        """Measure once more when all processes have ended: a short call may exceed a limit between two measurements.
+        Returns the same as `look`."""
         limits = self._limits
         seconds = _ended_seconds() - self._ended_before
         if limits["cpu_seconds"] and seconds > limits["cpu_seconds"]:
@@ -128,7 +129,8 @@ class Meter:
         return self._in_places([])
 
     def _thread_tmp_excess(self, pids: list[int]) -> tuple[str, float] | None:
-        """The limit that the thread's `/tmp` exceeds, whichever call put the files there."""
+        """The limit that the thread's `/tmp` exceeds, and the amount in it; None if it exceeds no limit. Files that
+        earlier calls put there count, too."""
         if self._thread_tmp is not None:
             self.spilled = self._thread_tmp.over(lambda: _held(pids))
         return self.spilled
@@ -182,8 +184,9 @@ class Meter:
         return files, size
 
     def _in_places(self, pids: list[int]) -> tuple[str, float] | None:
-        """The limit on files or bytes that the call exceeds on disk. The counts of the file system, which include other
-        programs, tell only when a search of the directories is worth its cost."""
+        """The limit on files or bytes that the call exceeds on disk, and the amount; None if it exceeds none. The
+        directories are searched only if the file system's own counts, which include other programs, have grown
+        enough."""
         most_files, most_bytes = self._limits["max_changed_files"], self._limits["max_written_bytes"]
         if not self._roots or not (most_files or most_bytes):
             return None

@@ -43,7 +43,7 @@ def send_report(control: socket.socket, report: dict[str, Any]) -> None:
 
 
 def failure(error: BaseException) -> list[Any]:
-    """The errno and message of a command that could not be started."""
+    """The errno and the message that say why a command could not be started."""
     return [error.errno if isinstance(error, OSError) else None, f"{error}"]
 
 

@@ -72,15 +72,17 @@ def problem() -> str | None:
 
 
 def build_filters(*, tracing: bool) -> dict[bool, bytes]:
-    """The filters for this machine, by whether the call runs without approval; empty if this machine cannot filter.
-    `tracing`: whether a filter on this kernel also holds for a process that is traced."""
+    """The filters for this machine: the key True has the filter for calls without approval, the key False the filter
+    for other calls. Both filters are empty if this machine cannot filter. `tracing`: whether a filter on this kernel
+    also holds for a process that is traced."""
     if problem() is not None:
         return {True: b"", False: b""}
     return {unasked: packed(program(unasked=unasked, tracing=tracing)) for unasked in (True, False)}
 
 
 def uncounted_memory_filter() -> bytes:
-    """An additional filter, used if no cgroup counts memory; empty if this machine cannot filter."""
+    """An additional filter, used if no cgroup counts memory. It refuses the system calls in `UNCOUNTED`, whose memory
+    may belong to no process. Empty if this machine cannot filter."""
     if problem() is not None:
         return b""
     steps = [(LOAD, 0, 0, AT_ARCHITECTURE)]
@@ -106,7 +108,8 @@ def restrict(steps: bytes) -> None:
 
 
 def program(*, unasked: bool, tracing: bool) -> list[Step]:
-    """The steps of the filter for calls with or without (`unasked`) approval."""
+    """The steps of a filter: the filter for calls without approval if `unasked`, otherwise the filter for other
+    calls."""
     steps = [(LOAD, 0, 0, AT_ARCHITECTURE)]
     for way in kernel_abis():
         part = _part(way, unasked=unasked, tracing=tracing)
@@ -144,7 +147,7 @@ def _part(way: Abi, *, unasked: bool, tracing: bool) -> list[Step]:
 
 
 def _only(values: Sequence[int], argument: int, error: int, mask: int = 0xFFFF_FFFF) -> list[Step]:
-    """Steps that refuse the call unless an argument is one of these values."""
+    """Steps that refuse a system call with `error` unless its argument number `argument` is one of `values`."""
     steps = [(LOAD, 0, 0, AT_ARGUMENTS[argument]), (AND, 0, 0, mask)]
     for number, value in enumerate(values):
         steps.append((JUMP_EQUAL, len(values) - number, 0, value))

@@ -209,7 +209,8 @@ class Supervisor:
             self.give_up_at = now + GIVE_UP_SECONDS
 
     def watch(self, wake: int) -> list[int]:
-        """Supervise until all processes have ended, and return the pids of those that could not be killed."""
+        """Supervise until all processes have ended, or the remaining processes cannot be killed. Returns the pids of
+        these remaining processes."""
         host_is_there = True
         while True:
             ended, any_left = reap()

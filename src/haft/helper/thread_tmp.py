@@ -79,8 +79,9 @@ class ThreadTmp:
 
     def over(self, held: Callable[[], int], *, surely: bool = False) -> tuple[str, float] | None:
         """The limit that the thread's `/tmp` exceeds, and the amount in it; None if it exceeds none. `held` returns the
-        bytes of deleted files that are still open. Unless `surely`, this measures only from time to time, and if the
-        file system has grown so much that a limit may be exceeded."""
+        bytes of deleted files that are still open. Without `surely`, this measures only if the last measurement is some
+        time ago, or if the file system has grown so much since that a limit may be exceeded; otherwise it returns
+        None."""
         files, size = self._on_disk()
         grown = self._files + files - self._disk[0], self._bytes + size - self._disk[1]
         is_close = grown[0] > self.most_files or grown[1] > self.most_bytes

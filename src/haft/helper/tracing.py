@@ -74,7 +74,7 @@ def executable(way: Abi, machine: int, code: bytes) -> bytes:
 
 
 def holds(way: Abi, program: Program) -> bool:
-    """Whether a filter sees the changes of a tracer, in a program of one width."""
+    """Whether a filter sees the arguments that a tracer has changed, in a program of one width (32 or 64 bits)."""
     try:
         file = os.memfd_create("haft-traced", os.MFD_CLOEXEC)
     except OSError:
@@ -142,7 +142,7 @@ def _registers(request: int, pid: int, held: bytearray) -> int:
 
 def _next_stop(pid: int) -> tuple[int, int, int]:
     """Run the traced program to the beginning or the end of its next system call. Returns which of the two it is, the
-    ABI, and the number of the system call at its beginning or its result at its end."""
+    ABI, and a number: at the beginning the number of the system call, at the end its result."""
     _ptrace(SYSCALL, pid)
     os.waitpid(pid, 0)
     found = ctypes.create_string_buffer(96)

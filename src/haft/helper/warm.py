@@ -55,7 +55,7 @@ def run_warm(
 
 
 class GivenUp(Exception):
-    """The sandbox cannot serve calls, or no further ones; the message says why."""
+    """The sandbox cannot serve calls, or cannot serve more calls; the message says why."""
 
 
 class WarmRunner:
@@ -231,7 +231,8 @@ class WarmRunner:
         raise GivenUp("it ended, or cannot be stopped")
 
     def _wait_for_ready(self, end: socket.socket, until: float | None) -> None:
-        """Wait for `ready`, as long as the host and the keeper exist."""
+        """Wait for the message `ready` on the socket `end`. Raises `GivenUp` if another message comes, if the host or
+        the keeper has ended, or at the time `until`."""
         sources = [end.fileno(), self._wake, self._host.fileno()]
         while True:
             patience = None if until is None else max(0.0, until - time.monotonic())
@@ -353,7 +354,7 @@ def _close(taken: tuple[socket.socket, list[int]]) -> None:
 
 
 def _duplicate_above(descriptor: int) -> int:
-    """A duplicate of the descriptor, with a number above those that programs get."""
+    """A duplicate of the descriptor, with a number above 3: the program gets its own descriptors as numbers 0 to 3."""
     import fcntl
 
     return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, CHANNEL + 1)

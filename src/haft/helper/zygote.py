@@ -36,8 +36,8 @@ MAX_LEFT = 64_000_000
 
 
 class Forker:
-    """Forks inits, each of which is pid 1 of one call. The zygote itself is a forker, or has children in cgroups that
-    are."""
+    """Forks inits, each of which is pid 1 of one call. Without cgroups, the zygote itself is the forker. With cgroups,
+    it has children that are forkers, each in its own cgroup."""
 
     def __init__(self, template: jail.Template, group: cgroups.Group | None = None) -> None:
         self._template = template
@@ -236,7 +236,8 @@ class Zygote:
 
     @staticmethod
     def _send_call(slot: CgroupSlot | PlainSlot, kind: dict[str, Any], descriptors: list[int]) -> PreparedInit:
-        """Send a call to a prepared init of the slot."""
+        """Send a call to the prepared init of the slot; if there is none for this kind of sandbox, fork one first.
+        Returns the init."""
         ready, slot.ready = slot.ready, None
         if ready is None or ready.kind != kind:
             if ready is not None:

@@ -102,7 +102,7 @@ class ApprovalBroker:
         return self._approver is not None or (self._wait_seconds > 0 and await self._usable_inbox() is not None)
 
     async def _usable_inbox(self) -> SharedInbox | None:
-        """The inbox, unless a tool could reach it and approve its own call."""
+        """The inbox; None if a tool could reach the inbox, and so approve its own call."""
         return self._inbox if await self._is_inbox_hidden() else None
 
     async def kept_approval(self, call: Call) -> ApprovalAnswer | None:
@@ -293,7 +293,8 @@ async def _as_coroutine(work: Awaitable[T]) -> T:
 
 
 def _inbox_answer(answered: Answered, seen: str) -> ReceivedAnswer:
-    """The answer that another process wrote into the inbox."""
+    """The answer that another process wrote into the inbox. If it answers another request than the one that waits,
+    whose digest is `seen`, the result is a rejection by nobody."""
     if answered.seen != seen:
         message = "the answer belongs to another request than the one that waits"
         return ReceivedAnswer(ApprovalAnswer(approved=False, message=message), "nobody")
@@ -318,7 +319,7 @@ def _expired(seconds: float) -> str:
 
 
 def request_content(request: ApprovalRequest) -> dict[str, Any]:
-    """The content of a request that a person sees. The answer is bound to this content."""
+    """The part of a request that is shown to a person. The answer is bound to exactly this content."""
     return {
         "tool": request.tool,
         "description": request.description,

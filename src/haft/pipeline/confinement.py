@@ -1,5 +1,5 @@
-"""Resolves the confinement of a call once, so that it is the same value that the person sees, the sandbox enforces and
-the outcome reports.
+"""Resolves the confinement of a call once, so that the person sees exactly the value that the sandbox enforces and the
+outcome reports.
 
 The confinement is resolved again only if the decision or the grants have changed, because a person may approve with
 more grants. In that case, every path that was granted before must still be the file that the person saw.
@@ -56,7 +56,8 @@ class Confinements:
 
 
 def needs_own_process(run: Run) -> bool:
-    """Whether a call of a session tool gets a process of its own: the call has grants, and the tool keeps no state."""
+    """Whether a call of a session tool (a tool whose process outlives its calls) gets a process of its own. It does if
+    the call has grants and the tool keeps no state."""
     spec = run.tool.spec
     return spec.hosting == "session" and not spec.keeps_state and grants_of(run.call) != NO_GRANTS
 

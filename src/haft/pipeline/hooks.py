@@ -33,7 +33,8 @@ async def preview_of(call: Call, context: ToolContext) -> str | None:
 
 
 async def explain_failure(run: Run, outcome: Outcome, context: ToolContext, seconds: float, most: int) -> Outcome:
-    """The outcome of a failed or timed-out call, with the tool's explanation as its output; at most `most` bytes."""
+    """The outcome of a failed or timed-out call, with at most `most` bytes of the tool's explanation as its output. The
+    outcome stays as it is if the tool has no explanation."""
     call = run.call
     tool: Any = run.tool
     error = outcome.error

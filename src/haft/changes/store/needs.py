@@ -1,8 +1,9 @@
 """Which blobs are still needed, and for each of them the newest run that needs it. All other blobs may be removed.
 
-Every run that can be undone or redone needs the blobs of its change set. So do change sets that are held, that still
-run, or that are in an area but not in the ledger. This module removes nothing. Before `maintenance` removes a blob, it
-updates the needs under the locks of all workspaces, because runs are committed meanwhile.
+A blob is needed if it belongs to the change set of a run that can be undone or redone, to a held change set, to the
+change set of a running call, or to a change set that is in an area but not in the ledger. This module removes nothing.
+Calls go on and commit while it reads. So before `maintenance` removes a blob, it locks all workspaces and updates the
+needs once more.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def is_kept(row: Row) -> bool:
 
 
 def contents_of(manifest: Manifest) -> Iterator[str]:
-    """The digests of all files in a change set, before and after."""
+    """The content digests of all files in a change set, as they were before and after the run."""
     for each in manifest.entries:
         for entry in (each.before, each.after):
             if _is_content(entry):
@@ -34,8 +35,8 @@ def contents_of(manifest: Manifest) -> Iterator[str]:
 
 
 def needs_nothing(row: Row, manifest: Manifest) -> bool:
-    """Whether the run can be reversed (undone or redone) without stored content. The undo of a run that only created
-    files, for example, needs none."""
+    """Whether the run can be reversed (undone or redone) without stored content. For example, the undo of a run that
+    only created files needs no stored content."""
     if row.verb != "call":
         return False
     sides = (each.before if row.state == "committed" else each.after for each in manifest.entries)
@@ -67,7 +68,8 @@ class Needs:
     _read: set[str] = field(default_factory=set)
 
     def update(self, areas: Iterable[Area]) -> None:
-        """Read the manifests of all change sets, or, after the first update, only of those that are new since."""
+        """Read manifests: the first time those of all change sets, later only those of change sets that are new since
+        the last update."""
         first = not self._seen
         rows = self._again + self.ledger.since(self._seen)
         self._again = []
@@ -86,7 +88,7 @@ class Needs:
         return digest in self.pinned or self.last.get(digest, 0) > cut
 
     def pin(self, row: Row) -> None:
-        """Keep the blobs of a run that was to be pruned but could not be."""
+        """Mark the blobs of a run as needed, because the run could not be pruned."""
         manifest = self._manifest(row)
         if manifest is not None:
             self.pinned.update(contents_of(manifest))
@@ -113,8 +115,8 @@ class Needs:
         return Manifest.read(os.path.join(row.area, "kept", row.run))
 
     def _is_gone(self, row: Row) -> bool:
-        """Whether the missing area of a run is gone forever. It is if it was in the state home, or if its workspace
-        still exists: then no disk is unmounted."""
+        """Whether the missing area of a run is gone forever, and not only on a disk that is not mounted now. It is gone
+        if it was in the state home, or if the workspace beside it still exists."""
         return row.area.startswith(self.home.rstrip("/") + "/") or os.path.isdir(row.workspace)
 
     def _take_waiting(self, area: Area) -> None:

@@ -49,7 +49,8 @@ class PackableFinder:
         return found
 
     def _beneath(self, ours: Tree, place: str, path: str, before: dict[str, Entry | None]) -> list[Original]:
-        """The files that can be replaced by blobs in one original, which is a file or a directory with its content."""
+        """The files of one original that can be replaced by blobs. An original is a single file, or a directory with
+        its content."""
         status = ours.status(place)
         if status is None:
             return []

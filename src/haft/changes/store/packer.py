@@ -64,7 +64,8 @@ class Packer:
         self.packed = PackResult()
 
     def pack(self, rows: Iterable[Row]) -> None:
-        """Pack these runs of the workspace. Raises `Busy` if the workspace stays locked."""
+        """Pack the originals of these runs of the workspace. Raises `Busy` if another process keeps the workspace
+        locked."""
         waiting = [row for row in rows if not os.path.exists(os.path.join(self._area.kept, row.run, DONE))]
         for row in waiting:
             manifest = self._manifest(row)

@@ -24,7 +24,7 @@ DAY: Final = 86_400.0
 
 @dataclass(slots=True)
 class PrunedRun:
-    """A run that is pruned, so that it can no longer be undone, and the reason."""
+    """A run that is pruned, and the reason. It can no longer be undone."""
 
     row: Row
     reason: str
@@ -54,7 +54,8 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class IndexedContents:
-    """The digests in the snapshot index of one workspace."""
+    """The digests in the snapshot index of one workspace. Because of this index, the next snapshot need not read
+    unchanged files again."""
 
     area: Area
     at: float
@@ -63,7 +64,8 @@ class IndexedContents:
 
 
 def indexed_contents(areas: Iterable[Area], rows: Sequence[Row]) -> list[IndexedContents]:
-    """The indexed contents of all workspaces, most recently used first."""
+    """The indexed contents of each workspace that has a snapshot index; the most recently used workspace comes
+    first."""
     used: dict[str, float] = {}
     for row in rows:
         used[row.workspace] = max(row.at, used.get(row.workspace, 0.0))
@@ -119,8 +121,8 @@ def plan_for(
 
 
 def _leftovers(rows: Iterable[Row]) -> list[tuple[str, int]]:
-    """Directories, with their bytes, that an earlier prune or drop should have removed: it was killed, or the disk
-    failed."""
+    """Directories that an earlier prune or drop did not remove, because it was killed or the disk failed; each with its
+    bytes."""
     found = []
     for row in rows:
         place = os.path.join(row.area, "kept", row.run, "out")
@@ -135,9 +137,10 @@ def _leftovers(rows: Iterable[Row]) -> list[tuple[str, int]]:
 def _pinned_contents(
     plan: Plan, needs: Needs, sizes: dict[str, int], remembered: Sequence[IndexedContents], budget: int
 ) -> set[str]:
-    """Digests of blobs that stay in any case. A blob may stay only because a snapshot index names it: no undo needs it,
-    but the next snapshot need not read the file again. If the store is over its budget, such blobs are removed first,
-    except for the most recently used workspaces. Adds the indexes that are removed to the plan."""
+    """The digests of blobs that stay whichever runs are pruned. Some of them are needed by no undo: they stay because a
+    snapshot index lists them, so that the next snapshot need not read the files again. If the store is over its budget,
+    only a part of the budget is for such blobs, and the most recently used workspaces come first. The indexes that do
+    not fit are added to `plan.indexes`."""
     pinned = set(needs.pinned)
     room = budget // 2 if plan.used > budget else None
     for number, memory in enumerate(remembered):

@@ -72,7 +72,8 @@ class Store:
         return known
 
     def preview(self) -> PruneResult:
-        """What `prune` would prune at most. It may prune less, because packing may free space before."""
+        """The most that `prune` would remove now. `prune` may remove less, because it packs first, and packing frees
+        space."""
         return self._pass(0.0, lambda: False).preview()
 
     def prune(
