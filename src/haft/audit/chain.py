@@ -130,7 +130,7 @@ class Chain:
         return next((line.seq for line in lines if line is not None and line.seal is not None), self._seq + 1)
 
     def _tail(self, known: int) -> bytes:
-        """The end of the log, beginning at the line with the number `known` or earlier."""
+        """The end of the log, from a line whose number is at most `known`."""
         reach = 1 << 13
         while True:
             start = max(0, self._end - reach)
@@ -141,7 +141,7 @@ class Chain:
             reach *= 4
 
     def _lacks_newline(self, torn: bytes, lines: list[tuple[Line, int]], head: Head | None) -> bool:
-        """Whether only the newline of the last line is missing."""
+        """Whether `torn`, the bytes after the last complete line, is a line that lacks only its newline."""
         line = parse_line(torn)
         if line is None or not is_whole(line) or line.previous != (lines[-1][0].hash if lines else ZERO):
             return False

@@ -83,8 +83,8 @@ def _check(
     start_at: Checkpoint | None,
     known: Checkpoint | None,
 ) -> tuple[Verdict, Checkpoint | None]:
-    """The result of the check, and the last good line, or None. The check begins at the line `start_at`; the line
-    `known`, the old checkpoint, must still be in the log."""
+    """The result of the check, and the last good line (None if there is none). The check begins at the line `start_at`,
+    or at the first line if that is None. The line `known`, the old checkpoint, must still be in the log."""
     checker = LineChecker(head, key)
     at = since = 0
     last = None

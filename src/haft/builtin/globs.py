@@ -99,7 +99,8 @@ def _expand(pattern: str) -> list[str]:
 
 
 def _first_braces(pattern: str) -> tuple[int, list[int], int] | None:
-    """The positions of the first pair of braces with a comma: the opening, the commas, the closing."""
+    """The positions of the first pair of braces with a comma: the opening brace, the commas, the closing brace. None if
+    there is no such pair."""
     opened: list[tuple[int, list[int]]] = []
     pairs: list[tuple[int, list[int], int]] = []
     for index, character in enumerate(pattern):

@@ -20,8 +20,8 @@ _ALIKE: Final = 0.5
 
 
 def why_not_found(content: bytes, wanted: bytes) -> str | None:
-    """A sentence that says why `content` does not contain `wanted`, such as other line endings, or which line is most
-    similar."""
+    """A sentence that says why `content` does not contain `wanted`, such as other line endings, or that names the most
+    similar line."""
     if not content:
         return "the file is empty"
     endings = _other_endings(content, wanted)
@@ -74,7 +74,7 @@ def _same_but_for_whitespace(lines: list[bytes], wanted: list[bytes]) -> int | N
 
 
 def _most_alike(lines: list[bytes], wanted: bytes) -> int | None:
-    """The number of the line most similar to `wanted`."""
+    """The number of the line most similar to `wanted`; None if no line is similar enough."""
     target = wanted.strip()[:_LONGEST_LINE]
     pieces = _pieces(target)
     scored = []

@@ -2,8 +2,8 @@
 
 `engine_selector` chooses the engine that finds out what a call changed; the engines are `overlay`, `snapshot` and
 `declared`. `transactions` commits, holds or discards each change set: `commit.plan` lists the steps of a commit, and
-`commit.journal` takes these steps. `reversal` is undo and redo. A session process is a process of a tool that runs on
-between the tool's calls.
+`commit.journal` takes these steps. `reversal` is undo and redo. A session process is a process that a tool keeps
+running between its calls.
 
 Docstrings in this package use these words:
 

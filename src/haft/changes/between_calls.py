@@ -1,6 +1,6 @@
 """Changes in the workspace between two calls of a session process.
 
-A session process is a process of a tool that runs on between the tool's calls, and it may write between them. A
+A session process is a process that a tool keeps running between its calls. It may write files at any time. A
 transaction covers only one call. Changes between two calls are found by comparing the workspace after one call with the
 workspace before the next, or at the end of the process. haft cannot tell whether the process or a person made these
 changes: it names them and leaves them alone.

@@ -1,7 +1,7 @@
 """The choice of the engine that tracks a call's changes, and the reason why a better engine is not available.
 
 Each host tests once whether overlays work. If they do not, the outcome of every run says why. A session process is a
-process of a tool that runs on between the tool's calls.
+process that a tool keeps running between its calls.
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ class Transaction(Protocol):
         ...
 
     def pause(self, granted_paths: Sequence[str]) -> HaftError | None:
-        """Make the changes so far visible to a nested call. Returns an error if that is not possible."""
+        """Make the changes so far visible to a nested call. Returns the error if that is not possible, otherwise
+        None."""
         ...
 
     def resume(self) -> None:
@@ -295,7 +296,7 @@ class EngineSelector:
 
     def undo_nested(self, caller: Owner, made: Sequence[str]) -> tuple[list[str], str | None]:
         """Undo the changes that nested calls of the cancelled call `caller` committed. `made` are the ids of the nested
-        runs. Returns the undone runs, and the reason if the undo failed."""
+        runs. Returns the undone runs, and the reason if the undo failed, otherwise None."""
         rows = committed_by_nested_calls(self.transactions.ledger, caller.run, made)
         if not rows:
             return [], None

@@ -368,7 +368,7 @@ class ReversalSources:
         return None
 
     def _rebuilt(self, wanted: Entry) -> str:
-        """The place of a rebuilt file. If several paths were hard links of one file, those that come back become hard
+        """The place of a rebuilt file. If several of the restored paths were hard links of one file, they become hard
         links of one file again."""
         if wanted.kind != "file" or wanted.links < 2:
             return self._rebuilder.make(wanted)

@@ -1,8 +1,8 @@
 """`haft tools check`: finds problems in tools of any format, and says how to fix them.
 
 `targets` finds out what a path is, and `checker` checks many targets at once, each with the `ToolSource` of its format.
-The caller passes the sources and the launcher that describes programs; Python files are read, never imported. Only
-`fixes` changes files.
+The caller passes the sources, and the launcher, which runs programs so that they describe themselves; Python files are
+read, never imported. Only `fixes` changes files.
 """
 
 from typing import TYPE_CHECKING

@@ -80,7 +80,8 @@ def check_name(name: str) -> None:
 
 
 def write_skill(place: str, name: str, description: str | None, *, force: bool) -> str:
-    """Write a new skill, and return its folder. With `force`, only the SKILL.md of an existing one is overwritten."""
+    """Write a new skill, and return its folder. With `force`, the SKILL.md of an existing skill is overwritten, and its
+    other files stay."""
     check_name(name)
     about = " ".join((description or _DESCRIPTION).split())
     if not about or len(about) > LONGEST_DESCRIPTION:

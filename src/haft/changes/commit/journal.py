@@ -57,8 +57,9 @@ class CommitRefused(Exception):
 
 def commit(area: Area, directory: str, manifest: Manifest, steps: Sequence[Step], made: Mapping[str, int]) -> Manifest:
     """Apply a change set to the workspace and return the manifest as it was written. `directory` is the run's
-    directory, relative to the area. `made` is `Sources.made`. Raises `CommitRefused`, with every step reverted, if
-    another program changed a path at the same moment or a system call failed."""
+    directory, relative to the area. `made` maps paths to the inodes of new files inside directories that move as a
+    whole. Raises `CommitRefused`, with every step reverted, if another program changed a path at the same moment or a
+    system call failed."""
     full = os.path.join(area.path, directory)
     os.makedirs(os.path.join(full, OUT), mode=0o700, exist_ok=True)
     live = os.path.dirname(full)
@@ -112,8 +113,8 @@ def commit(area: Area, directory: str, manifest: Manifest, steps: Sequence[Step]
 def _with_waiting_inodes(
     runner: StepRunner, manifest: Manifest, steps: Sequence[Step], made: Mapping[str, int]
 ) -> tuple[Manifest, list[Step]]:
-    """The manifest and the steps, in which each new file has the inode of the file that waits at `step.put`. Steps tell
-    new files from old ones by the inode."""
+    """Put the current inodes of the new files, which wait at `step.put`, into the manifest and the steps, and return
+    both. Steps need the inode to tell a new file from an old one."""
     inodes = dict(made)
     known: list[Step] = []
     for step in steps:
@@ -176,8 +177,8 @@ def _mark_taken_back(full: str, manifest: Manifest) -> None:
 
 
 def _rename_journal_as_reverted(full: str) -> None:
-    """Rename the journal of a commit, which marks the commit as reverted. If the file is still the older manifest of a
-    held change set, leave it alone."""
+    """Mark a commit as reverted: rename its journal. If the file is still the older manifest of a held change set,
+    leave it alone."""
     found = Manifest.read(full)
     if found is not None and found.notes.get("mark") == "commit":
         os.rename(os.path.join(full, MANIFEST), os.path.join(full, TAKEN_BACK))

@@ -148,7 +148,7 @@ class DeclaredTransaction(TransactionDefaults):
 
     def pause(self, granted_paths: Sequence[str]) -> HaftError | None:
         """Commit the writes so far as a part (see `nested_calls`), so that a nested call sees them. If that fails,
-        return the error; the writes then wait as before."""
+        returns the error, and the writes wait as before; otherwise returns None."""
         with self._lock:
             if not self._written or self._place is None:
                 return None

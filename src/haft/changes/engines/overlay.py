@@ -75,7 +75,7 @@ class OverlayTransaction(TransactionDefaults):
             return next(found, None) is None
 
     def pause(self, granted_paths: Sequence[str]) -> HaftError | None:
-        """Nothing to do: the nested call gets a copy of the layer."""
+        """Does nothing and returns None, because the nested call gets a copy of the layer."""
         return None
 
     def resume(self) -> None:

@@ -1,8 +1,8 @@
 """The snapshot engine: a call changes the workspace itself, and holds the workspace lock meanwhile.
 
 The changes are found by comparing the whole workspace before and after the call. If the changes may not stay in the
-workspace, they are reverted and held like those of any other call. A session process is a process of a tool that runs
-on between the tool's calls.
+workspace, they are reverted and held like those of any other call. A session process is a process that a tool keeps
+running between its calls.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ class SnapshotTransaction(TransactionDefaults):
 
     def _write_back_pages(self) -> str | None:
         """Write all changed pages of the workspace's files to disk. A session process may write through a memory
-        mapping: then only the first write to a page after this changes the file's times, by which snapshots find
-        changes. Returns the reason if some writes may still go unnoticed, otherwise None."""
+        mapping: such a write changes the file's times, by which snapshots find changes, only if it is the first since
+        the page was last written to disk. Returns the reason if some writes may still go unnoticed, otherwise None."""
         if self._watched is None or sys.platform != "linux":
             return None
         unfit = []
@@ -142,7 +142,7 @@ class SnapshotTransaction(TransactionDefaults):
 
     def pause(self, granted_paths: Sequence[str]) -> HaftError | None:
         """Commit the changes so far as a part (see `nested_calls`), because a nested call may change the workspace too.
-        Returns an error if that is not possible."""
+        Returns the error if that is not possible, otherwise None."""
         transactions, before = self._transactions, self._before
         assert before is not None
         self._write_back_pages()

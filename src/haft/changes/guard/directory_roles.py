@@ -113,7 +113,7 @@ class DirectoryRoles:
         return "git runs or obeys what lies there" if place in self._hooks else "haft runs what lies there"
 
     def runs(self, path: str) -> str | None:
-        """Why a file is protected if a command in git's configuration names it; None if none does."""
+        """The reason why a file is protected, if a command in git's configuration names the file; otherwise None."""
         key = self._run.get(folded_path(path)) if self._run else None
         return (
             None if key is None else f"git runs it, or passes it to a program: `{shown(key)[:_LONGEST_KEY]}` names it"

@@ -40,18 +40,18 @@ class GitGuard:
 
     def dot_git(self, entry: PathChange, directory: str) -> Offence | None:
         """Judge a `.git` that is or was a file or a link. Such a file points to a git directory. At the top of the
-        workspace it must not change. Below, it may point to where git itself keeps the git directories of submodules
-        and worktrees."""
+        workspace it must not change. In other directories, it may point to where git itself keeps the git directories
+        of submodules and worktrees. Returns the offence, or None."""
         after = entry.after
         is_fine = directory and (is_gone(entry) or (after and after.kind == "file" and self._is_kept(entry, directory)))
         return None if is_fine else Offence(entry.path, _ELSEWHERE, entry.path)
 
     def modules(self, entry: PathChange) -> Offence | None:
-        """Judge `.gitmodules`."""
+        """Judge a change of `.gitmodules`. Returns the offence, or None."""
         return None if is_gone(entry) else self._settings(entry, is_free_in_modules)
 
     def in_repository(self, entry: PathChange, name: str, role: DirectoryRole) -> Offence | None:
-        """Judge a file directly in a git directory."""
+        """Judge the change of a file that lies directly in a git directory. Returns the offence, or None."""
         path = entry.path
         if name in ("config", "config.worktree"):
             if is_gone(entry):
@@ -66,8 +66,8 @@ class GitGuard:
         return self._left_half_done(entry, AT_TOP.get(name))
 
     def steps(self, entry: PathChange, name: str) -> Offence | None:
-        """Judge a file of an unfinished operation, such as a rebase: when a person continues it, git runs the commands
-        in the file."""
+        """Judge a file of an unfinished operation, such as a rebase: when a person continues the operation, git runs
+        the commands in the file. Returns the offence, or None."""
         if is_gone(entry):
             return None
         if name == "opts":

@@ -92,8 +92,8 @@ def offending(before: Iterable[Setting], after: Iterable[Setting], is_free: Free
 
 
 def _is_odd(setting: Setting) -> bool:
-    """Whether a setting holds control characters. Git writes them only in descriptions. A program that reads a line
-    break in another way than haft could see another setting."""
+    """Whether a setting holds control characters. Git writes them only in descriptions. If another program splits lines
+    in another way than haft does, it could find another setting there."""
     return bool(_CONTROL.search(setting.key if setting.name == "description" else setting.key + setting.value))
 
 

@@ -124,7 +124,7 @@ class _Guard:
 
     def _activated(self, entry: PathChange, directory: str) -> Offence | None:
         """Judge the files in a directory that becomes a git directory by this change: nobody judged these files when
-        they were written. (The files of a directory called `.git` are always judged.)"""
+        they were written. (The files of a directory called `.git` are always judged.) Returns the offence, or None."""
         if directory in self._checked_directories:
             return None
         self._checked_directories.add(directory)

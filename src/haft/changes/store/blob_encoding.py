@@ -127,7 +127,7 @@ def write_sparse(pieces: Iterable[bytes], descriptor: int) -> None:
 
 
 def _runs(piece: bytes) -> Iterator[tuple[int, int]]:
-    """The ranges of `piece`, in whole blocks, whose blocks are not all zeros."""
+    """The start and end of each range of `piece` in which every block has a byte other than zero."""
     start = -1
     for at in range(0, len(piece), _BLOCK):
         block = piece[at : at + _BLOCK]

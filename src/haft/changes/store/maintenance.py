@@ -122,8 +122,8 @@ class MaintenancePass:
         return self._done
 
     def _sync(self) -> None:
-        """Sync all areas to disk. After a power failure, recovery reverts an unsynced commit by its originals, so this
-        pass may remove originals only if their commits are synced."""
+        """Sync all areas to disk. After a power failure, recovery needs the originals of an unsynced commit to revert
+        it, so this pass may remove originals only if their commits are synced."""
         for area in self._areas:
             with contextlib.suppress(OSError):
                 sync(area)
