@@ -132,7 +132,7 @@ def skill_toolbox(skill: str, workspace: str, environ: Mapping[str, str]) -> str
 
 
 def project_folder(kind: ToolKind, workspace: str) -> str:
-    """The directory for tools of this kind in a workspace. `BadUsage` if a link leads out of the workspace there,
+    """The directory for tools of this kind in a workspace. `BadUsage` if a link in its path leads out of the workspace,
     because a cloned workspace could contain such a link."""
     from haft.files import Root
 

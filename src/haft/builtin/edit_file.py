@@ -161,7 +161,7 @@ def _apply(path: str, content: bytes, edit: _Edit) -> tuple[bytes, int]:
 
 
 def _places(content: bytes, old: bytes) -> str:
-    """The numbers of the lines on which `old` begins, in words."""
+    """A phrase for a message: the numbers of the lines on which `old` begins."""
     numbers: list[int] = []
     line, counted = 1, 0
     position = content.find(old)

@@ -58,7 +58,7 @@ def _compile(name: str) -> _Name:
 
 def _fits(wanted: list[_Name], names: list[str]) -> bool:
     """Whether the names of a path match the pattern `wanted`. After a mismatch, the last `**` takes one more name; an
-    earlier `**` never has to."""
+    earlier `**` never has to take more."""
     position = index = 0
     retry: tuple[int, int] | None = None
     while index < len(names):

@@ -62,9 +62,9 @@ class Aim(NamedTuple):
         return "" if self.directory == "." else f"{self.directory}/"
 
     def command(self, options: Sequence[str]) -> Command:
-        """The command for ripgrep. It starts inside the directory, which the launcher opens by descriptor. The path is
-        not given on the command line: it could be replaced by a link meanwhile, and ripgrep follows links on its
-        command line."""
+        """The command that runs ripgrep inside the directory, which the launcher opens by descriptor. The path of the
+        directory is not on the command line: someone could replace the directory by a link meanwhile, and ripgrep
+        follows links on its command line."""
         only = [] if self.file is None else ["--max-depth=1", f"--glob=/{_GLOB.sub(_ESCAPED, self.file)}"]
         program = find_ripgrep()
         argv = [program, *WALKING, *options, *only, NOT_GIT, "--", "."]

@@ -121,7 +121,7 @@ class Transaction(Protocol):
 
     @property
     def covers_others(self) -> bool:
-        """Whether changes that others made to the workspace during the call are counted as the call's."""
+        """Whether changes that others made to the workspace during the call are counted as changes of the call."""
         ...
 
 
@@ -330,8 +330,8 @@ class EngineSelector:
             kept.close()
 
     async def why_no_overlay(self) -> str | None:
-        """Why calls cannot work in a layer above the workspace; None if they can. haft tries it. A success is cached on
-        disk until the machine's configuration changes."""
+        """Why calls cannot work in a layer above the workspace; None if they can. haft finds out by starting a program
+        in a layer. A success is cached on disk until the machine's configuration changes."""
         async with self._overlay_lock:
             if self._overlay is False:
                 self._overlay = await self._try_overlay()
@@ -379,8 +379,8 @@ class EngineSelector:
 
 
 def _confinement() -> list[str]:
-    """What the kernel says about this process's user and restrictions. They are part of the cached facts because a
-    restarted container may have fewer rights."""
+    """What the kernel says about this process's user and restrictions. `why_no_overlay` caches its result together with
+    these facts, because a restarted container may have fewer rights."""
     with open("/proc/self/status", encoding="ascii", errors="replace") as file:
         found = [" ".join(line.split()) for line in file if line.startswith(_CONFINEMENT_FIELDS)]
     with contextlib.suppress(OSError), open("/proc/self/attr/current", encoding="utf-8", errors="replace") as file:

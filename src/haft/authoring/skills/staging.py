@@ -36,7 +36,7 @@ def restore_interrupted(place: str) -> None:
 
 
 def _restore(staging: str, place: str) -> None:
-    """Move the replaced skills back from one staging folder, and remove it. Follows no links, because a cloned
+    """Move the replaced skills back from one staging folder, and remove this folder. Follows no links, because a cloned
     workspace could contain a staging folder with links."""
     with suppress(OSError, TimeoutError), ExitStack() as stack:
         above = os.open(staging, _DIRECTORY)

@@ -75,8 +75,8 @@ def check_workflow(workflow: str) -> None:
 
 
 def install(archive: str, place: str, *, workflow: str | None = None, name: str | None = None) -> Installation:
-    """Install the templates of a ZIP in the directory `place`, for one workflow or, if `workflow` is None, for all. If
-    the ZIP has a single template, `name` gives it another name."""
+    """Install the templates of a ZIP in the directory `place`, for one workflow, or for all workflows if `workflow` is
+    None. If the ZIP has a single template, `name` gives it another name."""
     archive, place = os.path.abspath(os.path.expanduser(archive)), os.path.abspath(place)
     if not os.path.lexists(archive):
         raise BadUsage(f"{shown(archive)} does not exist", hint="`haft templates pack` makes a ZIP of templates")

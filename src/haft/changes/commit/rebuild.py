@@ -34,7 +34,7 @@ class Rebuilder:
 
     def make(self, wanted: Entry, link_to: str | None = None) -> str:
         """Make a file, link or device with exactly this state, and return its place. If `link_to` is given, only make a
-        hard link to the file at this place."""
+        hard link to the file at the place `link_to`."""
         place = self._next()
         if link_to is None:
             self._make(place, wanted)

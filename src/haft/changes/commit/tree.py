@@ -131,7 +131,7 @@ class Tree:
             self._notes.note(self.path, path, stat.S_IMODE(found.st_mode), found.st_ino)
 
     def mark_unrestored(self, error: OSError) -> None:
-        """Record that a widened mode could not be restored, so that recovery can do it."""
+        """Record that a widened mode could not be restored, so that recovery can restore it."""
         if self._notes is not None:
             self._notes.mark_unrestored(error)
 
@@ -204,7 +204,7 @@ class Tree:
 @contextlib.contextmanager
 def open_parents(source: Tree, path: str, target: Tree, onto: str) -> Iterator[tuple[int, str, int, str]]:
     """For the source and the target of a move or link: the descriptor of the parent directory, and the name in it. The
-    first descriptor is a duplicate, because the tree may close its own when it opens the second."""
+    first descriptor is a duplicate, because the tree may close the original when it opens the second."""
     from_place, from_name = source.at(path)
     held = os.dup(from_place)
     try:

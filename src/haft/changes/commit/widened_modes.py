@@ -64,7 +64,7 @@ def _append(place: str, line: bytes) -> None:
 
 
 def read_notes(directory: str) -> Iterator[tuple[str, str, int, int]]:
-    """The notes of a dead host, innermost paths first: root, path, mode and inode."""
+    """The notes of a dead host, innermost paths first, each as root, path, mode and inode."""
     found = []
     for name in os.listdir(directory):
         if name.endswith(NOTE_SUFFIX):

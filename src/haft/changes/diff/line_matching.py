@@ -91,8 +91,8 @@ def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def differing_middle(old: Sequence[str], new: Sequence[str]) -> tuple[int, int, int]:
-    """The index of the first differing line, and the index after the last differing line in the old and the new
-    text."""
+    """Three indexes: of the first differing line, which is the same in both texts; after the last differing line in the
+    old text; and after the last differing line in the new text."""
     shorter = min(len(old), len(new))
     start = 0
     while start < shorter and old[start] == new[start]:

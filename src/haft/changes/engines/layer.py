@@ -54,9 +54,9 @@ class LayerContents:
 
 
 def take_stamp(directory: str) -> int:
-    """The current time by the clock of the filesystem that holds a directory. It is later than the time of every
-    earlier change there, and not later than that of any later change. In some kernels this clock ticks slowly: this
-    function waits for the next tick."""
+    """The current time by the clock of the filesystem that holds a directory. It is later than the times of all changes
+    that were made there before, and not later than the time of any change that is made there afterwards. In some
+    kernels this clock ticks slowly: this function waits for the next tick."""
     first = os.stat(directory).st_ctime_ns
     while True:
         os.chmod(directory, 0o700)
@@ -68,8 +68,8 @@ def take_stamp(directory: str) -> int:
 
 def read_large(upper: Tree, most: int, stopped: Callable[[], bool]) -> dict[int, str]:
     """The digests of a layer's large files, by inode. Call this before taking the lock, because it may take long. Once
-    the files exceed `most` bytes in total, the others get the digest `UNREADABLE`: a call can make a huge file with
-    holes in a moment, and reading it would take days."""
+    the files exceed `most` bytes in total, all further files get the digest `UNREADABLE`: a call can make a huge file
+    with holes in a moment, and reading it would take days."""
     known: dict[int, str] = {}
     left = most or None
     for path, status in upper.walk(""):

@@ -128,7 +128,7 @@ class Scope:
         judged_paths: Collection[str] = (),
     ) -> TransactionResult:
         """Write the changes of a nested call into this call's layer. If there are conflicts, or a limit or the guard
-        forbids it, the changes are discarded, and the result has an error. The guard has already judged
+        forbids the changes, they are discarded, and the result has an error. The guard has already judged
         `judged_paths`."""
         if not manifest.entries:
             return TransactionResult(manifest.changes("none"))
@@ -186,8 +186,8 @@ class Scope:
     # When the call ends.
 
     def granted_to_calls(self, entries: Sequence[PathChange]) -> frozenset[str]:
-        """The paths that nested calls changed by their own grants, if the caller did not change them again. A grant is
-        valid only for the call that has it, so it does not cover the caller's own changes of such a path."""
+        """The paths that nested calls changed under their own grants, without those that the caller changed again. A
+        grant is valid only for the call that has it, so it does not cover the caller's own changes of such a path."""
         return frozenset(
             each.path
             for each in entries

@@ -118,8 +118,8 @@ class SessionCalls:
         return transaction
 
     async def collect_writes(self) -> WritesBetweenCalls | None:
-        """Hold what the process wrote since its last call, and report it; None if it wrote nothing. The process must be
-        stopped or ended."""
+        """Hold what the process wrote since its last call, report it, and return it. Returns None if the process wrote
+        nothing. The process must be stopped or ended."""
         between, self._between = self._between, None
         if between is None:
             return None
@@ -149,8 +149,8 @@ class BetweenCallsLayer(OverlayTransaction):
         super().__init__(transactions, Owner(new_run_id(), "", ""))
 
     def collect_writes(self, last: Owner, granted_paths: Sequence[str]) -> WritesBetweenCalls | None:
-        """Hold the writes as a run of their own, in the name of the last call's owner; None if there are no writes.
-        Writes to protected paths are dropped."""
+        """Hold the writes in this layer as a run of their own, with the same `who` and `thread` as `last`, the owner of
+        the last call. Writes to protected paths are dropped. Returns None if there are no writes."""
         if self.is_untouched():
             self.drop()
             return None

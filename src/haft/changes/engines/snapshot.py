@@ -55,8 +55,8 @@ class SnapshotTransaction(TransactionDefaults):
         why: str | None = None,
         watched: WatchedSession | None = None,
     ) -> None:
-        """`budget` is the most bytes that the store may hold. `why` says why no overlay is used, if the setting would
-        allow one. `watched` is the session process of the tool, if any."""
+        """`budget` is how many bytes the store may hold. `why` says why no overlay is used, if the setting would allow
+        one. `watched` is the session process of the tool, if any."""
         self._transactions = transactions
         self._why = why
         self._owner = owner

@@ -130,7 +130,7 @@ class DirectoryRoles:
 
     def is_repository(self, directory: str, when: When = "after") -> bool:
         """Whether git treats the directory as a git directory, whatever its name. Only the names in the directory are
-        checked, not the content of `HEAD` and the others, which could change later without the guard."""
+        checked, not the content of the files: it could change later without the guard."""
         found = self._repositories.get((directory, when))
         if found is None:
             found = self._repositories[directory, when] = self._has(directory, "HEAD", when) and (

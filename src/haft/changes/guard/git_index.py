@@ -29,8 +29,8 @@ _PLAIN: Final = regex(rb"[!-\-0-}][ -.0-}]*(?:/[!-\-0-}][ -.0-}]*)*(?=\0)")
 
 
 def is_sound(content: bytes) -> bool:
-    """Whether all paths in an index are such as a commit could hold. False for an index that cannot be parsed, True for
-    an empty file."""
+    """Whether a commit could hold all the paths in an index. False for an index that cannot be parsed, True for an
+    empty file."""
     if len(content) < _HEAD.size or not content.startswith(b"DIRC"):
         return not content
     read = 0

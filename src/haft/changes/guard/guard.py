@@ -49,9 +49,9 @@ def offences(
     granted_paths: Sequence[str] = (),
     own: Sequence[str] = (),
 ) -> list[Offence]:
-    """Every path of a change set that could run code later on this machine, without those that `granted_paths` cover.
-    These are write grants, relative to the workspace, and may be patterns. `own` are further protected paths: haft's
-    code, toolboxes, and the paths that `haft.files.elsewhere` finds."""
+    """The offences: the paths of a change set whose changes could run code later on this machine, without those that
+    `granted_paths` cover. `granted_paths` are write grants, relative to the workspace, and may be patterns. `own` are
+    further protected paths: haft's code, toolboxes, and the paths that `haft.files.elsewhere` finds."""
     guard = _Guard(entries, read, os.path.normpath(workspace), own)
     grants = list(map(_grant_parts, granted_paths))
     found = (guard.offence(each) for each in entries)
@@ -60,8 +60,8 @@ def offences(
 
 def is_granted(path: str, grants: Sequence[str]) -> bool:
     """Whether one of the grants covers a path. In a grant, `*` matches any part of a name. A grant for a directory
-    covers the directory and everything below it; with `/**` at its end, only what is below. A grant for the whole
-    workspace covers nothing here."""
+    covers the directory and everything below it; with `/**` at its end, it covers only what is below the directory. A
+    grant for the whole workspace covers no protected path."""
     return _is_granted(path, list(map(_grant_parts, grants)))
 
 
@@ -90,7 +90,8 @@ class _Guard:
         self._checked_directories: set[str] = set()
 
     def offence(self, entry: PathChange) -> Offence | None:
-        """The first offence of one path; None if it is harmless. For most paths the name alone shows that."""
+        """The first offence of one path; None if the change is harmless. For most paths the name alone shows that the
+        change is harmless."""
         after = entry.after
         if after is not None and (after.kind == "other" or (after.kind == "file" and _is_raised(after))):
             found = _special(entry)

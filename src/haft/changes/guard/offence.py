@@ -17,7 +17,7 @@ A_LINK: Final = "a link there leads to files that programs on the host obey"
 
 @dataclass(frozen=True, slots=True)
 class Offence:
-    """One path whose change needs approval, so that the change set is not committed without it."""
+    """One path whose change needs approval. Without approval, haft does not commit the change set."""
 
     path: str
     why: str

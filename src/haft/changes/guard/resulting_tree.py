@@ -60,8 +60,8 @@ class ResultingTree:
             return None
 
     def folds(self) -> bool:
-        """Whether the filesystem ignores upper and lower case. Found out by looking for the workspace's own name with
-        the other case."""
+        """Whether the filesystem ignores upper and lower case. To find out, haft looks for the workspace's directory
+        under its name with upper and lower case exchanged."""
         if self._folds is None:
             above, name = os.path.split(self.workspace)
             try:

@@ -130,8 +130,8 @@ def stamp_of(status: os.stat_result) -> Stamp:
 
 
 def now() -> int:
-    """The time by the clock from which files get their times, which moves in ticks. If a path was last changed before
-    this time, every change after this call gives the path another stamp."""
+    """The time by the clock from which files get their times. This clock moves in ticks. If a path was last changed
+    before this time, every change after this call gives the path another stamp."""
     return time.time_ns() - _TICK if _COARSE is None else time.clock_gettime_ns(_COARSE)
 
 

@@ -55,7 +55,7 @@ class OverBudget(Exception):
 
 
 class Snapshots:
-    """Takes snapshots of one workspace. Its index is in `directory`."""
+    """Takes snapshots of one workspace. The index of the workspace is in `directory`."""
 
     def __init__(self, directory: str, blobs: Blobs, notes: WidenedModes | None = None) -> None:
         """`notes` records temporarily widened modes, for recovery after a crash."""
