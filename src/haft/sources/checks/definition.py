@@ -65,7 +65,7 @@ def check_reserved(names: Collection[str], reserved: Collection[str]) -> Iterato
     if hidden:
         yield Finding(
             "parameter-hidden",
-            f"options of `haft tools use` hide: {quoted_list(hidden)}",
+            f"the same name as an option of `haft tools use`: {quoted_list(hidden)}",
             f"rename it, or pass it after a bare `--`: haft tools use NAME -- --{shortened(hidden[0], 40)} …",
         )
 

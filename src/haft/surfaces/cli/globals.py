@@ -58,7 +58,7 @@ GLOBAL_OPTIONS: Final = (
         expose_value=False,
         callback=_keep_workspace,
         type=click.Path(file_okay=False),
-        help="The directory that tools work in. Default: the nearest one with haft.toml, haft.json or .git.",
+        help="The directory that tools work in. Default: the nearest directory with haft.toml, haft.json or .git.",
     ),
     click.Option(
         ["--json"], is_flag=True, expose_value=False, callback=_keep, help="Print the result as one JSON value."

@@ -52,7 +52,7 @@ def verify_record(context: click.Context, since_checkpoint: bool) -> None:
         lines([f"head {verdict.head}"])
     if verdict.torn and verdict.intact and not options.quiet:
         numbers = ", ".join(map(str, verdict.torn))
-        say(f"records torn by a crash, confirmed by the record after them: {numbers}")
+        say(f"a crash tore a record, and the next record confirms its bytes: {numbers}")
     if verdict.interrupted is not None and not options.quiet:
         say(f"left by a crash: {verdict.interrupted}")
     if not verdict.intact:

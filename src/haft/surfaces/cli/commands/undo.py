@@ -51,7 +51,7 @@ _FORCE = click.option(
 @click.argument(
     "runs",
     nargs=-1,
-    metavar="[RUN|BATCH]...",
+    metavar="[RUN]...",
     shell_complete=complete_changes("committed"),
     help="A run: its id, or the beginning of the id. Default: your last run in this workspace.",
 )
