@@ -33,7 +33,8 @@ class TemplateSource(Templates):
         )
 
     def closed_to_calls(self) -> Iterator[str]:
-        """The paths of the templates' environments, because haft runs the programs in them without checking them."""
+        """The paths to which calls may not write: the environments of the templates, because haft runs the programs in
+        them without checking them."""
         inside = self._workspace.rstrip("/") + "/"
         for folder in dict.fromkeys((*self.folders(), *self._named)):
             for way in dict.fromkeys((folder, os.path.realpath(folder))):

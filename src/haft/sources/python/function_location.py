@@ -43,8 +43,8 @@ class FunctionLocation:
 
 
 def locate_function(function: Callable[..., Any]) -> FunctionLocation:
-    """The location of a function. Raises `BadConfig` if a worker could not find the function by names, such as a
-    lambda."""
+    """The location of a function. Raises `BadConfig` if a worker could not find the function by its module and name,
+    for example if it is a lambda."""
     name, module = getattr(function, "__qualname__", None), getattr(function, "__module__", None)
     if isinstance(function, functools.partial):
         raise _no_location(repr(function.func), "is wrapped in a partial")

@@ -52,8 +52,8 @@ class RunStore(Protocol):
     """The runs of a state home. Any thread may use it."""
 
     def put(self, documents: Sequence[bytes]) -> None:
-        """Write runs, all or none. A run that has ended never reopens, in whatever order documents are written again.
-        Events are added to the existing ones."""
+        """Write runs, all or none. A run that has ended stays ended, even if an older document of the run is written
+        again afterwards. Events are added to the existing ones."""
         ...
 
     def sync(self) -> None:

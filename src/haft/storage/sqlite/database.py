@@ -26,7 +26,8 @@ class Database:
     """One connection. Only one thread uses it at a time; during a transaction, all other threads wait."""
 
     def __init__(self, path: str, before_migrating: Callable[[int], None] = lambda _version: None) -> None:
-        """`before_migrating` is called with the format of a database that is older than this haft, and may raise."""
+        """If the database has an older format than this haft uses, `before_migrating` is called with the old format. It
+        may raise an error to prevent the migration."""
         self.path = path
         self._before_migrating = before_migrating
         self._turn = threading.RLock()

@@ -105,7 +105,7 @@ def refuse_hidden(line: Line, options: Globals, only: str | None = None) -> None
 @contextlib.contextmanager
 def _hidden_first(line: Line, options: Globals) -> Iterator[None]:
     """If one of haft's options has an invalid value, but may be meant as the tool's parameter, raise the error of
-    `refuse_hidden` instead."""
+    `refuse_hidden` instead of the error about the value."""
     workspace = options.workspace
     try:
         yield
