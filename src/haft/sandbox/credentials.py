@@ -54,7 +54,7 @@ def holds_private_keys(path: str) -> bool:
 
 
 def looked_for(lines: Sequence[str], home: str) -> Iterator[str]:
-    """The absolute paths of credentials files that exist, although some line reports them as missing."""
+    """The absolute paths of credentials files that exist, although one of the lines reports them as missing."""
     for line in lines:
         for name in FILES:
             path = os.path.join(home, name)
@@ -67,6 +67,6 @@ def looked_for(lines: Sequence[str], home: str) -> Iterator[str]:
 
 
 def _is_meant(line: str, name: str, home: str) -> bool:
-    """Whether the name in the line means the file in the home, and not a file of that name elsewhere."""
+    """Whether the name in the line means the file in the home directory, and not a file of the same name elsewhere."""
     before = line[: line.index(name)]
     return before.endswith(("~/", "$HOME/", "${HOME}/", f"{home}/")) or not re.search(r"[\w./-]$", before)

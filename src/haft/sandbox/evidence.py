@@ -102,7 +102,8 @@ def swallowed_failure(output: str, confinement: Confinement) -> HaftError | None
 
 
 def looked_for_credentials(output: str, confinement: Confinement, host: HostFacts) -> list[tuple[str, str]]:
-    """The hidden credentials files that a call looked for, each with a hint how to show it to the call."""
+    """The hidden credentials files that a call looked for, each with a hint that says how to show the file to the
+    call."""
     seen = (host.workspace, *confinement.readable, *confinement.writable, *host.shown)
     paths = [path for path in looked_for(_last_lines(output), host.home) if is_below(path, confinement.hidden)]
     return [(path, _how_to_show(path, confinement)) for path in dict.fromkeys(paths) if not is_below(path, seen)]
@@ -302,8 +303,8 @@ def _unopened(line: str, workspace: str) -> str | None:
 
 
 def _opens(confinement: Confinement, option: str, grant: str) -> str:
-    """The hint how to allow what was denied: by an option for the next call, or by a grant for a process that outlives
-    its calls."""
+    """The hint that says how to allow what the sandbox denied: by an option of the next call, or by a grant if the
+    process outlives its calls."""
     if confinement.session:
         return f"to allow it: grant = {{{grant}}}{ON_ENTRY}"
     return _by_option(option)
@@ -327,8 +328,8 @@ def _protected(inside: str, said: str, confinement: Confinement, workspace: str)
 
 
 def _protected_in(line: str, workspace: str, names: set[str]) -> str | None:
-    """The protected path that a line names, if any. The kernel reports a protected path as busy when a program tries to
-    replace it, since the path is a mount point."""
+    """The protected path that a line names; None if it names none. The kernel reports a protected path as busy when a
+    program tries to replace it, since the path is a mount point."""
     inside = workspace.rstrip("/") + "/"
     for word in re.split(r"[\s'\"`:;,()‘’“”]+", line)[:MAX_WORDS]:
         absolute = word.startswith(("/", "~"))
@@ -354,7 +355,7 @@ def _paths(line: str, home: str) -> list[str]:
 
 
 def _shortened(line: str, sign: re.Pattern[str]) -> str:
-    """The line, or the part of it around the message that was recognised."""
+    """A short line as it is; of a long line, the part around the message that `sign` recognises."""
     words = line.strip()
     if len(words) <= LONGEST:
         return words

@@ -28,7 +28,7 @@ MAX_FILES: Final = 1_000_000
 
 
 class HelperRequests:
-    """Builds requests for one workspace, as it is now."""
+    """Builds requests for the current state of one workspace."""
 
     def __init__(self, site: Site, workspace: str, limits: Limits, scratch_bytes: int) -> None:
         self._site = site
@@ -75,7 +75,7 @@ class HelperRequests:
         return not is_below(path, OWN_TO_EACH) and not self._is_unseen(path, confinement)
 
     def _granted_to(self, confinement: Confinement) -> tuple[str, ...]:
-        """The paths that the call may write in addition to the whole workspace."""
+        """The paths that the call may write, apart from the whole workspace."""
         return confinement.writable[1:] if confinement.writable[:1] == (self._site.workspace,) else confinement.writable
 
     def in_sandbox(
@@ -135,8 +135,8 @@ class HelperRequests:
         ]
 
     def _scratch(self, confinement: Confinement) -> Mapping[str, Any] | None:
-        """The `/tmp` of the call's thread, with the same limit of bytes as a `/tmp` in memory; None if the call does
-        not see it."""
+        """The name and limits of the thread's `/tmp`, for a call that sees it; None if the call does not. The limit of
+        bytes is the same as that of a `/tmp` in memory."""
         if confinement.scratch is None:
             return None
         files = self._limits.max_changed_files or MAX_FILES
@@ -144,7 +144,7 @@ class HelperRequests:
 
     def _read_only_names(self, confinement: Confinement, own: list[str]) -> list[str]:
         """The names in the workspace that are read-only while the call runs. If the call runs in a layer, haft checks
-        its changes before it applies them, so the files in `JUDGED_BY_CONTENT` can be written now."""
+        the call's changes before they reach the workspace, so the call may write the files in `JUDGED_BY_CONTENT`."""
         names = protected_names(self._site.workspace)
         if confinement.layer is not None:
             names = [name for name in names if name.rsplit("/", 1)[-1] not in JUDGED_BY_CONTENT]

@@ -304,8 +304,8 @@ class Sandbox:
         )
 
     def _scratch_of(self, thread: str | None, grants: Grants, shown: Sequence[str]) -> str | None:
-        """The name of the thread's `/tmp` that the call gets, if any. A call with network gets it only by a grant,
-        since the call could send away data that another tool left there."""
+        """The name of the thread's `/tmp`, if the call gets it; otherwise None. A call with network gets it only by a
+        grant, since the call could send away data that another tool left there."""
         abilities = self._abilities
         if self.scratch is None or thread is None or (grants.network and not grants.scratch):
             return None
@@ -319,8 +319,8 @@ class Sandbox:
 
     @contextlib.contextmanager
     def scratch_for(self, confinement: Confinement) -> Iterator[Confinement]:
-        """The confinement of a call that begins, without the `/tmp` of its thread if another call uses that `/tmp`
-        now."""
+        """Yields the confinement for a call that begins. If another call uses the `/tmp` of the thread now, the
+        confinement is without this `/tmp`."""
         if self.scratch is None or confinement.scratch is None:
             yield confinement
             return
@@ -692,8 +692,8 @@ class Sandbox:
         return [name for name in names if name not in self._host]
 
     def without_network(self, output: str, confinement: Confinement) -> str | None:
-        """An addition to the hint of a call that timed out, if the call may have waited for the network; None if
-        not."""
+        """An addition to the hint for a call that timed out; None if nothing shows that the call waited for the
+        network."""
         from haft.sandbox.evidence import NEVER, waited_for_network
 
         if "namespaces" not in confinement.layers or confinement.network or not waited_for_network(output):

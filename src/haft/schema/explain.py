@@ -197,7 +197,7 @@ def _plain(sentence: str) -> Callable[[_Subject], Sentences]:
 
 def _no_form_fits(subject: _Subject, arguments: Any) -> Sentences:
     """The sentences for a value that fits none of several forms (`anyOf`, `oneOf`). If the value shows which form was
-    meant, they explain why that form does not fit."""
+    meant, the sentences explain why that form does not fit."""
     forms: list[list[Any]] = subject.kind.context
     types: list[str] = []
     meant: list[list[Any]] = []

@@ -1,8 +1,9 @@
-"""The JSON Schema of a Python function's signature; converts JSON arguments for a call, and the result back to JSON.
+"""Makes the JSON Schema of a Python function's signature, converts JSON arguments for a call, and converts the result
+to JSON.
 
-`sources.python` uses it. pydantic does the work, with one private model for each function. The fields of the model are
-`p0`, `p1`, … with the parameters' names as aliases, because a parameter may have a name that a model field may not have
-(`json`, `_x`, `model_config`). The function is inspected once; a call only runs `bind`.
+`sources.python` uses this module. pydantic does the work, with one private model for each function. The fields of the
+model are `p0`, `p1`, … with the parameters' names as aliases, because a parameter may have a name that a model field
+may not have (`json`, `_x`, `model_config`). The function is inspected once; a call only runs `bind`.
 """
 
 from __future__ import annotations

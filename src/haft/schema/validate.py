@@ -132,8 +132,8 @@ def _encodes(text: str) -> bool:
 def validator_for(schema: Mapping[str, Any]) -> Validator:
     """The validator of this schema object, compiled at its first use.
 
-    The key is the object, not its content, because comparing contents would cost more than validating. So a schema must
-    not be changed after its first use.
+    Validators are cached by the schema object, not by its content, because comparing contents would cost more than
+    validating. So a schema must not be changed after its first use.
     """
     key = id(schema)
     held = _compiled.get(key)

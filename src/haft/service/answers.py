@@ -1,7 +1,7 @@
 """The answers of people, as one host uses them: the inbox, remembered rules and approved definitions.
 
 Decisions about calls read the answers on the event loop, without waiting. Everything that writes, or that may have to
-wait for another process, runs in a thread, one piece of work at a time.
+wait for another process, runs in a worker thread, one piece of work at a time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Answers:
     # Methods for the approval broker.
 
     async def use(self, work: Callable[[Inbox], T]) -> T:
-        """Run `work` with the inbox, in a thread."""
+        """Run `work` with the inbox, in a worker thread."""
         return await self._written(lambda connection: work(policy.Inbox(connection)))
 
     def is_alive(self, host: HostId) -> bool:

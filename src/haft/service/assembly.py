@@ -244,8 +244,8 @@ class Host:
         return self._history
 
     async def with_history(self, work: Callable[[History], T]) -> T:
-        """Run `work` in a thread, with a history that has its own database connection, so that the event loop is not
-        blocked."""
+        """Run `work` in a worker thread, with a history that has its own database connection, so that the event loop is
+        not blocked."""
 
         def read() -> T:
             self.home.prepare()
@@ -275,7 +275,7 @@ class Host:
 
     @property
     def abandoned(self) -> int:
-        """How many tools and threads ignored their cancellation and still run in this process."""
+        """How many tools and worker threads ignored their cancellation and still run in this process."""
         return self._abandoned_by(self.running())
 
     @staticmethod

@@ -131,8 +131,8 @@ def _trial_home(home: StateHome, workspace: str) -> Iterator[StateHome]:
 
 
 async def _tried(home: StateHome, workspace: str, config: Config, env: Mapping[str, str]) -> tuple[Area, str | None]:
-    """The `Area`, the directory for files that commits replace; and why layers are not possible, or None if they
-    are."""
+    """The area of the workspace, and why layers are not possible there; None instead of the reason if layers are
+    possible."""
     lease = open_stores(home).leases().take()
     root = Root(workspace)
     transactions = transactions_of(home, root.root, lease.host, config.limits, lease=lease)

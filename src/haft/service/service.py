@@ -203,7 +203,7 @@ class ToolService:
 
     @property
     def abandoned(self) -> int:
-        """How many tools and threads ignored their cancellation and still run in this process."""
+        """How many tools and worker threads ignored their cancellation and still run in this process."""
         return self._host.abandoned
 
     # Calls.

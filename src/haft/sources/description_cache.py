@@ -40,7 +40,8 @@ class Describable(Protocol):
 
     @property
     def key(self) -> str:
-        """The key of the file in its group: its path, if no other tool has the same path."""
+        """The key of the file's entry in its group: the path of the file, or a longer text if several tools may have
+        the same path."""
         ...
 
     @property

@@ -50,7 +50,8 @@ class OwnerTask(Generic[Value]):
         return self._task.done()
 
     async def close(self) -> None:
-        """Let the owner task close the manager, and wait until it has. Raises the exception that closing raised."""
+        """Let the owner task close the manager, and wait until the manager is closed. Raises the exception that closing
+        raised."""
         self._close_requested.set()
         await asyncio.shield(self._task)
 

@@ -1,4 +1,4 @@
-"""The tools of a host. They are in memory, so that only loading a tool from a path, or searching for it again, takes
+"""The tools of a host. All of them are in memory: only loading a tool from a path, and searching for a tool again, take
 time."""
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ _TYPE_NAMES: Final = {str: "string", bool: "boolean", int: "integer", type(None)
 
 @dataclass(frozen=True, slots=True)
 class TypeMeaning:
-    """The meaning of an annotation."""
+    """The meaning of an annotation: its JSON Schema, and what it says about the field."""
 
     schema: Mapping[str, Any]
     is_optional: bool = False

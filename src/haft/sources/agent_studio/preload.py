@@ -51,9 +51,10 @@ _PLAIN_NAMES: Final = _words("__all__ __author__ __doc__ __license__ __slots__ _
 
 
 def preloadable_statements(module: ast.Module, own_modules: Collection[str]) -> int | None:
-    """How many statements can run before the call: all before the main block (`if __name__ == "__main__"`). None if one
-    of them must wait for the call, or if code follows the main block. `own_modules` are the modules beside the file:
-    the file may not import one of them before the call, because what they do is not known."""
+    """The number of statements before the main block (`if __name__ == "__main__"`), if all of them can run before the
+    call. None if one of them must wait for the call, if there is no main block, or if code follows it. `own_modules`
+    are the modules beside the file: the file may not import one of them before the call, because what they do is not
+    known."""
     mains = [number for number, node in enumerate(module.body) if is_main(node)]
     if len(mains) != 1 or mains[0] != len(module.body) - 1:
         return None
@@ -101,8 +102,8 @@ class _PreloadChecker:
                 return False
 
     def _imports(self, names: Collection[str] | Iterator[str]) -> bool:
-        """Whether modules may be imported: not if they lie beside the file, and not after the file changed the search
-        path, because then it is not known which modules Python finds."""
+        """Whether these modules may be imported before the call. They may not if one of them lies beside the file, or
+        if the file has changed the search path, because then it is not known which modules Python finds."""
         return not self._sees_other_modules and not any(name.partition(".")[0] in self._own_modules for name in names)
 
     @staticmethod
@@ -227,7 +228,8 @@ class _PreloadChecker:
 
 
 def _bound(module: ast.Module) -> Iterator[tuple[str, tuple[str, str]]]:
-    """The origin of each name in a file. The file's own definitions come last and override imports."""
+    """Each name that a file binds, with its origin: a module and the name there, or empty texts if the file itself
+    defines the name. The file's own definitions come last and override imports."""
     imported: dict[str, set[tuple[str, str]]] = {}
     for node in ast.walk(module):
         if isinstance(node, ast.Import):

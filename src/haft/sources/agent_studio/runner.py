@@ -364,8 +364,8 @@ _duckdb_threads = 0
 
 
 def _end_threads() -> None:
-    """Reduce duckdb's own connection to one thread: some versions open a connection with several when they are
-    imported."""
+    """Reduce duckdb's own connection to one thread: some versions of duckdb open a connection with several threads when
+    they are imported."""
     global _duckdb_threads
     duckdb = sys.modules.get("duckdb")
     if duckdb is not None and not _duckdb_threads and _has_threads():

@@ -154,7 +154,8 @@ class Templates(ToolSource):
 
 
 def read(instance: Instance) -> CacheEntry:
-    """The cache entry of a template, read from its `tool.py`. If it cannot be used, the entry has only a `problem`."""
+    """The cache entry of a template, read from its `tool.py`. If the template cannot be used, the entry has only a
+    `problem`."""
     try:
         with open(instance.entry, "rb") as file:
             source = file.read(LARGEST)

@@ -55,7 +55,8 @@ async def describe(candidate: Candidate, launcher: DescribeLauncher, seconds: fl
 
 
 def _withheld(candidate: Candidate, given: Grants) -> str:
-    """A hint with the command that passes on withheld variables, if the tool's script reads some; otherwise empty."""
+    """A hint with the command that passes on the variables which the tool's script reads and haft withholds; empty if
+    there are no such variables."""
     names = withheld(names_read(script(candidate.path)), os.environ, given.env)
     if not names:
         return ""
@@ -69,8 +70,8 @@ def _withheld(candidate: Candidate, given: Grants) -> str:
 
 
 def fetching_hint(path: str, *, from_workspace: bool) -> str | None:
-    """A hint with the command that gives a tool the network; None if the program that runs the script, such as `uv
-    run`, never fetches packages."""
+    """A hint with the command that gives a tool the network, if the tool's script is run by a program that may fetch
+    packages, such as npx; otherwise None."""
     found = _FETCHES.match(script(path))
     if found is None:
         return None

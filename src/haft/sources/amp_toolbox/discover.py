@@ -166,7 +166,8 @@ def _problem(path: str, place: ToolboxDirectory, found: os.stat_result) -> str |
 
 
 def _leaves(path: str, place: ToolboxDirectory) -> str | None:
-    """Why a file of the workspace cannot be a tool, if it leads out of the workspace; otherwise None."""
+    """Why a file in a workspace's toolbox cannot be a tool: it is a link that leads out of the workspace. None for
+    other files."""
     if place.within is None:
         return None
     real = os.path.realpath(path)

@@ -148,8 +148,8 @@ class Toolboxes(DescribingSource[Candidate]):
         return dependency_state(file.path, file.place.folder)
 
     def _export(self, each: Candidate) -> Export | None:
-        """The export that a file is; None if it is not one. A file of the workspace never counts as an export:
-        otherwise a workspace could name any tool of the user."""
+        """What the file exports, if `haft toolbox export` made it; otherwise None. A file of the workspace never counts
+        as an export: otherwise a workspace could name any tool of the user."""
         if self._origins is None or each.place.provenance == "workspace":
             return None
         key = each.path, each.identity

@@ -138,8 +138,8 @@ def descriptor_at(
     content: str = '{"bash_tools": [{"file": "my_tool.bash"}]}',
     one_file: str = "{bash_tool = {file = …}}",
 ) -> dict[str, Any]:
-    """The content of the descriptor at a path. Raises `ValueError` if it cannot be used. The message shows a valid
-    `content`, and `one_file`: how to name a single file instead of a folder."""
+    """The content of the descriptor at a path. Raises `ValueError` if it cannot be used. The message shows `content` as
+    an example of a valid descriptor, and `one_file` as the way to name a single file instead of a folder."""
     cure = f"write {content} into it"
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:

@@ -311,8 +311,8 @@ def with_unique_names(parameters: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def longest_option(options: list[str]) -> str | None:
-    """The longest spelling of an option, such as `--all` of `-a` and `--all`; None if there are no spellings. A long
-    spelling can take its value after `=`."""
+    """The longest spelling of an option: `--all` for `-a` and `--all`. A long spelling can take its value after `=`.
+    None if there are no spellings."""
     return max(options, key=len) if options else None
 
 
