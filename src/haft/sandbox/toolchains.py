@@ -1,8 +1,8 @@
 """Finds the toolchains on PATH: directories with programs that a person uses and that do not belong to the system.
 
-haft hides home directories because of their other content, so haft must decide how much beside a `bin` directory
-belongs to the toolchain. It shows known toolchains as a whole, or their parts without secrets. For others it shows the
-parent of `bin` if that looks like an installation prefix.
+haft hides home directories, which also contain private files. So haft must decide which files beside a `bin` directory
+belong to the toolchain. It shows known toolchains as a whole, or their parts without secrets. Of other toolchains, it
+shows the parent directory of `bin`, if that directory looks like an installation prefix.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Decides when a call runs: a host has a limited number of slots. A call needs one, and the calls that it makes share
-it."""
+"""Decides when a call runs: a host has a limited number of slots. A call needs one slot, and shares it with the calls
+that it makes."""
 
 from typing import TYPE_CHECKING
 

@@ -16,7 +16,7 @@ class Admission:
         self._waiting: deque[asyncio.Future[bool]] = deque()
 
     def take(self) -> bool:
-        """Take a slot at once; False if none is free or others wait."""
+        """Take a slot at once. Returns False if no slot is free, or if other calls are waiting."""
         if self._free > 0 and not self._waiting:
             self._free -= 1
             return True

@@ -1,7 +1,8 @@
 """Converts the compact forms, in which small tools describe their parameters, to JSON Schema.
 
-The forms are `["string", "what it is"]` in JSON, and `string? what it is` in text. Authors of tools do not use them
-strictly, so this module accepts much: a parameter without a type is a string, and all its words are the description.
+The forms are `["string", "what it is"]` in JSON, and `string? what it is` in text. Authors of tools do not follow these
+forms strictly, so this module accepts much: a parameter without a type is a string, and all its words are the
+description.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The service: puts a host together, and offers the facades that programs and surfaces use. It makes no decisions.
+"""The service: puts a host together, and offers the facades that programs and surfaces (such as the command line) use.
+It makes no decisions.
 
 Surfaces import only this package and nothing below it. So this package also re-exports the few values and functions of
 lower packages that surfaces need. Each name is imported when it is first used, so that a command that only lists tools

@@ -223,7 +223,7 @@ def rows_for(
     """The change sets that an undo or redo reverses: those of the named `runs` and of all calls that these runs made.
     An undo without named runs takes the runs of `thread`, or without a thread the last run of the user `who`. `made_by`
     returns all calls that a run made, directly or not, because a run that changed nothing itself may have called a tool
-    that did."""
+    that changed files."""
     found: list[Row] = []
     for name in runs:
         found += _with_nested(ledger, name, direction, [*made_by(name)])

@@ -24,8 +24,8 @@ _log = logging.getLogger("haft")
 
 
 def bounds_of(config: Config, env: Mapping[str, str]) -> Bounds:
-    """The limits of the store that the user set, without those that a workspace's configuration sets. All workspaces
-    share the store, so the configuration of one workspace must not decide what can be undone in the others."""
+    """The limits that the user set for the store. Limits in the configuration of a workspace do not count: all
+    workspaces share the store, so one workspace must not decide what can be undone in another."""
     own = load_config(None, env)
 
     def value(name: str) -> Any:

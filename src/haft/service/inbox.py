@@ -42,8 +42,8 @@ class Reply:
 
     @property
     def settle(self) -> bool:
-        """Whether the process that answered must apply or drop the changes of the trial run now, because its host is
-        dead."""
+        """Whether the process that answered must apply or drop the changes of the trial run now, because the host of
+        the trial run is dead."""
         return self.waiting.tried and not self.host_lives
 
     def to_json(self) -> dict[str, Any]:

@@ -42,7 +42,7 @@ class ListedPlugin:
     """The current commit of the plugin's ref in its repository; None if haft did not ask the repository."""
 
     def where(self) -> str:
-        """The path of the plugin or the repository that it comes from, for a person."""
+        """The path of the plugin, or the repository that it comes from, as a text for people."""
         if self.checkout_state is None or self.checkout_state.source is None:
             return self.reference.path or self.reference.dotted or self.reference.name
         pinned = f" @ {self.checkout_state.commit[:12]}" if self.checkout_state.commit else ""

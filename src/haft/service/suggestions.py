@@ -57,7 +57,8 @@ def _shape(one: Suggestion) -> dict[str, Any]:
 
 
 def add_line(candidate: Candidate) -> str:
-    """The shell command that adds the rule after all others, so that it overrides no rule that a person wrote."""
+    """The shell command that adds the suggested rule after all other rules, so that the new rule overrides none of
+    them."""
     matches = [f"{name}={_written(pattern)}" for name, patterns in candidate.matches for pattern in patterns]
     words = ["allow", candidate.tool, *(word for each in matches for word in ("--match", each)), "--last"]
     return f"haft permissions add {shlex.join(words)}"

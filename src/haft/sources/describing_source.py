@@ -40,8 +40,8 @@ P = TypeVar("P", bound=DescribableFile)
 
 
 class DescribingSource(ToolSource, Generic[P]):
-    """A source of tools in files. `files` returns the files that exist; `why_disabled` returns why a file is disabled,
-    or None."""
+    """A source of tools in files. `files` returns the files that exist; `why_disabled` returns why a file is disabled;
+    None if it is not disabled."""
 
     def __init__(
         self,

@@ -143,9 +143,10 @@ class DescriptionCache:
     async def describe_one(
         self, file: A, describe: DescribeFile[A], launcher: DescribeLauncher, seconds: float, extra: Grants = NO_GRANTS
     ) -> CacheEntry:
-        """Describe one file with the grants that rules give to a tool of the name that the file gave last time. If the
-        file now gives a name to which rules give other grants, haft drops this description, and describes the file
-        again without these grants. The file has the grants in `extra` in both cases."""
+        """Describe one file with the grants that rules give to its tool. Rules refer to the tool by name, so haft uses
+        the name that the file gave last time. If the rules give other grants to the name that the file gives now, haft
+        drops this description, and describes the file again without grants of rules. The grants in `extra` apply in
+        both cases."""
         grants = self._granted(file, self.get(file))
         without = launcher if extra == NO_GRANTS else launcher.with_grants(extra)
         if grants == NO_GRANTS:

@@ -1,4 +1,4 @@
-"""The interface of a tool format to the rest of haft: `ToolSource`, opened for one workspace.
+"""The interface between a tool format and the rest of haft: `ToolSource`, opened for one workspace.
 
 `toolsets/formats.py` has the table of all sources. All code that lists, searches, checks, calls or diagnoses tools uses
 this interface and knows no format. A source starts no process itself: methods that need one get a launcher. Tools come

@@ -173,7 +173,7 @@ def _show(error: BaseException) -> None:
 
 
 def leave(status: int) -> NoReturn:
-    """End a fork as a Python process ends: wait for threads, run exit functions, write files. Objects from before the
+    """End a fork as a Python process ends: wait for threads, run exit functions, flush files. Objects from before the
     fork are not destroyed."""
     import atexit
     import threading
@@ -269,7 +269,7 @@ def serve(plan: dict[str, Any]) -> NoReturn:
 
 def pieces(plan: dict[str, Any]) -> tuple[types.CodeType | None, types.CodeType]:
     """The compiled file in two pieces: the statements that can run before a call is known (None if there are none), and
-    the rest."""
+    all other statements."""
     path, count = plan["file"], plan["ahead"]
     with open(path, "rb") as file:
         source = file.read()

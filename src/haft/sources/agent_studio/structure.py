@@ -18,7 +18,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def class_named(module: ast.Module, name: str) -> ast.ClassDef | None:
-    """The last class with that name, or None. Classes inside blocks are ignored."""
+    """The last class with that name; None if there is none. Classes inside blocks are ignored."""
     found = [node for node in module.body if isinstance(node, ast.ClassDef) and node.name == name]
     return found[-1] if found else None
 

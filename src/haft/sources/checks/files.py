@@ -91,7 +91,7 @@ def check_file(inspected: InspectedFile) -> Iterator[Finding]:
 
 
 def check_rights(path: str, mode: int) -> Iterator[Finding]:
-    """Check whether others may change or replace a file."""
+    """Check whether other users may change or replace a file."""
     if mode & stat.S_IWOTH:
         yield Finding(
             "world-writable", "everybody may change the file", f"chmod o-w {shown(path)}", path=path, fixable=True

@@ -1,8 +1,8 @@
 """Converts the arguments of a call to the words of a command line.
 
-Every value reaches the program unchanged, whatever characters it has: a long option and its value are joined by `=`, a
-short option and its value directly, and positional values follow the word that ends the options. If a value could still
-be read as an option, it is refused.
+Every value reaches the program unchanged, whatever characters it has: a `=` joins a long option and its value, nothing
+stands between a short option and its value, and positional values follow the word that ends the options. If a value
+could still be read as an option, it is refused.
 
 This file is copied into every wrapper, so it imports only Python's standard library.
 """

@@ -55,7 +55,7 @@ class Channel:
                 self.close()
 
     def close(self) -> None:
-        """End the call: release waiting threads and drop further messages."""
+        """Release waiting threads, and drop further messages, because the call has ended."""
         with self._room:
             self.closed = True
             self._waiting = []
