@@ -61,9 +61,10 @@ def busy_with(run: Run) -> RunId | None:
 
 
 def find_deadlock(run: Run, waiting: Collection[Run]) -> RunId | None:
-    """The caller of `run` that would wait for itself; None if no caller would. Example: `run` must wait because its
-    tool is busy with another run, and that run has made a call that waits for a tool that is busy with a caller of
-    `run`. `waiting` contains all runs that wait for their tool, and perhaps some that no longer do."""
+    """The caller that `run` would have to wait for, although this caller waits for `run`; None if there is no such
+    caller. Example: `run` must wait because its tool is busy with another run, and that run has made a call that waits
+    for a tool that is busy with a caller of `run`. `waiting` contains all runs that wait for their tool, and perhaps
+    some that no longer do."""
     above = {run.id, *(each.id for each in callers(run))}
     seen: set[RunId] = set()
     held_up = [busy_with(run)]

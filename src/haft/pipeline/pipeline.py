@@ -39,8 +39,8 @@ class Pipeline:
         return self._untrusted.abandoned
 
     def call(self, call: Call) -> Run:
-        """Start a run. The run goes on even if nobody awaits or observes it. A run that another run made ends no later
-        than that run."""
+        """Start a run. The run goes on even if nobody awaits or observes it. The run of a nested call ends no later
+        than the run of its caller."""
         if call.parent is None:
             run = Run(call, self._record)
         else:

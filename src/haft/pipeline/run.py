@@ -1,4 +1,4 @@
-"""A run: one call in the pipeline, as its caller and any number of observers see it.
+"""A run: one call in the pipeline, as the code that made the call and any number of observers see it.
 
 `Pipeline.call` makes it, the stages move it on (`set_status`, `output`, `emit`), and `finish` ends it once. A run makes
 no decisions and writes nothing to disk: it tells its recorder, the `record` stage, about every step before it tells the

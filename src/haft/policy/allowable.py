@@ -97,8 +97,8 @@ def _says_what_it_does(part: Part) -> bool:
 def may_be_suggested(part: Part) -> bool:
     """Whether haft may suggest a rule for exactly this command or redirection, after a person approved it repeatedly.
 
-    Only the programs listed in this module qualify, with words that name plain files of the workspace: no interpreter,
-    wrapper or download program, and no part with a danger.
+    A part qualifies only if its program is listed in this module, its words name plain files of the workspace, and it
+    has no danger. Interpreters, wrappers and download programs are not listed.
     """
     if part.possible or not (_says_what_it_does(part) or _runs_script(part)):
         return False

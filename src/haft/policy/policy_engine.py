@@ -3,12 +3,13 @@ decision.
 
 - Enablement can only take tools away.
 - A call is decided in units: each part of a command line is one unit, and any other call is one unit. From each origin
-  of rules, the first rule that matches counts. If any origin rejects a unit, it is rejected. Otherwise remembered
+  of rules, the first rule that matches counts. If any origin rejects a unit, the unit is rejected. Otherwise remembered
   answers come first, then the rules of the embedding program, of the workspace and of the user. If no rule matches, a
   part that only reads is allowed, and so is a tool that a trusted party declares read-only; everything else needs
   approval.
-- If the written rules alone would allow a call, and grant at least what a remembered answer grants, they decide it.
-- In a line that rules allow, a part that only analysis allows may not start other programs.
+- If the written rules alone would allow a call, and grant at least what a remembered answer grants, these rules decide
+  the call.
+- If rules allow some parts of a line, a part that only analysis allows needs approval if it may start other programs.
 - A dangerous part needs approval even if a rule allows it, unless that rule names the danger.
 - A tool that no trusted party vouches for is bound to the definition that a person approved, or that ran first because
   a rule allowed it.
@@ -302,7 +303,8 @@ class PolicyEngine:
 
     @staticmethod
     def _ask_about_starters(units: list[_Unit], steps: list[Step]) -> list[_Unit]:
-        """Ask about parts that analysis allows but that may start other programs, if rules allow the rest of the line.
+        """Require approval for parts that only analysis allows and that may start other programs, if rules allow the
+        rest of the line.
 
         A line that rules allow runs like an approved call, which can read more of the machine than a call that only
         analysis allows. A part that only analysis allows names no files outside of the workspace, but the programs that
@@ -377,8 +379,8 @@ class PolicyEngine:
     def _check_pin(
         self, query: PolicyQuery, decision: Decision, units: list[_Unit], pin: Pin | None, steps: list[Step]
     ) -> Decision:
-        """Ask if no trusted party vouches for the tool and nobody has approved its present definition. If a person is
-        asked, also offer the rules that they may choose to remember."""
+        """Require approval if no trusted party vouches for the tool and nobody has approved its present definition. If
+        the call needs approval, also offer the rules that the person may choose to remember."""
         spec = query.spec
         if pin is not None and not spec.is_vouched_for and decision.action != "reject":
             decision = self._check_approved_definition(query, decision, pin, steps)
@@ -393,8 +395,8 @@ class PolicyEngine:
     def _check_approved_definition(
         self, query: PolicyQuery, decision: Decision, pin: Pin, steps: list[Step]
     ) -> Decision:
-        """Ask if the tool's definition is not the one that a person approved. If rules delegate the call, the delegate
-        runs first, and a person is asked if the delegate allows the call."""
+        """Require approval if the tool's definition is not the one that a person approved. If a rule delegates the
+        decision to a program, this program runs first, and a person is asked only if the program allows the call."""
         spec = query.spec
         approved = self._pinned(spec.name)
         shown = None
@@ -413,10 +415,10 @@ class PolicyEngine:
     def _check_environment(
         self, query: PolicyQuery, decision: Decision, units: list[_Unit], steps: list[Step]
     ) -> Decision:
-        """Ask if the line would run a program of an activated environment that has changed since a person approved it.
-        If a person has activated an environment (such as a virtual environment) inside the workspace, its programs are
-        on the PATH of calls. They are not on the PATH of calls that need no approval because they only read, nor of
-        calls that a rule allows and that have grants.
+        """Require approval if the line would run a program of an activated environment, and this program has changed
+        since a person approved it. If a person has activated an environment (such as a virtual environment) inside the
+        workspace, its programs are on the PATH of calls. They are not on the PATH of calls that need no approval
+        because they only read, nor of calls that a rule allows and that have grants.
         """
         unlike = decision.unasked or decision.action == "reject" or query.spec.hosting != "per-call"
         if self._environments is None or unlike or not may_use_environment(query.spec):

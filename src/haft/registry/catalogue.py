@@ -112,7 +112,8 @@ class Catalogue:
         return True
 
     def report_broken(self, spec: ToolSpec, reason: str) -> Listing:
-        """List a tool that cannot be loaded, with the reason. If its name is free, no other tool can get this name."""
+        """List a tool that cannot be loaded, with the reason. If its name is free, the broken tool takes the name, and
+        no other tool can get it."""
         _require_name(spec)
         entry = _Entry(Listing(spec, "broken", reason), None)
         if spec.name in self._named:

@@ -1,8 +1,8 @@
 """Reads runs back, from any process, while their hosts are still working.
 
 An acknowledged run may be in the host's journal for a moment before it is in the database. So both are read, the
-journals first, to miss no run. A newer journal may be deleted while an older one is being read, so of two records of a
-run the newer one counts, wherever it is.
+journals first, to miss no run. While an older journal is being read, a newer one may be copied to the database and
+deleted. So if a run has two records, the newer record counts, whether it comes from a journal or from the database.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class History:
         return next(iter(found.values()))
 
     def shortest(self, names: Iterable[str]) -> dict[str, str]:
-        """For each name of a run, its shortest unique beginning. It contains at least the start time in milliseconds,
-        so no run that starts at another time makes it ambiguous. Names without a run are left out."""
+        """For each name of a run, its shortest unique beginning. This beginning contains at least the run's start time
+        in milliseconds, so no run that starts at another time makes it ambiguous. Names without a run are left out."""
         in_journals = {run.id for run in self._journal_runs()}
         found = {}
         for name in names:
@@ -150,8 +150,8 @@ def _words(run: RunRecord) -> str:
 
 
 def _merge(found: dict[RunId, RunRecord], kept: Iterable[RunRecord]) -> None:
-    """Add the runs of the table (`kept`) to those of the journals (`found`). If both have a run, the newer record
-    counts, and a run that has ended in the table stays ended."""
+    """Add the runs in the database (`kept`) to those in the journals (`found`). If both have a run, the newer record
+    counts; but if the run has ended according to the database, it stays ended."""
     for run in kept:
         if run.id not in found or not run.is_open or run.last_seq > found[run.id].last_seq:
             found[run.id] = run

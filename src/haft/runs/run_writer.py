@@ -157,7 +157,7 @@ class RunWriter:
 
 
 class _Group:
-    """Entries that are being copied from journals to the audit log and the table. A failed step is repeated."""
+    """Entries that are being copied from journals to the audit log and the database. A failed step is repeated."""
 
     def __init__(self, connection: Connection, log_records: LogRecords, sync_others: Callable[[], None]) -> None:
         self._connection = connection

@@ -1,9 +1,10 @@
 """Stops: a call that needs approval waits here for a person, with the status `blocked-on-user`. It ends here if the
 person rejects it, or if no person can answer.
 
-A person may approve with other arguments. Those are validated and decided again, so that nothing runs without a
-decision. An approval is bound to the tool's definition as the person saw it, and can be remembered for similar calls.
-If a rule allows a tool, the permission is bound to the definition that the tool had at its first call.
+A person may approve with other arguments. Then haft validates these arguments and decides about the call again, so that
+nothing runs without a decision. An approval is bound to the tool's definition as the person saw it, and can be
+remembered for similar calls. If a rule allows a tool, the permission is bound to the definition that the tool had at
+its first call.
 """
 
 from __future__ import annotations
@@ -172,8 +173,8 @@ class Approve:
         self._set_decision(run, "person", "try" if run.decision.action == "try" else "allow", reason)
 
     async def _save_answer(self, run: Run, answer: ApprovalAnswer, reason: str) -> str:
-        """Save the approval, and return the reason with its scope. If the approval cannot be saved, it still holds for
-        this call, and the reason says so."""
+        """Save the approval, and return `reason` with the scope of the approval added, such as `always`. If the
+        approval cannot be saved, it still holds for this call, and the returned reason says so."""
         rule, label, offered = None, "", run.decision.to_allow
         if answer.scope != "once":
             if not 0 <= answer.allow < len(offered):

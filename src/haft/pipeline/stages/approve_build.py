@@ -20,9 +20,9 @@ from haft.values import replace
 
 
 class ApproveBuild:
-    """Asks a person if a tool's `prepare` raises `NeedsBuild`, and passes an approval to the tool's `allow_build`. The
-    approval holds only for the requirements that the person saw: if the file has changed meanwhile, nothing is
-    built."""
+    """When a tool's `prepare` raises `NeedsBuild`, asks a person for approval, and passes the approval to the tool's
+    `allow_build`. The approval holds only for the requirements that the person saw: if the file with the requirements
+    has changed meanwhile, nothing is built."""
 
     def __init__(self, broker: ApprovalBroker, sandbox: Sandbox) -> None:
         self._broker = broker

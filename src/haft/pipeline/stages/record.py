@@ -1,10 +1,10 @@
-"""Watches: the outermost stage, so that it also records rejections and crashes. It turns everything that happens in the
-other stages into one outcome.
+"""Watches: records every run. It is the outermost stage, so that it also records rejections and crashes. It turns
+everything that happens in the other stages into one outcome.
 
-A caller learns of nothing before it is on disk. A call that may change something is in the audit log before it starts
-to act, and its end is there before the caller gets the outcome. A call that only reads is saved when it ends, or when
-it has lasted so long that someone might want to see or cancel it. Such a call is in the audit log a moment later, even
-if this process is killed in between.
+Whoever made a call gets its outcome only after the outcome is on disk. A call that may change something is in the audit
+log before it starts to act, and its end is in the audit log before the outcome is returned. A call that only reads is
+saved when it ends, or when it has lasted so long that someone might want to see or cancel it. Such a call is in the
+audit log a moment later, even if this process is killed in between.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Record:
                 pass
 
     def on_event(self, run: Run, event: Event) -> None:
-        """Called for every event that is not output, and for a status that has facts."""
+        """Called for every status that has facts, and for every event that is neither a status nor output."""
         if len(run.unsaved_events) >= MAX_UNSAVED_EVENTS:
             del run.unsaved_events[0]
         run.unsaved_events.append(event)

@@ -101,7 +101,7 @@ class Transact:
                     await run_uncancellable(caller.transaction.resume)
 
     async def _pause(self, caller: Run, run: Run) -> None:
-        """Make the caller's changes so far visible to the call that it makes."""
+        """Make everything that the caller has changed so far visible to `run`, a call that the caller makes."""
         transaction, spared, stop = caller.transaction, await self._granted_writes(caller), list[bool]()
         assert transaction is not None
         error = await run_uncancellable(lambda: transaction.pause(spared), lambda: stop.append(True))

@@ -74,8 +74,8 @@ def is_unchanged(pin: Pin) -> bool:
 
 
 def file_state(path: str) -> dict[str, Any]:
-    """The digest of a file, and its text if the file is small; None in place of the text if not. If the file cannot be
-    read, the reason stands in place of the digest."""
+    """The digest of a file, and its text; if the file is large, None in place of the text. If the file cannot be read,
+    the reason stands in place of the digest."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

@@ -99,7 +99,7 @@ def _why_not_change(arguments: list[Argument], scope: Scope) -> str | None:
 
 
 def _parents_of_dot_dot(path: str) -> list[str]:
-    """The paths that must be directories, because a `..` follows them."""
+    """The beginnings of `path` that a `..` follows: each of them must be a directory."""
     parts = path.split("/")
     return ["/".join(parts[:at]) or "/" for at, part in enumerate(parts) if part == ".." and at]
 

@@ -215,7 +215,8 @@ class CommandClassifier:
 
 
 def _has_certain_file(found: SplitCommand) -> bool:
-    """Whether a file is certainly among the operands. An operand that may split into words may also vanish."""
+    """Whether a file is certainly among the operands. An operand that may split into several words is not certain,
+    because it may also become no word at all."""
     return any(each is operand for each in found.paths if not each.may_split for operand in found.invocation.operands)
 
 

@@ -189,7 +189,7 @@ class DangerFinder:
         return (_HOME.sub(lambda _: self.resolver.context.home, text, count=1),)
 
     def texts(self, argument: Argument) -> tuple[str, ...]:
-        """The possible values of an argument, with the home directory inserted."""
+        """The possible values of an argument, with the path of the home directory in place of words such as `~`."""
         return self._texts(argument)
 
 

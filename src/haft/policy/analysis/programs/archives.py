@@ -25,10 +25,10 @@ _TAR: Final = """
 
 
 def _tar(invocation: Invocation) -> str | None:
-    """Allow only listing. In `tar tzf a.tgz`, the first word has no dash: it contains option letters.
+    """Allow only listing. In `tar tzf a.tgz`, the first word has no dash, and all its letters are options.
 
     The next word is then the archive, even if it begins with a dash. This check does not know in which order options
-    and words stand in the command.
+    and words stand in the command, so it refuses such a first word together with other options.
     """
     words = known_words(invocation.operands)
     if words is None:
@@ -59,7 +59,8 @@ def _gzip(invocation: Invocation) -> str | None:
 
 def _zip(invocation: Invocation) -> str | None:
     """Refuse options after the archive's name, and wildcards in the name, which the program itself would expand. The
-    program also looks for the name with other suffixes, and such a file may be a link."""
+    program also looks for files with the same name and another suffix, and such a file may be a link out of the
+    workspace."""
     words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN

@@ -66,7 +66,8 @@ def known_files(most: int) -> Check:
 
 
 def searches_inside(invocation: Invocation) -> str | None:
-    """Check `git grep`, which reads tracked files even if a directory in their path has become a link."""
+    """Check the paths of `git grep`. A `LinkReason` even for harmless paths (except with `--cached`), because `git
+    grep` reads tracked files even if a directory in their path has become a link."""
     paths = invocation.operands[0 if invocation.has("-e", "-f") else 1 :]
     why = words_stay_inside(invocation, len(invocation.operands) - len(paths))
     if why is not None or invocation.has("--cached"):
