@@ -90,8 +90,8 @@ class Trail:
             self._chain.append(entries)
 
     def append_missing(self, ends: Sequence[bytes], since: int = 0) -> None:
-        """Add those entries of `ends` that the chain does not contain yet. They come from the journal of a host that
-        died, and cannot stand before the position `since`, so the log is read only from there."""
+        """Add those entries of `ends` that the chain does not contain yet. The entries come from the journal of a host
+        that died. Before the position `since`, the log contains none of them, so it is read only from there."""
         runs = {decode(end)["run"]: end for end in ends}
         for entry in entries(self._log, since):
             if entry.get("type") == "end":

@@ -218,7 +218,8 @@ class EngineSelector:
             self.transactions.remove_later(place)
 
     def _cannot_call_within(self, tool: str, within: Scope, session: Session | None) -> CallError:
-        """The error if a call that works in a layer calls a plugin's process."""
+        """The error for a nested call that is not possible: its caller works in a layer, and its tool runs in a
+        plugin's process."""
         calls = None if session is None else self._calls.get(session)
         if calls is not None and calls.at_work == within.run:
             return Deadlock(

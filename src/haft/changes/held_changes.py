@@ -96,8 +96,8 @@ def drop(transactions: Transactions, run: str) -> Changes:
 
 
 def _find_held(transactions: Transactions, run: str) -> tuple[str, Manifest]:
-    """The directory and the manifest of a run's held changes. Raises `BadUsage` if the run holds none, also if files of
-    a dropped change set still exist."""
+    """The directory and the manifest of a run's held changes. Raises `BadUsage` if the run has no held changes, or if
+    they were dropped, even if their files still exist."""
     held = os.path.join(transactions.area.held, run)
     manifest, row = Manifest.read(held), transactions.ledger.get(run)
     if manifest is None or (row is not None and row.state == "discarded"):

@@ -109,7 +109,8 @@ def plan_reversal(
 
 
 def hard_links_in(manifest: Manifest, side: Literal["before", "after"]) -> dict[str, tuple[str, ...]]:
-    """By path: all paths that were hard links of the same file before or after a run, this path included."""
+    """Maps each path that had hard links before or after a run (as `side` says) to all paths of the same file, itself
+    included."""
     groups = (tuple(map(from_latin, group)) for group in manifest.notes.get("linked", {}).get(side, ()))
     return {name: group for group in groups for name in group}
 
@@ -259,7 +260,8 @@ def _keep_used_directories(plan: ReversalPlan, workspace: Tree) -> None:
 def _last_changers(
     paths: Iterable[str], rows: Sequence[Row], area: Area, workspace: Tree, ledger: Ledger
 ) -> dict[str, str]:
-    """By path: the last run that changed the path, if the path is still as that run left it; otherwise `outside`."""
+    """Maps each path to the last run that changed it, if the path is still as that run left it; otherwise to
+    `outside`."""
     who = dict.fromkeys(paths, "outside")
     first = min(rows, key=lambda row: row.seq)
     mine = {row.run for row in rows}
@@ -280,8 +282,8 @@ def _altered_by(area: Area, run: str) -> dict[str, PathChange]:
 
 
 def _change_at_or_above(path: str, altered: dict[str, PathChange]) -> PathChange | None:
-    """A run's change of a path, or of a directory above the path that the run deleted or replaced; None if the run
-    changed neither."""
+    """A run's change of a path. If the run did not change the path itself, but deleted or replaced a directory above
+    it, the change of that directory. None if the run did neither."""
     each = altered.get(path)
     above = os.path.dirname(path)
     while each is None and above:

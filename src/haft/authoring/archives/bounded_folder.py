@@ -103,8 +103,8 @@ def plain_path(path: str) -> str | None:
 
 
 def checked_path(path: str, left_out: Collection[str] = ()) -> str | None:
-    """The result of `plain_path`; `BadUsage` if the path could leave its folder, None if a name in the path is in
-    `left_out`."""
+    """The path in the form that `plain_path` returns; None if a name in the path is in `left_out`. Raises `BadUsage` if
+    the path could leave its folder."""
     found = plain_path(path)
     if found is None:
         raise BadUsage(f"it holds the name `{shown(path[:200])}`, which could leave its folder: it is not installed")

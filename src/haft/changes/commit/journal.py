@@ -158,7 +158,7 @@ def _why(error: Exception) -> str:
 
 
 def write_journal(full: str, manifest: Manifest) -> None:
-    """Write the manifest into the directory `full` as its journal, and sync both to disk."""
+    """Write the manifest into the directory `full` as its journal, and sync the file and the directory to disk."""
     manifest.write(full)
     descriptor = os.open(full, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -56,7 +56,7 @@ class PathChange:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What one run changed, or would change."""
+    """The change set of one run: what it changed, or, if the changes are held, what it would change."""
 
     run: str
     workspace: str

@@ -130,9 +130,9 @@ class LayerReader:
         return found
 
     def _vanished(self) -> list[str]:
-        """Files that the call changed in place, and that someone else removed from the workspace during the call. In
-        the layer, a file that the call renamed looks the same, but then the layer also says that its old path is
-        deleted."""
+        """Files that the call changed in place, and that someone else removed from the workspace during the call. A
+        file that the call renamed looks the same in the layer, but is not meant here: in that case, the layer also says
+        that the old path is deleted."""
         gone = {each.before.inode for each in self._found.entries if each.before is not None}
         found = []
         for path, origin in self._moved_in:

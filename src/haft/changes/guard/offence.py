@@ -50,5 +50,5 @@ def is_gone(entry: PathChange) -> bool:
 
 
 def is_directory_only(entry: PathChange) -> bool:
-    """Whether the path was a directory or did not exist, and is a directory or does not exist."""
+    """Whether the path, both before and after the change, is a directory or does not exist."""
     return all(each is None or each.kind == "directory" for each in (entry.before, entry.after))
