@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 
 def face(package: str, exports: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package. `exports` maps each module of the package to its public names, separated by
-    blanks."""
+    """Return the function that a package uses as its `__getattr__`. `exports` maps each module of the package to its
+    public names, separated by blanks."""
     homes = {
         name: module if module.startswith("haft.") else f"{package}.{module}"
         for module, names in exports.items()

@@ -590,7 +590,8 @@ class Transactions:
     # Places.
 
     def _mount_of(self, path: str) -> str:
-        """The mount point inside the workspace that a path is at or below; empty if the path is at or below none."""
+        """The mount point inside the workspace that is `path` itself or a directory above it; empty if there is
+        none."""
         for mount in self._mounts:
             if path == mount or path.startswith(mount + "/"):
                 return mount
@@ -759,7 +760,7 @@ class LayerSources:
         return True
 
     def restore_modes(self) -> None:
-        """Nothing to do: no mode was widened."""
+        """Does nothing: this class changes no modes."""
 
 
 _AGAIN: Final = "once the disk works again"

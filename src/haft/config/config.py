@@ -62,9 +62,9 @@ class Config:
 
     @cached_property
     def secrets(self) -> Secrets:
-        """Values that are masked in everything that calls print. These are, first, values whose name suggests a secret,
-        in `[config]`, in providers and in user parameters of templates; second, values of secret environment variables
-        that replaced placeholders."""
+        """Values that are masked in everything that a call prints. These are, first, values whose name suggests a
+        secret, in `[config]`, in providers and in user parameters of templates; second, values of secret environment
+        variables that replaced placeholders."""
         tables = [self.values["config"], self.values["providers"]]
         tables += (one.get("user_params", {}) for one in self.values["templates.instances"])
         return Secrets((*self.filled, *(value for table in tables for value in named_secrets(table))))

@@ -207,11 +207,11 @@ class Definitions(Protocol):
         ...
 
     def load(self, group: str) -> dict[str, Any]:
-        """The stored descriptions of a group, which is mostly a directory."""
+        """The stored descriptions of a group of tools, by key. A group is usually one directory."""
         ...
 
     def save(self, group: str, known: Mapping[str, Any]) -> None:
-        """Replace the stored descriptions of a group."""
+        """Replace the stored descriptions of a group of tools."""
         ...
 
 

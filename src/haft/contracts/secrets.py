@@ -232,8 +232,8 @@ class _Patterns(Generic[AnyStr]):
         return any(pattern in text for pattern in self._patterns)
 
     def begun(self, text: AnyStr) -> int:
-        """The length of the longest suffix of `text` that is the beginning of a pattern: its rest may come with the
-        next text."""
+        """The length of the longest suffix of `text` that is the beginning of a pattern. The rest of this pattern may
+        come with the next text."""
         return max((self._overlap(text, pattern) for pattern in self._patterns), default=0)
 
     def cut_short(self: _Patterns[str], text: str) -> Iterator[tuple[int, int]]:

@@ -69,7 +69,7 @@ def state_of(place: str) -> str:
 
 
 def _run_at_start(place: str) -> Iterator[str]:
-    """Yield the files in the library directories of an environment, as far as Python runs them at every start."""
+    """Yield the files that Python runs at every start and that are in the library directories of an environment."""
     for library in ("lib", "lib64"):
         for version in _listed(os.path.join(place, library), place):
             packages = os.path.join(version, "site-packages")

@@ -1,5 +1,5 @@
-"""The cache directories in a home directory. In their place, a call sees directories that haft keeps for calls, so it
-sees other files there than the host."""
+"""The cache directories in a home directory. A call does not see these directories, but others in their place, which
+haft keeps for calls."""
 
 from __future__ import annotations
 

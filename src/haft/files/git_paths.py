@@ -201,7 +201,8 @@ def _is_harmless(setting: Setting) -> bool:
 
 
 def _top(workspace: str) -> str:
-    """The top directory of the repository that contains a workspace; the workspace itself if haft finds none."""
+    """The top directory of the repository that contains a workspace; the workspace itself if haft finds no
+    repository."""
     here = workspace
     while not os.path.lexists(os.path.join(here, ".git")):
         above = os.path.dirname(here)

@@ -44,7 +44,8 @@ class Setting:
 
 
 def shareable_gitconfig(home: str, env: Mapping[str, str]) -> str:
-    """The git configuration to write into the private home of a call. Included files are not read."""
+    """The settings of the person's git configuration that a call may know, as the text of a configuration file for the
+    private home of the call. Included files are not read."""
     config = env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
     found: dict[tuple[str, str], list[str]] = {}
     for path in (os.path.join(config, "git", "config"), os.path.join(home, ".gitconfig")):
@@ -60,8 +61,8 @@ def shareable_gitconfig(home: str, env: Mapping[str, str]) -> str:
 
 
 def plain_bytes(path: str, most: int) -> bytes | None:
-    """The beginning of a regular file; None for links and other files. In a workspace, any kind of file may be at a
-    path, and reading a pipe would block."""
+    """The first `most` bytes of a regular file; None for links and other files, and if the file cannot be read. In a
+    workspace, any kind of file may be at a path, and reading a pipe would block."""
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
             return None
@@ -73,7 +74,8 @@ def plain_bytes(path: str, most: int) -> bytes | None:
 
 
 def read_plain(path: str, most: int) -> str:
-    """The beginning of a regular file as text; empty for links and other files."""
+    """The first `most` bytes of a regular file, as text; empty for links and other files, and if the file cannot be
+    read."""
     return (plain_bytes(path, most) or b"").decode("utf-8", "replace")
 
 

@@ -72,9 +72,9 @@ _SHORT: Final = {"git~1": ".git", "gitmod~1": ".gitmodules"}
 
 
 def folded(name: str) -> str:
-    """A normal form of one name of a path: two names that any file system treats as the same name have the same normal
-    form. It handles upper and lower case, invisible characters, characters that Windows drops at the end, and Windows'
-    short names."""
+    """A normal form of one name of a path: if some file system treats two names as the same name, both have the same
+    normal form. It handles upper and lower case, invisible characters, characters that Windows drops at the end, and
+    Windows' short names."""
     small = name.lower()
     if small.isascii() and not small.endswith((".", " ")) and "~" not in small and ":" not in small:
         return small
@@ -86,5 +86,5 @@ def folded(name: str) -> str:
 def elsewhere(workspace: str, inside: str = "") -> list[str]:
     """The paths in the workspace that git's configuration names for hooks and further configuration. This reads the
     configuration of the machine, of the person, and of one repository: the repository in the directory `inside` if that
-    is given, otherwise the repository that the workspace is, or is a part of. Nested repositories are not read."""
+    is given, otherwise the repository that contains the workspace. Nested repositories are not read."""
     return git_paths_of(workspace, inside).obeyed

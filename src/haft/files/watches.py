@@ -67,8 +67,9 @@ class Watches:
                 self._remove(self.descriptor, watch)
 
     def changes(self) -> Iterator[tuple[str, str]] | None:
-        """The changes since the last call: each as a directory and the name of the changed entry, which is empty for
-        the directory itself. None if the kernel lost changes because there were too many."""
+        """The changes since this method was last called. Each change is a directory and the name of the changed entry
+        in it; the name is empty if the directory itself changed. None if the kernel lost changes because there were too
+        many."""
         found: set[tuple[str, str]] = set()
         while data := self._read():
             at = 0

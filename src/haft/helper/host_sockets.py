@@ -1,9 +1,10 @@
 """Finds the paths of Unix sockets of the host, which must be covered: a process can connect to a socket even on a
 read-only mount.
 
-The kernel lists each socket by the path that it was bound to, as seen in the namespaces of the process that bound it. A
-container has other mounts than the host, so its paths are translated: to the path inside the file system, and from
-there to every path at which that file system is mounted here. Only root may read the namespaces of other users.
+The kernel lists each socket by the path to which a process bound it, as this process sees the path in its own
+namespaces. A container has other mounts than the host, so its paths are translated: to the path inside the file system,
+and from there to every path at which that file system is mounted here. Only root may read the namespaces of other
+users.
 
 haft does not find sockets that were renamed, linked or moved with their directory, or bound by a relative path.
 """

@@ -2,7 +2,7 @@
 
 - `Template`: once, when the helper starts. Makes everything read-only, mounts a small `/dev`, and masks secrets.
 - `build`: in each init, ahead of its call. Makes namespaces for processes and network, and the scratch directories;
-  binds back paths inside hidden directories that the call must see.
+  hides directories, and shows again the paths in them that the call must see.
 - `open_for_call`: when the call is known. Makes the workspace writable if the call may write, except protected paths.
 
 Each step starts with a copy of the mounts of the step before, and adds only what that step could not know. Descriptors
@@ -384,7 +384,8 @@ class CallSandbox:
 
     def kill_commands_first(self) -> Callable[[], None] | None:
         """From now on, if memory runs out, have the kernel kill this process, and the processes that it will start,
-        before all others. Returns a function that ends this for this process alone; None if there is no `/proc`."""
+        before all others. Returns a function that restores the usual order for this process alone; None if there is no
+        `/proc`."""
         if self._own_proc is None:
             return None
         file = os.open("self/oom_score_adj", os.O_RDWR | os.O_CLOEXEC, dir_fd=self._own_proc)
@@ -437,7 +438,7 @@ class CallSandbox:
             os.close(tree)
 
     def open_for_call(self, confinement: dict[str, Any]) -> None:
-        """Make all paths that this call may write writable, except protected paths."""
+        """Remount as writable what this call may write, except protected paths."""
         self._attach_layers()
         if confinement["scratch"] is not None and not self._unasked:
             self.thread_tmp = ThreadTmp(

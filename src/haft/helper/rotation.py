@@ -4,9 +4,9 @@
 
 `replace_layer` is the only step that mounts. By `pivot_root`, every process whose working directory or root is exactly
 the workspace moves to the fresh layer. A process with a deeper working directory, or with open files, keeps the old
-layer; its later writes are lost. `holders` finds such processes, except for descriptors in flight in a socket. So this
-finds all such processes only of programs that do not try to evade it. Even a program that evades it cannot change
-applied files, because haft copies the files of the old layer, and never moves them.
+layer; its later writes are lost. `holders` finds such processes, except for descriptors in flight in a socket. So the
+search is complete only for programs that do not try to evade it. Even a program that evades it cannot change applied
+files, because haft copies the files of the old layer, and never moves them.
 """
 
 from __future__ import annotations

@@ -147,7 +147,8 @@ def _part(way: Abi, *, unasked: bool, tracing: bool) -> list[Step]:
 
 
 def _only(values: Sequence[int], argument: int, error: int, mask: int = 0xFFFF_FFFF) -> list[Step]:
-    """Steps that refuse a system call with `error` unless its argument number `argument` is one of `values`."""
+    """Steps that refuse a system call, with the errno `error`, unless its argument number `argument` is one of
+    `values`."""
     steps = [(LOAD, 0, 0, AT_ARGUMENTS[argument]), (AND, 0, 0, mask)]
     for number, value in enumerate(values):
         steps.append((JUMP_EQUAL, len(values) - number, 0, value))

@@ -299,7 +299,7 @@ PASSING = (errno.ENOSPC, errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
 def allowed_namespaces() -> int:
-    """The maximum number of user namespaces."""
+    """How many user namespaces the kernel allows; 0 if that cannot be read."""
     with contextlib.suppress(OSError, ValueError), open("/proc/sys/user/max_user_namespaces") as file:
         return int(file.read())
     return 0

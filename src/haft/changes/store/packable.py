@@ -1,8 +1,8 @@
 """Which originals of a run can be replaced by blobs, from which undo makes the files anew.
 
-This is allowed only if the new file would be equal in everything but the inode. That requires that the original has no
-other hard link and no extended attributes, and that this process may set its owner. If an original directory could not
-be made anew exactly, all files in it stay.
+This is allowed only if the file that undo makes would equal the original in everything but the inode. That requires
+that the original has no other hard link and no extended attributes, and that this process may set its owner. If an
+original directory could not be made anew exactly, all files in it stay.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class PackableFinder:
     def empty_tree(
         self, ours: Tree, place: str, path: str, before: dict[str, Entry | None]
     ) -> list[tuple[str, os.stat_result]]:
-        """If the original directory at `place` holds only directories and links, and all of them can be made anew:
-        their places, innermost first, the directory itself last. Otherwise an empty list."""
+        """The places of everything in the original directory at `place`, innermost first, the directory itself last;
+        each with its status. An empty list if it contains anything but directories and links that can be made anew."""
         status = ours.status(place)
         if status is None or not stat.S_ISDIR(status.st_mode):
             return []

@@ -36,8 +36,8 @@ class Store:
         self._ledger.close()
 
     def measure(self, outputs: Callable[[], tuple[int, int]] = lambda: (0, 0)) -> Usage:
-        """The disk usage. `outputs` counts the outputs of runs: files and bytes. For a large store, the main numbers
-        are cached, and only newer change sets are measured."""
+        """The disk usage. `outputs` returns how many files the stored outputs of runs have, and their bytes. For a
+        large store, the main numbers are cached, and only newer change sets are measured."""
         areas, undoable = known_areas(self._home), self._ledger.undoable()
         known = load(self._home)
         found = self._measured(areas, outputs) if known is None else self._with_later(known)
