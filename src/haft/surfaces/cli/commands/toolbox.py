@@ -154,7 +154,7 @@ def _where(program: str, python: str | None) -> str:
 @click.pass_obj
 def export_tools(options: Globals, names: tuple[str, ...], directory: str, force: bool) -> None:
     """Write a toolbox executable for each tool of haft. The executable calls haft, so approval, limits, undo and the
-    audit log apply to every call of it. If the executable is in a toolbox of haft, haft calls the original tool
+    audit log apply to every call of it. If haft itself finds such an executable, it calls the original tool
     directly."""
     from haft.authoring.toolbox import export
 

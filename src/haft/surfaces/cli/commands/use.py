@@ -137,7 +137,7 @@ def _refuse_version(name: str | None) -> None:
     metavar="JSON|@FILE|-",
     help="The arguments as one JSON object. A parameter given by name wins over the same parameter in this object.",
 )
-@click.option("--only", metavar="FIELD", help="Print only this field of the outcome; a text without quotes.")
+@click.option("--only", metavar="FIELD", help="Print only this field of the outcome. A text is printed without quotes.")
 @click.option("--stream", is_flag=True, help="Print each event as a line of JSON, and the outcome as the last line.")
 @click.option("--approve", is_flag=True, help="Approve the call if it needs approval.")
 @click.option(

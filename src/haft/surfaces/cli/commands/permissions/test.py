@@ -104,7 +104,7 @@ def test_rules(
     run_delegate: bool,
 ) -> None:
     """Say how haft would decide about a call, by which rule, where that rule is written, and why. haft does not call
-    the tool. The exit code is 0 for allow, 10 for ask or try, and 11 for reject. haft decides also if the arguments are
+    the tool. The exit code is 0 for allow, 10 for ask or try, and 11 for reject. haft decides even when the arguments are
     not valid for the tool."""
     options = context.find_object(Globals) or Globals()
     from haft.service import ToolService
