@@ -27,7 +27,8 @@ You can set a setting in five places. If several places set it, the first in thi
 4. the user: `haft/haft.toml` in `$XDG_CONFIG_HOME` (default `~/.config`)
 5. the default
 
-Of these lists, the entries of all places count together: `permissions`, `plugins`, `disabled_plugins`, `tools.disable`,
+Some settings are lists. haft joins the entries of all places for these:
+`permissions`, `plugins`, `disabled_plugins`, `tools.disable`,
 `tools.enable`, `toolbox.paths`, `templates.paths`, `templates.instances` and `templates.cold`.
 
 In a file, `${env:NAME}` stands for the value of the environment variable NAME. If this variable is not set, haft

@@ -354,7 +354,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         [],
         plugin_list,
         "Plugins. An entry is `bash:` and a path, or a table. In the table of a Python plugin, `grant` opens the "
-        "sandbox of its process, and `keeps_state = false` says that any process may answer its calls. haft loads the "
+        "sandbox of its process, and `keeps_state = false` says that the plugin keeps nothing between "
+        "calls, so that each call may go to another process of it. haft loads the "
         "plugins of all places of settings, but only the bash plugins of an untrusted workspace.",
         "adds",
         variable=False,

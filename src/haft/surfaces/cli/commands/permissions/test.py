@@ -104,8 +104,8 @@ def test_rules(
     run_delegate: bool,
 ) -> None:
     """Say how haft would decide about a call, by which rule, where that rule is written, and why. haft does not call
-    the tool. The exit code is 0 for allow, 10 for ask or try, and 11 for reject. haft decides even when the arguments are
-    not valid for the tool."""
+    the tool. The exit code is 0 for allow, 10 for ask or try, and 11 for reject. haft decides even when the
+    arguments are not valid for the tool."""
     options = context.find_object(Globals) or Globals()
     from haft.service import ToolService
     from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
