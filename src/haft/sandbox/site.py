@@ -151,8 +151,8 @@ def environments_in(workspace: str, env: Mapping[str, str]) -> Iterator[str]:
 def _shown(
     paths: Iterable[str], hide: Mapping[str, int], hidden: Iterable[str] = ("/",)
 ) -> tuple[tuple[str, str], ...]:
-    """The paths that exist inside hidden directories. Each is a pair: the real path, and the path at which calls see
-    it."""
+    """The paths among `paths` that exist and are inside `hidden` directories. Each is a pair: the real path, and the
+    path at which calls see it."""
     kept = [path for path in dict.fromkeys(paths) if is_below(path, hidden) and os.path.exists(path)]
     return tuple((os.path.realpath(path), path) for path in kept if path not in hide)[:MAX_SHOWN]
 

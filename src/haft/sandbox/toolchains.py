@@ -41,9 +41,9 @@ MAX_STEPS: Final = 40
 def toolchains(
     path: str, hidden: Sequence[str], homes: Sequence[str], is_seen: Callable[[str], bool] | None = None
 ) -> list[str]:
-    """The directories and files that programs on PATH need and that calls would not see. `homes` says which of the
-    `hidden` directories are homes. `is_seen` says which paths calls see; without it, calls see all that is not hidden.
-    Hidden paths come first in the result."""
+    """The directories and files that programs on PATH need, but that calls would not see otherwise. `homes` says which
+    of the `hidden` directories are homes. `is_seen` says which paths calls see; without it, calls see all that is not
+    hidden. Hidden paths come first in the result."""
     is_seen = is_seen or (lambda place: not is_below(place, hidden))
     found: dict[str, None] = {}
     files: dict[str, None] = {}

@@ -142,8 +142,7 @@ class WarmPool:
         each.close()
 
     def _end_outdated(self, key: Key, helper: Helper) -> None:
-        """End programs that no call will use again: those that died, old versions, and those of a replaced
-        workspace."""
+        """Drop the programs that no call will use again: dead ones, old versions, and those of a replaced workspace."""
         for each in list(self._loaded):
             is_old = each.key.name == key.name and each.key.version != key.version
             if not each.is_busy and (each.starter.is_over or is_old or each.helper is not helper):

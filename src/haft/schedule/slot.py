@@ -129,8 +129,9 @@ class Slot:
         self._offer()
 
     def resume_at_once(self, caller: Slot | None) -> None:
-        """Take a slot again without waiting, because the run holds a lock that the holders of all slots may wait for,
-        or because its call was cancelled. If no slot is free, the run continues without one."""
+        """Take a slot again without waiting, because its call was cancelled, or because the run holds a lock, and the
+        calls that have all the slots may be waiting for this lock. If no slot is free, the run continues without
+        one."""
         self._pauses -= 1
         if not self._pauses and not self.take(caller):
             self._is_extra = True

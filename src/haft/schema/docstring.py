@@ -54,7 +54,8 @@ def _indent(line: str) -> int:
 
 
 def _read_indented(lines: Sequence[str], start: int, margin: int, item: re.Pattern[str], found: Docstring) -> None:
-    """Google style: items are indented under the header, and further lines of an item deeper than its first line."""
+    """Google style: items are indented under the header, and the further lines of an item are indented deeper than its
+    first line."""
     column: int | None = None
     name: str | None = None
     for line in lines[start:]:

@@ -122,8 +122,8 @@ class ChangesFacade:
         return changes.differences(found.entries, lambda altered, side: self.read(found, altered, side))
 
     def nested_changes_text(self, made: Iterable[str]) -> str | None:
-        """A text that names those of the nested calls `made` that have change sets of their own; None if there are
-        none."""
+        """A text that names the nested calls among `made` that have change sets of their own; None if there are no such
+        calls."""
         return nested_changes_text(self.ledger, made)
 
     def with_current_changes(self, run: RunRecord) -> RunRecord:
@@ -136,7 +136,8 @@ class ChangesFacade:
 
 
 def with_current_changes(ledger: Ledger, run: RunRecord) -> RunRecord:
-    """The run with the current state of its changes, which may have been applied, undone or dropped after it ended."""
+    """The run with the current state of its changes, which may have been applied, undone or dropped after the run
+    ended."""
     row = ledger.get(run.id)
     if row is None:
         return run
@@ -155,7 +156,8 @@ def with_current_changes(ledger: Ledger, run: RunRecord) -> RunRecord:
 
 
 def nested_changes_text(ledger: Ledger, made: Iterable[str]) -> str | None:
-    """A text that names those of the nested calls `made` that have change sets of their own; None if there are none."""
+    """A text that names the nested calls among `made` that have change sets of their own; None if there are no
+    such calls."""
     rows = (ledger.get(run) for run in made)
     changed = [f"`haft diff {row.run}`" for row in rows if row is not None and row.files]
     if not changed:

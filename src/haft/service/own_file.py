@@ -1,5 +1,5 @@
-"""A haft.toml of the user or of a workspace, for the commands that change the file. They read it once, check the new
-text before they write it, and replace the file as a whole or not at all."""
+"""A haft.toml of the user or of a workspace, for the commands that change the file. These commands read the file once,
+check the new text before they write it, and replace the file as a whole or not at all."""
 
 from __future__ import annotations
 

@@ -336,8 +336,8 @@ class ToolService:
         message: str | None = None,
         who: str | Principal | None = None,
     ) -> asyncio.Task[Reply]:
-        """Approve a call that waits, by the id of its request or its run. The answer takes effect even if nobody awaits
-        the task. `NeedsPerson` if the principal is an agent."""
+        """Approve a call that waits. `name` is the id of its request or of its run. The answer takes effect even if
+        nobody awaits the task. `NeedsPerson` if the principal is an agent."""
         answer: Any = {"scope": scope, "allow": allow, "arguments": arguments, "grants": grants, "message": message}
         return self.approvals.approve(name, who=who, **answer)
 

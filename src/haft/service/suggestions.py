@@ -125,7 +125,8 @@ def _answered(record: Mapping[str, Any]) -> PastAnswer:
 
 def _is_all_there(record: Mapping[str, Any], query: Any, policy_engine: PolicyEngine, *, has_network: bool) -> bool:
     """Whether the record shows everything that the person approved. False if a secret is masked in the arguments, if
-    the command line divides into other parts today, or if the call had grants that a suggested rule would not give."""
+    haft now divides the command line into other parts, or if the call had grants that a suggested rule would not
+    give."""
     if any(MARK in text for text in texts_in(record["arguments"])):
         return False
     then = {part["command"] for part in record["decision"]["parts"]}

@@ -81,7 +81,8 @@ def without_rule(text: str, number: int) -> str:
 
 
 def _with_plain_ends(text: str) -> tuple[str, str]:
-    """The text with `\\n` as line end, and the line end that it had. A text with both kinds stays the same."""
+    """The text with `\\n` as line end, and the line end that the text had before. A text with both kinds of line ends
+    stays the same."""
     ending = "\r\n" if 0 < text.count("\n") == text.count("\r\n") else "\n"
     return text.replace(ending, "\n"), ending
 

@@ -70,8 +70,8 @@ class Tracking:
         return self.engine_selector().place_of_layers()
 
     def sweep_scratch(self) -> None:
-        """Remove the `/tmp` directories of threads that no call has used for long, if no host has done so for a
-        while."""
+        """Remove the `/tmp` directories of threads that no call has used for long, unless a host has done this
+        recently."""
         scratch = self._sandbox().scratch
         if scratch is not None and scratch.is_sweep_due():
             self.engine_selector().transactions.run_later(lambda: sweep(scratch.root))

@@ -19,7 +19,7 @@ DEPENDENCY_FILES: Final = (
 
 
 def dependency_state(path: str, folder: str | None = None) -> str:
-    """A text that changes when a dependency file changes: one in the package of the program at `path`, in its
+    """A text that changes when a dependency file changes in the package of the program at `path`, in the program's
     directory, or in `folder`."""
     around = (package_of(path), os.path.dirname(os.path.realpath(path)), folder)
     found = []

@@ -40,8 +40,8 @@ P = TypeVar("P", bound=DescribableFile)
 
 
 class DescribingSource(ToolSource, Generic[P]):
-    """A source of tools in files. `files` returns the files that exist; `why_disabled` returns why a file is disabled;
-    None if it is not disabled."""
+    """A source of tools in files. `files` returns the files that exist; `why_disabled` returns why a file is disabled,
+    or None if the file is not disabled."""
 
     def __init__(
         self,
@@ -192,7 +192,7 @@ class DescribingSource(ToolSource, Generic[P]):
             yield from self.tools_of(each, known)
 
     def shown_problem(self, each: P, problem: str) -> str:
-        """The text of a problem after the path of the file that has it, for listings that do not show the path."""
+        """A text with the path of the file, followed by the problem, for listings that do not show the path."""
         return f"{each.path}: {problem}"
 
     def why_not(self, each: P) -> tuple[State, str] | None:

@@ -132,8 +132,8 @@ class ToolSource(Protocol):
         yield Target(path, self.name)
 
     def is_checked_at_origin(self, spec: ToolSpec) -> bool:
-        """Whether a check of a found tool checks the file that it comes from. If not, only the tool's definition is
-        checked."""
+        """Whether a check of a found tool checks the file that the tool comes from. If not, only the tool's definition
+        is checked."""
         return False
 
     async def check(self, target: Target, launcher: DescribeLauncher, reserved: Collection[str]) -> Sequence[Report]:

@@ -43,8 +43,8 @@ class HostApprovals:
         message: str | None = None,
         who: str | Principal | None = None,
     ) -> asyncio.Task[Reply]:
-        """Approve a call that waits, by the id of its request or its run. The answer takes effect even if nobody awaits
-        the task. `NeedsPerson` if the principal is an agent."""
+        """Approve a call that waits. `name` is the id of its request or of its run. The answer takes effect even if
+        nobody awaits the task. `NeedsPerson` if the principal is an agent."""
         principal = self._host.acting(who)
         principal.must_be_person("approve")
         answer = {"scope": scope, "allow": allow, "arguments": arguments, "grants": grants, "message": message}

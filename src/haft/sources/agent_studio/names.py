@@ -2,7 +2,7 @@
 
 A name has letters, digits and spaces. A folder that was packed or installed is named by the slug of the name and six
 random characters. Only the manifest of an installed template shows that the folder has this suffix. For any other
-folder the whole name counts, because `_abc123` may be the last word of a name such as `json_reader`.
+folder the whole name counts, because what looks like a suffix may be the last word of the name, as in `json_reader`.
 """
 
 from __future__ import annotations

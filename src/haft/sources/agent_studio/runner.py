@@ -286,8 +286,8 @@ def pieces(plan: dict[str, Any]) -> tuple[types.CodeType | None, types.CodeType]
 
 
 def _ahead(path: str, first: types.CodeType | None) -> Script:
-    """Do as much as possible in the fork before its call arrives, so that the work does not delay the call. Part of it
-    is the copying of memory, which a fork does at the first write."""
+    """Do as much as possible in the fork before its call arrives, so that the work does not delay the call. Part of
+    this work is the copying of memory, which happens in a fork at the first write."""
     where = os.getcwd()
     rehearse(ARGUMENTS if first is not None else ALL)
     script = Script(path)
@@ -329,7 +329,8 @@ def _wait_for_call(end: Any, libc: Any) -> None:
 
 
 def load(names: list[str], folder: str) -> None:
-    """Import the libraries that a template imports, except the template's own modules: these hold its state."""
+    """Import the libraries that a template imports. The template's own modules are not imported here, because they hold
+    its state."""
     for name in names:
         first = name.partition(".")[0]
         own = os.path.join(folder, first)

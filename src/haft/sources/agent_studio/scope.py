@@ -150,7 +150,7 @@ def is_main(node: ast.stmt) -> bool:
 
 
 def statements(module: ast.Module) -> Iterator[tuple[ast.stmt, Where]]:
-    """The statements of a module in order, including those inside its blocks, without those of functions."""
+    """The statements of a module in order, also those inside blocks such as `if`, but not those inside functions."""
     waiting: list[tuple[ast.stmt, Where]] = [(node, "always") for node in reversed(module.body)]
     while waiting:
         node, where = waiting.pop()

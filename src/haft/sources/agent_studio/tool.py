@@ -50,7 +50,8 @@ class TemplateTool:
         return secrets_of(self.instance.user, self.known)
 
     def configured(self, config: Mapping[str, Any]) -> TemplateTool:
-        """The tool with other user parameters, for one call. Raises `BadConfig` if required ones are still missing."""
+        """The tool with other user parameters, for one call. Raises `BadConfig` if required parameters are still
+        missing."""
         fields = self.known["userParameters"]
         names = {name: one["name"] for one in fields for name in (one["name"], one["key"])}
         if strange := [name for name in config if name not in names]:

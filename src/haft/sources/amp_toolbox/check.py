@@ -167,7 +167,7 @@ def _code_of(given: Any, text: str, error: Unreadable) -> str:
 
 
 def _line_in_source(said: list[str], inspected: InspectedFile) -> int | None:
-    """The number of the line of the script that equals a printed line; None if there is not exactly one."""
+    """The number of the line in the script that equals a printed line; None if there is not exactly one such line."""
     wanted = said[0].strip() if said else ""
     lines = [number for number, line in enumerate(inspected.text.splitlines(), 1) if line.strip() == wanted]
     return lines[0] if wanted and len(lines) == 1 else None

@@ -1,10 +1,10 @@
 """Converts the arguments of a call to the words of a command line.
 
 Every value reaches the program unchanged, whatever characters it has: a `=` joins a long option and its value, nothing
-stands between a short option and its value, and positional values follow the word that ends the options. If a value
-could still be read as an option, it is refused.
+stands between a short option and its value, and positional values follow `--` or another word that ends the options. If
+a value could still be read as an option, it is refused.
 
-This file is copied into every wrapper, so it imports only Python's standard library.
+This file is copied into every wrapper (an executable for one command), so it imports only Python's standard library.
 """
 
 from __future__ import annotations

@@ -168,8 +168,8 @@ class CommandLines(ToolSource):
         return found
 
     def _why_not(self, line: CommandLine) -> str | None:
-        """Why a program could not be described; None if it was not tried yet, or its configuration has changed
-        since."""
+        """Why a program could not be described; None if haft has not tried yet, or if the program's configuration has
+        changed since."""
         identity, problem = self._problems.get(line.name, ("", ""))
         return problem if identity == line.identity else None
 
