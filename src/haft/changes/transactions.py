@@ -744,8 +744,8 @@ reader of contents, granted paths, and paths that were already judged."""
 
 
 class LayerSources:
-    """The `Sources` of a change set whose new files lie in `upper`, a directory relative to the area, under the same
-    paths as in the workspace."""
+    """Tells a commit where the new files of a change set are: in `upper`, a directory relative to the area, under the
+    same paths as in the workspace. Implements `Sources`."""
 
     def __init__(self, upper: str, transactions: Transactions, run: str) -> None:
         self.made: dict[str, int] = {}

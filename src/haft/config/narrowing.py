@@ -118,8 +118,8 @@ def _is_confined(plugin: Any) -> bool:
 
 
 def narrowed_rules(rules: Sequence[dict[str, Any]], sources: Sequence[str]) -> tuple[list[int], list[Ignored]]:
-    """The indices of an untrusted workspace's rules that count, and the ignored rules. An `ask` rule counts, but the
-    grant in it is ignored."""
+    """Which rules of an untrusted workspace count: the indices of these rules, and the ignored rules. An `ask` rule
+    counts, but the grant in it is ignored."""
     kept, aside = [], []
     for number, (rule, source) in enumerate(zip(rules, sources, strict=True)):
         if has_placeholder(rule):

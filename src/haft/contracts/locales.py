@@ -29,7 +29,8 @@ def is_locale_variable(name: str) -> bool:
 
 
 def reads_utf8(name: str, value: str) -> bool:
-    """Whether programs read UTF-8 or single bytes if the variable `name` has this value."""
+    """Whether this value of the variable `name` is safe: programs then read their input as UTF-8, or as single
+    bytes."""
     return not is_locale_variable(name) or (name not in _WHERE and _VALUE.fullmatch(value) is not None)
 
 

@@ -207,7 +207,7 @@ class Definitions(Protocol):
         ...
 
     def load(self, group: str) -> dict[str, Any]:
-        """The stored descriptions of a group of tools, by key. A group is usually one directory."""
+        """The stored descriptions of a group of tools. A group is usually one directory."""
         ...
 
     def save(self, group: str, known: Mapping[str, Any]) -> None:

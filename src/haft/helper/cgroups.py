@@ -108,7 +108,8 @@ class Group:
         return 0 if version == 2 else _whole(place, f"{CONNECTIONS}.usage_in_bytes")
 
     def left_behind(self) -> int:
-        """The memory, without page cache, that is still charged after all processes of the call ended."""
+        """The memory, without page cache, that still counts for this group after all processes of the call have
+        ended."""
         if "memory" not in self._places:
             return 0
         version, place = self._places["memory"]

@@ -55,8 +55,8 @@ class HostSockets:
         return found
 
     def close(self) -> None:
-        """Close the descriptors of the host's `/proc`. Must run before a command starts, which could see the host's
-        processes through them."""
+        """Close the descriptors of the host's `/proc`. Must run before a command starts: through these descriptors, the
+        command could see the host's processes."""
         for descriptor in (self._proc, self._own):
             if descriptor is not None:
                 os.close(descriptor)
