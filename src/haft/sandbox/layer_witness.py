@@ -22,7 +22,7 @@ PATIENCE_SECONDS: Final = 0.25
 
 
 class LayerWitness:
-    """Watches the layers of one call, which may mount several of them one after another."""
+    """Watches the layers of one call. A call may mount several layers one after another."""
 
     def __init__(self) -> None:
         libc = ctypes.CDLL(None, use_errno=True)

@@ -1,4 +1,4 @@
-"""Recognises from the output and exit code of a program that it had no network."""
+"""Finds out from the output and exit code of a program whether the program had no network."""
 
 from __future__ import annotations
 

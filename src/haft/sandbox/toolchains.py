@@ -160,7 +160,7 @@ def is_below(path: str, places: Iterable[str]) -> bool:
 
 
 def outermost(paths: Iterable[str]) -> list[str]:
-    """The paths without those that are inside another one."""
+    """The paths that are not inside another one of these paths."""
     kept: list[str] = []
     for path in sorted(set(paths), key=lambda one: (one.count("/"), one)):
         if not is_below(path, kept):

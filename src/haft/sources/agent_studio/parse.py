@@ -1,4 +1,4 @@
-"""Parses foreign Python source. Nothing is imported, compiled or run.
+"""Parses foreign Python source code. Nothing is imported, compiled or run.
 
 An encoding comment makes Python read a file differently from what people see: in `utf-7` a comment can be code. So the
 text must be UTF-8, and a file with another encoding comment is refused. Hidden characters are not checked here.
@@ -49,7 +49,7 @@ def parse_expression(text: str) -> ast.expr | None:
 
 
 def _refused(source: bytes) -> Problem | None:
-    """Why a source is refused before it is parsed; None if it is not refused."""
+    """Why source code is refused before it is parsed; None if it is not refused."""
     if b"\0" in source:
         at = 1 + len(_LINE_END.findall(source[: source.index(b"\0")]))
         return Problem("python-parse", "it has a NUL byte", "save it as text", at)
@@ -68,7 +68,7 @@ def _refused(source: bytes) -> Problem | None:
 
 @functools.lru_cache(maxsize=4)
 def _parsed(source: bytes) -> ast.Module | Problem:
-    """Parse a source. The result is cached, because a template is often read twice: to list it and to check it."""
+    """Parse source code. The result is cached, because a template is often read twice: to list it and to check it."""
     try:
         text = source.decode("utf-8-sig")
         with warnings.catch_warnings():

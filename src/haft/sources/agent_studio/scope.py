@@ -20,11 +20,11 @@ _BUILTINS: Final = frozenset(dir(builtins))
 
 
 class TooComplex(Exception):
-    """A source takes too many steps to understand."""
+    """Source code that takes too many steps to understand."""
 
 
 class Budget:
-    """Counts the steps of reading a source, and raises `TooComplex` after too many: a few lines of foreign code may
+    """Counts the steps of reading source code, and raises `TooComplex` after too many: a few lines of foreign code may
     expand without end."""
 
     __slots__ = ("_left",)

@@ -1,4 +1,4 @@
-"""Checks whether a source has the parts of a template, and whether they fit together."""
+"""Checks whether source code has the parts of a template, and whether they fit together."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def class_named(module: ast.Module, name: str) -> ast.ClassDef | None:
 
 
 def breaches_of(module: ast.Module, scope: Scope) -> tuple[Problem, ...]:
-    """The problems that make a source unusable as a template."""
+    """The problems that make source code unusable as a template."""
     found = [problem for name, code in CLASSES.items() for problem in _check_class(module, scope, name, code)]
     found += _check_run_tool(module)
     if not any(is_main(node) for node in module.body):

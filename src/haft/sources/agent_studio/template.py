@@ -1,4 +1,4 @@
-"""The facts about a template that its source states. `template_reader` makes these objects; listing, running and
+"""The facts about a template that its source code states. `template_reader` makes these objects; listing, running and
 checking use them."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ UNKNOWN: Final = Unknown()
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One problem of a source."""
+    """One problem of a template's source code."""
 
     code: str
     """The code of the finding that reports this problem, such as `studio-main`."""

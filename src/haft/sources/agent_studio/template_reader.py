@@ -24,7 +24,8 @@ _TOO_COMPLEX: Final = "its parameters are too complex"
 
 
 def read_template(source: bytes) -> Template | Problem:
-    """The template in a source, or a `Problem` if it cannot be read. Never raises, whatever the bytes are."""
+    """The template in the source code of a `tool.py`, or a `Problem` if the code cannot be read. Never raises, whatever
+    the bytes are."""
     module = parse_source(source)
     if isinstance(module, Problem):
         return module

@@ -89,7 +89,8 @@ class Toolboxes(DescribingSource[Candidate]):
         return [each for each in super().undescribed() if self._export(each) is None]
 
     def found(self) -> Iterator[DiscoveredTool]:
-        """Every file as a tool, or why it is not a tool. The first file with a name keeps the name."""
+        """Every file as a tool, or why it is not a tool. If several files have the same tool name, the first file keeps
+        it."""
         holders: dict[str, str] = {}
         for one in super().found():
             path = one.spec.origin
