@@ -1,4 +1,4 @@
-"""The state home of the commands."""
+"""Finds the state home for the commands of haft's command line."""
 
 from __future__ import annotations
 

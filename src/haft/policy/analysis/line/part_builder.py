@@ -78,8 +78,8 @@ class PartBuilder:
         return Expander(scope, self.classifier.resolver, lambda node, raw: self._substitution_output(node, raw, scope))
 
     def _substitution_output(self, node: Node, raw: str, scope: Scope) -> Argument | None:
-        """The output of a substitution as an argument, if the output is a number, file names, or text without a
-        pattern; None if haft cannot tell."""
+        """An argument that stands for the output of a substitution such as `$(ls)`, if haft knows that the output is a
+        number, file names, or text without glob characters; otherwise None."""
         stages = stages_of(self.source, node)
         if stages is None:
             return None

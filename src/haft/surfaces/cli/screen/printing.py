@@ -90,7 +90,7 @@ def lines(texts: Iterable[str]) -> None:
 
 
 def verbatim(texts: Iterable[str]) -> None:
-    """Print lines unchanged: in a patch, run names must not be shortened."""
+    """Print lines without shortening the names of runs, unlike `lines`: a patch, for example, must stay unchanged."""
     for text in texts:
         data(f"{text}\n")
 
