@@ -39,7 +39,7 @@ class RunWriter:
         sync_others: Callable[[], None],
         lease: Lease,
     ) -> None:
-        """`connection` must be opened under `lease`: when the lease is lost, its writes are refused."""
+        """`connection` must be opened under `lease`: when the lease is lost, writes of the connection are refused."""
         self._lease = lease
         self._journal = journal
         self._connection = connection

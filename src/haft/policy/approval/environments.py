@@ -29,7 +29,8 @@ _PYTHONS: Final = ("python", "pip", "activate", "Activate", "pydoc")
 
 def may_use_environment(spec: ToolSpec) -> bool:
     """Whether calls of a tool may use the activated environment: only built-in tools that run command lines, and tools
-    from the workspace itself, may. Other tools may have access that code of the workspace must not have."""
+    from the workspace itself, may. In any other tool, programs of the environment, which are code of the
+    workspace, would get the access of that tool."""
     return spec.provenance == "workspace" or (spec.provenance == "builtin" and bool(spec.commands))
 
 

@@ -108,7 +108,7 @@ def content_mark(environment: str) -> str:
 
 
 def inside(state_home: str, real: str) -> Place:
-    """The place of an environment that lies in the folder itself."""
+    """The `Place` of an environment that lies in its own folder `real`, not in the state home."""
     return Place(real, os.path.join(state_home, "environments", "made"))
 
 

@@ -58,9 +58,9 @@ def _gzip(invocation: Invocation) -> str | None:
 
 
 def _zip(invocation: Invocation) -> str | None:
-    """Refuse options after the archive's name, and wildcards in the name, which the program itself would expand. The
-    program also looks for files with the same name and another suffix, and such a file may be a link out of the
-    workspace."""
+    """Refuse options after the archive's name, and wildcards in the name, which the program itself would expand.
+    Refuse any other archive name if a link lies in its directory: the program also tries the name with another suffix,
+    and that file may be a link out of the workspace."""
     words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN
