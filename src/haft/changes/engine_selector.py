@@ -110,8 +110,9 @@ class Transaction(Protocol):
         doubt: str | None = None,
         is_layer_open: Callable[[], bool] = lambda: False,
     ) -> TransactionResult:
-        """Commit, hold or discard the changes. `doubt` is the reason to suspect changes that the engine
-        could not see; None if there is no such reason. `is_layer_open` says whether a process may still have a file of the layer open."""
+        """Commit, hold or discard the changes. `doubt` is the reason to suspect changes that the engine could not see;
+        None if there is no such reason. `is_layer_open` says whether a process may still have a file of the layer
+        open."""
         ...
 
     def at_rest(self) -> AbstractAsyncContextManager[str | None]:

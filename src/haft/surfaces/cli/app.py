@@ -147,7 +147,7 @@ PERMISSIONS: Final = LazyGroup(
         "add": ("permissions.change:add_rule", "Add a rule to your own haft.toml, or to the workspace's."),
         "remove": ("permissions.change:remove_rule", "Remove a rule or a remembered answer."),
         "edit": ("permissions.edit:edit_rules", "Open your own haft.toml in your editor."),
-        "replay": ("permissions.replay:replay_rules", "List the past calls that other rules would decide differently."),
+        "replay": ("permissions.replay:replay_rules", "List past calls that changed rules decide otherwise."),
         "suggest": (
             "permissions.suggest:suggest_rules",
             "Suggest narrow rules for calls that a person approved.",
