@@ -156,13 +156,15 @@ def audit() -> None:
     )
     run("haft log --limit 4")
     run("haft audit verify")
-    run("sed -i.bak 's/rm -r src/ls -l src/' $HAFT_HOME/audit/record.log")
+    run("sed -i.bak 's/rm -r src/ls -l src/' \"$HAFT_HOME\"/audit/record.log")
     run("haft audit verify", fails=True)
 
 
 def main() -> None:
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="haft-tour-") as place:
+    for name in [name for name in os.environ if name.startswith("HAFT_")]:
+        del os.environ[name]  # settings of the user's own
+    with tempfile.TemporaryDirectory(prefix="haft-tour-", ignore_cleanup_errors=True) as place:
         workspace = os.path.join(place, "workspace")
         os.makedirs(os.path.join(workspace, "src"))
         for name, variable in {"state": "HAFT_HOME", "config": "XDG_CONFIG_HOME", "data": "XDG_DATA_HOME"}.items():

@@ -48,6 +48,7 @@ WORDS: Final = (
             "walls @CHANGELOG.md",
             "walled @CHANGELOG.md",
             "walls @src/haft/contracts/renamed_fields.py",
+            "walls|walled @tests/contracts/test_renamed_fields.py",
             "walled @src/haft/contracts/renamed_fields.py",
         ),
     ),

@@ -34,6 +34,7 @@ def test_earlier_names_mean_settings_that_there_are():
 
 def test_an_earlier_name_counts_wherever_it_is_written(places):
     assert config(places, user='[record]\ndurability = "full"\n').durability == "full"
+    assert config(places, user='"record.durability" = "full"\n').durability == "full"
     assert config(places, settings={"record.durability": "full"}).durability == "full"
     assert config(places, HAFT_RECORD_DURABILITY="full").durability == "full"
     assert config(places, HAFT_APPROVAL_WITHOUT_WALLS="true").answers_without_sandbox
@@ -57,14 +58,24 @@ def test_it_is_noted_once_with_the_name_of_today(places, caplog):
     ]
 
 
+def test_a_note_steers_no_terminal(tmp_path, caplog):
+    place = tmp_path / "a\x1b[8mb"
+    (place / "user/haft").mkdir(parents=True)
+    (place / "workspace").mkdir()
+    with caplog.at_level(logging.WARNING, "haft"):
+        config(place, user='[record]\ndurability = "full"\n')
+    assert "a\\x1b[8mb" in caplog.messages[0] and "\x1b" not in caplog.messages[0]
+
+
 @pytest.mark.parametrize(
     "both",
     [
         {"user": '[record]\ndurability = "full"\n[audit]\ndurability = "full"\n'},
+        {"user": '"audit.durability" = "full"\n[record]\ndurability = "full"\n'},
         {"settings": {"audit.durability": "full", "record.durability": "full"}},
         {"HAFT_AUDIT_DURABILITY": "full", "HAFT_RECORD_DURABILITY": "full"},
     ],
-    ids=["file", "caller", "environment"],
+    ids=["file", "file, quoted", "caller", "environment"],
 )
 def test_both_names_in_one_place_are_an_error(places, both):
     with pytest.raises(BadConfig, match=r"`record\.durability` is the earlier name of `audit\.durability`") as caught:

@@ -118,8 +118,8 @@ def _flattened(tables: dict[str, Any], path: str, *, takes_loose: bool) -> Itera
         tables = {name: value for name, value in tables.items() if name not in loose}
         tables["config"] = {**loose, **tables.get("config", {})}
     for section, table in tables.items():
-        if section in BY_NAME:
-            yield section, table
+        if section in BY_NAME or section in RENAMED:
+            yield current_name(section, path, written), table
             continue
         if section not in sections:
             raise unknown_setting(section, sections | set(BY_NAME), path)

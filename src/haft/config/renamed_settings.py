@@ -23,7 +23,9 @@ def current_name(name: str, source: str, written: dict[str, str], *, new: str | 
     if name != today and (name, source) not in _noted:
         import logging
 
+        from haft.files import shown
+
         _noted.add((name, source))
-        old = f"{source}: `{name}`" if new is None else source
+        old = f"{shown(source)}: `{name}`" if new is None else source
         logging.getLogger("haft").warning("%s is now called `%s`", old, new or today)
     return today

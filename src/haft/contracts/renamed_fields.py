@@ -15,8 +15,11 @@ CODES: Final = {"walled": "sandbox-denied"}
 def with_current_names(document: dict[str, Any]) -> dict[str, Any]:
     """A run or a request with the names of this version. Returns the same object if it has no old name."""
     if not FIELDS.keys().isdisjoint(document):
-        document = {FIELDS.get(name, name): value for name, value in document.items()}
+        renamed = {FIELDS[name]: value for name, value in document.items() if name in FIELDS}
+        kept = {name: value for name, value in document.items() if name not in FIELDS}
+        document = {**renamed, **kept}  # A document with both names was not written by haft: the current one counts.
     error = document.get("error")
-    if isinstance(error, Mapping) and error.get("code") in CODES:
-        document = {**document, "error": {**error, "code": CODES[error["code"]]}}
+    code = error.get("code") if isinstance(error, Mapping) else None
+    if isinstance(error, Mapping) and isinstance(code, str) and code in CODES:
+        document = {**document, "error": {**error, "code": CODES[code]}}
     return document

@@ -46,8 +46,8 @@ INSTANT_SECONDS: Final = 0.05
 """If the approver has not answered after this time, the request goes into the inbox too."""
 POLL_SECONDS: Final = 0.1
 MIN_WAIT_SECONDS: Final = 60.0
-NO_INPUT: Final = "nobody answered: the input of the prompt ended"
 """A request can be answered for at least this long after its host died."""
+NO_INPUT: Final = "nobody answered: the input of the prompt ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,10 +269,9 @@ class _ApproverTask:
             given = await self._untrusted.guard(_answer(self._approver, request))
         except (asyncio.CancelledError, KeyboardInterrupt):
             raise
-        except EOFError:
-            return ReceivedAnswer(ApprovalAnswer(approved=False, message=NO_INPUT), "nobody")
         except BaseException as error:
-            reason = f"the approver failed: {type(error).__name__}: {error}"
+            is_end_of_input = type(error) is EOFError  # A subclass means something else, such as a lost connection.
+            reason = NO_INPUT if is_end_of_input else f"the approver failed: {type(error).__name__}: {error}"
             return ReceivedAnswer(ApprovalAnswer(approved=False, message=reason), "nobody")
         if isinstance(given, bool):
             given = ApprovalAnswer(approved=given)

@@ -28,8 +28,19 @@ def test_yes_commits_what_was_shown(terminal, haft):
     assert here.seen.endswith(f"changed 1 file (haft diff {short(run)}, haft undo {short(run)})\n")
 
 
-@pytest.mark.parametrize("answer", ["n\n", "\n", "NO\n", "\x04"])
-def test_no_and_nothing_throw_it_away(terminal, haft, answer):
+def test_the_end_of_input_at_the_question_leaves_the_changes_held(terminal, haft):
+    here = terminal(*WRITE)
+    here.until(COMMIT)
+    here.type("\x04")
+    assert here.end() == 3
+    assert "are held: nobody answered" in here.seen
+    run = haft("log", "--json").json[0]
+    assert (run["outcome"]["decision"]["by"], changes(haft)["state"]) == ("nobody", "held")
+    assert not [each for each in haft("audit", "list", "--json").json if each["type"] == "reject"]
+
+
+@pytest.mark.parametrize("answer", ["n\n", "\n", "NO\n"])
+def test_no_and_enter_discard_the_changes(terminal, haft, answer):
     here = terminal(*WRITE)
     here.until(COMMIT)
     here.type(answer)
@@ -50,7 +61,7 @@ def test_the_word_yes_commits_and_an_unknown_word_asks_again(terminal, haft):
     assert changes(haft)["state"] == "committed"
 
 
-def test_ctrl_c_at_the_question_throws_it_away(terminal, haft):
+def test_ctrl_c_at_the_question_discards_the_changes(terminal, haft):
     here = terminal(*WRITE)
     here.until(COMMIT)
     here.type("\x03")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from haft.changes import run_uncancellable
 from haft.contracts import (
@@ -60,8 +60,8 @@ class Review:
         if became != "held":
             return self._settled_elsewhere(run, outcome, became)
         answer = given.answer
-        if given.by == "expiry":
-            return self._expired(run, outcome, answer.message or "nobody answered")
+        if given.by != "person":
+            return self._unanswered(run, outcome, given.by == "expiry", answer.message or "nobody answered")
         if answer.approved is not True:
             reason = answer.message or "a person rejected it"
             changes = await run_uncancellable(lambda: self._engine_selector().drop(run.id))
@@ -95,9 +95,10 @@ class Review:
         return evolve(outcome, status="rejected-by-user", error=failure)
 
     @staticmethod
-    def _expired(run: Run, outcome: Outcome, reason: str) -> Outcome:
-        """The outcome if nobody answered in time. The changes are not dropped: they stay held."""
-        decision = replace(run.decision, action="reject", layer="approval", by="expiry", reason=reason)
+    def _unanswered(run: Run, outcome: Outcome, is_expired: bool, reason: str) -> Outcome:
+        """The outcome if nobody answered. The changes are not dropped: they stay held."""
+        by: Literal["expiry", "nobody"] = "expiry" if is_expired else "nobody"
+        decision = replace(run.decision, action="reject", layer="approval", by=by, reason=reason)
         failure = Rejected(
             f"the changes of the trial run of `{run.call.name}` are held: {reason}",
             hint=f"`haft changes apply {run.id}` applies them, `haft changes drop {run.id}` drops them",

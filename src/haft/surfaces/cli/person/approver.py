@@ -82,7 +82,7 @@ async def _ask_after_trial(request: ApprovalRequest, diff: str, display: Display
     await display.show_trial_output(request.output or "")
     for line in trial_lines(request, diff, sys.stderr):
         sys.stderr.write(f"{line}\n")
-    if await confirm(APPLY_QUESTION):
+    if await confirm(APPLY_QUESTION, is_answer_needed=True):
         return ApprovalAnswer(approved=True, message=f"{APPROVED}, after seeing the changes")
     return ApprovalAnswer(approved=False, message=REJECTED)
 
@@ -91,7 +91,7 @@ async def _ask_about_build(request: ApprovalRequest, workspace: str) -> Approval
     """Ask whether packages may be built. The only answers are yes and no."""
     for line in call_lines(request, request.arguments, workspace):
         sys.stderr.write(f"{line}\n")
-    is_approved = await confirm(BUILD_QUESTION)
+    is_approved = await confirm(BUILD_QUESTION, is_answer_needed=True)
     return ApprovalAnswer(approved=is_approved, message=APPROVED if is_approved else REJECTED)
 
 

@@ -20,11 +20,13 @@ YES: Final = ("y", "yes")
 NO: Final = ("n", "no")
 
 
-async def confirm(question: str, *, default: bool = False) -> bool:
-    """Whether the person answers yes. Enter means `default`, the end of input means no; any other word repeats the
-    question."""
+async def confirm(question: str, *, default: bool = False, is_answer_needed: bool = False) -> bool:
+    """Whether the person answers yes. Enter means `default`, and any other word repeats the question. The end of input
+    means no; if an answer is needed, it raises `EOFError`."""
     while True:
         line = await read_line(question)
+        if not line and is_answer_needed:
+            raise EOFError
         answer = line.strip().lower()
         if not line or answer in (*YES, *NO):
             return answer in YES
