@@ -20,7 +20,7 @@ DEFINITIONS: Final = (
         "warning",
         "The name cannot be used unchanged.",
         "A name consists of letters, digits, `_` and `-`, and has at most 64 characters, including the prefix `tb__`. "
-        "haft replaces each character that is not allowed by `_`, and cuts a name that is too long. So callers have to "
+        "haft puts `_` in place of each forbidden character, and cuts a name that is too long. So callers have to "
         "guess the name.",
         "name: run tests!",
         "name: run_tests",
