@@ -24,8 +24,8 @@ def journal_paths(hosts: str, host: HostId | None = None) -> list[str]:
 
 def log_position(path: str) -> int:
     """The size that the audit log had when a journal was started, read from the journal's name. The records that end
-    the journal's runs lie after this position in the log. 0 for journals of earlier versions, whose names do not contain the
-    size."""
+    the journal's runs lie after this position in the log. 0 for journals of earlier versions, whose names do not
+    contain the size."""
     words = os.path.basename(path).split(".")
     with contextlib.suppress(ValueError):
         if len(words) == 4:
