@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from haft.config.settings import RENAMED
 from haft.contracts import BadConfig
+from haft.files import shown
 
 _noted: set[tuple[str, str]] = set()
 
@@ -22,8 +23,6 @@ def current_name(name: str, source: str, written: dict[str, str], *, new: str | 
         )
     if name != today and (name, source) not in _noted:
         import logging
-
-        from haft.files import shown
 
         _noted.add((name, source))
         old = f"{shown(source)}: `{name}`" if new is None else source
