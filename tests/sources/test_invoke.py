@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from haft.contracts import Answer, Conflict, InvalidArguments, ToolContext, ToolFailed
-from haft.sources.python import abandoned, tool
+from haft.sources.python import abandoned, thread_pool, tool
 
 
 def invoke(function, arguments, context):
@@ -219,6 +219,37 @@ def test_a_sync_function_reports_on_the_loops_thread_in_order(context):
     assert context.events == [
         event for step in range(200) for event in (("progress", f"step {step}", step / 200), ("stdout", b"%d\n" % step))
     ]
+
+
+class ImmediateWorker:
+    """A worker whose jobs have ended before the loop can run again."""
+
+    def __init__(self):
+        self.jobs = self
+
+    def put(self, job):
+        thread = threading.Thread(target=job.run, args=(self,))
+        thread.start()
+        thread.join()
+
+
+def test_the_messages_of_a_function_that_ends_before_the_loop_runs_are_kept(context, monkeypatch):
+    monkeypatch.setattr(thread_pool, "_idle", [])
+    monkeypatch.setattr(thread_pool, "_worker", ImmediateWorker)
+
+    def work(context: ToolContext) -> str:
+        context.output("stdout", b"written")
+        context.progress("done")
+        return "returned"
+
+    def fail(context: ToolContext):
+        context.output("stdout", b"written before the failure")
+        raise ValueError("wrong")
+
+    assert invoke(work, {}, context).result == "returned"
+    assert context.events == [("stdout", b"written"), ("progress", "done", None)]
+    assert invoke(fail, {}, context).failure.message == "ValueError: wrong"
+    assert ("stdout", b"written before the failure") in context.events
 
 
 def test_wrong_output_fails_in_the_tool_and_not_on_the_loop(context):

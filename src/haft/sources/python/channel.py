@@ -50,7 +50,7 @@ class Channel:
             wake, self._woken = not self._woken, True
         if wake:
             try:
-                self.loop.call_soon_threadsafe(self._deliver)
+                self.loop.call_soon_threadsafe(self.deliver)
             except RuntimeError:  # the loop is closed, and with it the call
                 self.close()
 
@@ -61,7 +61,8 @@ class Channel:
             self._waiting = []
             self._room.notify_all()
 
-    def _deliver(self) -> None:
+    def deliver(self) -> None:
+        """Call the actions of all waiting messages. Call this method on the loop."""
         with self._room:
             batch, self._waiting = self._waiting, []
             weight = self._weight

@@ -227,6 +227,8 @@ async def _with_channel(context: ToolContext, work: Callable[[ThreadContext], An
     try:
         done = await run_in_thread(work, ThreadContext(context, channel))
     finally:
+        # A thread that ends at once is ahead of the loop, and its messages are still waiting.
+        channel.deliver()
         channel.close()
     if channel.error is not None:
         raise channel.error
