@@ -37,7 +37,8 @@ class Request:
 
     @property
     def extra(self) -> dict[str, int]:
-        """The descriptors that are sent besides the three streams, by purpose."""
+        """The descriptors that are sent in addition to the three standard streams, each under the name of its
+        purpose."""
         named = {"share": self.share, "witness": self.witness}
         return {name: descriptor for name, descriptor in named.items() if descriptor is not None}
 

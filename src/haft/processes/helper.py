@@ -41,8 +41,8 @@ _open: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
 
 def _forget_after_fork() -> None:
-    """Close our sockets in a child that the host forks: a tool ends only when no process has its socket open any
-    more."""
+    """In a child that the host forks, close the host's sockets: a tool ends only when no process has the tool's socket
+    open any more."""
     for end in list(_open):
         with contextlib.suppress(OSError):
             end.close()

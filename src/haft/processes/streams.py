@@ -112,7 +112,7 @@ class Feed:
             self.close()
 
     def close(self) -> None:
-        """Close the input: the child sees its end."""
+        """Close the input: the child sees the end of its input."""
         if self._open:
             self._open = False
             self._loop.remove_writer(self._descriptor)

@@ -154,12 +154,12 @@ class Catalogue:
         return self._examine(name, entry, thread)
 
     def peek(self, name: str) -> Tool | None:
-        """The tool with this name; None if there is none, or if it cannot be called."""
+        """The tool with this name; None if no tool has this name, or if the tool cannot be called."""
         entry = self._named.get(name)
         return None if entry is None else entry.tool
 
     def listing(self, name: str) -> Listing | None:
-        """The listing of the tool with this name; None if there is none, or if it cannot be called."""
+        """The listing of the tool with this name; None if no tool has this name, or if the tool cannot be called."""
         entry = self._named.get(name)
         return None if entry is None or entry.tool is None else entry.listing
 
@@ -187,7 +187,7 @@ class Catalogue:
         thread: str | None = None,
     ) -> AsyncIterator[list[Listing]]:
         """Yield the listings now, and again after every change. If several changes happen before the watcher asks for
-        the next listings, it gets them together."""
+        the next listings, the watcher gets only the listings after the last of these changes."""
         import asyncio
 
         loop = asyncio.get_running_loop()

@@ -1,6 +1,7 @@
-"""Follows a run from another process: yields the same events, with the same numbers, as an observer in its host gets.
+"""Follows a run from another process: yields the same events, with the same numbers, as an observer in the run's host
+gets.
 
-It needs little memory however much the run writes, and reads nothing twice while the run goes on.
+Following needs little memory, however much the run writes. While the run goes on, nothing is read twice.
 """
 
 from __future__ import annotations

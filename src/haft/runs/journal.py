@@ -18,7 +18,8 @@ from haft.storage import AppendOnlyFile
 
 
 def journal_paths(hosts: str, host: HostId | None = None) -> list[str]:
-    """The journals of one host, or of all, oldest first within a host."""
+    """The paths of the journals of one host, or of all hosts if `host` is None. The journals of one host are sorted,
+    the oldest first."""
     return sorted(glob.glob(os.path.join(glob.escape(hosts), f"{host or '*'}.*.journal")))
 
 

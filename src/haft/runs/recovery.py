@@ -2,7 +2,8 @@
 
 Each host has a lease, which says that only this host may write its runs. The process that takes over a dead host's
 lease recovers the runs, and writes the audit log first. If this process dies meanwhile, the next process takes the
-lease. Doing a step twice changes nothing, since each step checks which ends of runs the audit log already has.
+lease. Doing a step twice changes nothing, since each step checks which runs have already ended according to the audit
+log.
 """
 
 from __future__ import annotations

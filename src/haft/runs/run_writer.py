@@ -81,7 +81,7 @@ class RunWriter:
                 self._thread.start()
 
     def sync(self) -> None:
-        """Wait until everything written survives power loss. Slow: call it from a thread."""
+        """Wait until everything that was written survives a power loss. Slow: call it from a thread."""
         with self._lock:
             self._journal.sync()
         self._sync_others()

@@ -99,8 +99,9 @@ def _around(directory: str, homes: Sequence[str]) -> list[str]:
 
 
 def _sources_of(prefix: str, is_seen: Callable[[str], bool], whole: Sequence[str]) -> Iterator[str]:
-    """The source directories of packages that are installed in an environment as editable: its programs import from
-    there. A whole home, or a whole hidden directory, does not count as a source directory."""
+    """The source directories of the packages that are installed in an environment as editable: the programs of the
+    environment import from these directories. A whole home, or a whole hidden directory, does not count as a source
+    directory."""
     if not os.path.lexists(os.path.join(prefix, "pyvenv.cfg")):
         return
     for place in editable_sources(prefix):
@@ -155,7 +156,7 @@ def _end_of(link: str, places: dict[str, str]) -> str:
 
 
 def is_below(path: str, places: Iterable[str]) -> bool:
-    """Whether a path is one of the places or is inside one of them."""
+    """Whether a path is one of `places`, or is inside one of them."""
     return any(path == place or path.startswith(place.rstrip("/") + "/") for place in places)
 
 

@@ -102,7 +102,7 @@ class WarmPool:
                 return
 
     def load_later(self, key: Key, helper: Helper, load: Callable[[], Awaitable[WarmStarter]]) -> None:
-        """Load one more copy in the background, since a call found none free."""
+        """Load one more copy of a program in the background, because a call found no free copy."""
         alike = sum(each.key == key for each in self._loaded)
         if key in self._loading or alike >= MAX_ALIKE or (key.name, key.version) in self.unfit:
             return

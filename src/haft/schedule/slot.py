@@ -2,7 +2,8 @@
 
 A call inside a call needs no further slot: it borrows the slot of the call that made it (its caller), or takes a free
 slot of the host. Only one call at a time can borrow a slot. So calls can nest to any depth in a host with a single
-slot. While an inner call waits for a person, its callers wait for it, and other calls may use their slot.
+slot. While an inner call waits for a person, its callers wait for the inner call, and other calls may use the callers'
+slots.
 """
 
 from __future__ import annotations
@@ -83,8 +84,8 @@ class Slot:
                 caller._borrowers.remove(turn)
 
     def _pass_on(self, turn: asyncio.Future[bool], caller: Slot | None) -> None:
-        """Leave the queues for a slot without taking one. If a slot was assigned at the same moment, the next call gets
-        it."""
+        """Leave the queues for a slot without taking one. If a slot was assigned at the same moment, the next call in
+        the queue gets this slot."""
         self._leave(turn, caller)
         if turn.done() and not turn.cancelled():
             if turn.result():
@@ -129,9 +130,9 @@ class Slot:
         self._offer()
 
     def resume_at_once(self, caller: Slot | None) -> None:
-        """Take a slot again without waiting, because its call was cancelled, or because the run holds a lock, and the
-        calls that have all the slots may be waiting for this lock. If no slot is free, the run continues without
-        one."""
+        """Take a slot again without waiting. If no slot is free, the run continues without one. There are two reasons
+        not to wait: the inner call was cancelled; or the run holds a lock, and the calls that have the slots may be
+        waiting for this lock."""
         self._pauses -= 1
         if not self._pauses and not self.take(caller):
             self._is_extra = True

@@ -1,8 +1,8 @@
 """Reads the description of a function and of its parameters from a docstring.
 
 `signature` puts the texts into the schema. Three styles are read, Google (`Args:`), NumPy (`Parameters` underlined) and
-Sphinx (`:param x:`); the description is the whole text before the first of these. If a docstring has none of these
-styles, all of it is the description, so that reading never fails.
+Sphinx (`:param x:`); the description is the whole text before the first section or field of such a style. If a
+docstring has none of these styles, all of it is the description, so that reading never fails.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class _Subject:
 
 
 def explain(root: Mapping[str, Any], arguments: Any, errors: Iterable[Any]) -> list[str]:
-    """A sentence for each problem, for at most ten of them."""
+    """A sentence for each error, for at most ten errors."""
     found: dict[str, None] = {}
     more = 0
     for error in errors:

@@ -78,7 +78,7 @@ def in_backticks(name: str) -> str:
 
 
 def either(words: Iterable[str]) -> str:
-    """`a`, `a or b`, `a, b or c`."""
+    """The words as a choice in a sentence: `a`, `a or b`, `a, b or c`."""
     *most, last = dict.fromkeys(words)
     return f"{', '.join(most)} or {last}" if most else last
 

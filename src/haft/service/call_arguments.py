@@ -11,7 +11,7 @@ from haft.schema import validator_for
 
 
 def check_call(name: Any, arguments: Any, *, timeout: Any, cwd: Any, env: Any, config: Any, grants: Any = None) -> None:
-    """`BadUsage` if a parameter of `service.call` has a wrong type. Does not check `arguments` against the tool's
+    """Raise `BadUsage` if a parameter of `service.call` has a wrong type. Does not check `arguments` against the tool's
     schema."""
     if not isinstance(name, str):
         raise BadUsage(f"the name of a tool must be a text, not {name!r}")
@@ -39,7 +39,7 @@ def check_call(name: Any, arguments: Any, *, timeout: Any, cwd: Any, env: Any, c
 
 
 def check_arguments(spec: ToolSpec, arguments: Mapping[str, Any]) -> None:
-    """`InvalidArguments` if the tool cannot be called with these arguments."""
+    """Raise `InvalidArguments` if the tool cannot be called with these arguments."""
     validator = validator_for(spec.input_schema)
     if not validator.is_valid(arguments):
         raise InvalidArguments(spec.name, validator.problems(arguments))

@@ -47,7 +47,8 @@ def transactions_of(
     synced: bool = False,
     closed: Callable[[], Iterable[str]] = tuple,
 ) -> Transactions:
-    """The change sets of a workspace, for a host. `closed` returns further paths that calls may not change."""
+    """The change sets of a workspace, for a host. `closed` returns additional protected paths, relative to the
+    workspace."""
     guard = guard_of(workspace, closed)
     stores = open_stores(home)
     transactions = Transactions(
@@ -62,8 +63,8 @@ def _tell(run: str, what: str) -> None:
 
 
 def guard_of(workspace: str, closed: Callable[[], Iterable[str]] = tuple) -> Guard:
-    """The guard, which holds changes of protected paths until a person applies them. `closed` returns further protected
-    paths, relative to the workspace."""
+    """The guard, which holds changes of protected paths until a person applies them. `closed` returns additional
+    protected paths, relative to the workspace."""
     inside = workspace.rstrip("/") + "/"
     own = [os.path.relpath(path, workspace) for path in OWN_PLACES if path.startswith(inside)]
 

@@ -75,7 +75,7 @@ class OwnFile:
         return rule_lines(self.text, len(self.tables())) or ()
 
     def check(self, text: str, workspace: str | None) -> None:
-        """`BadConfig` if haft could not use a file with this text, or a rule in it can never match."""
+        """Raise `BadConfig` if haft could not use a file with this text, or if a rule in the text can never match."""
         try:
             data = text.encode()
         except UnicodeEncodeError as error:

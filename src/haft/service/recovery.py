@@ -11,9 +11,9 @@ from haft.storage import Lease, StateHome
 
 
 def recover_into(home: StateHome, lease: Lease | None, trail: Callable[[], Trail]) -> int:
-    """End the open runs of killed hosts, add their ends to the audit log, and return how many such runs there were.
-    `trail` opens the audit log for writing. It is called only if there is such a run, because a process that only reads
-    may have no right to write."""
+    """End the open runs of killed hosts, record the end of each run in the audit log, and return how many such runs
+    there were. `trail` opens the audit log for writing. It is called only if there is such a run, because a process
+    that only reads may have no right to write."""
     return recover(
         home,
         None if lease is None else lease.host,

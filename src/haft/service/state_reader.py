@@ -58,7 +58,7 @@ def open_changes(home: StateHome) -> ChangesFacade | None:
 
 
 def request_cancel(history: History, runs: Iterable[RunRecord], principal: Principal) -> None:
-    """Ask the hosts of open runs to cancel them. The audit log names `principal` as the one who cancelled."""
+    """Ask the hosts of open runs to cancel these runs. The audit log names `principal` as the one who cancelled."""
     for run in runs:
         if run.is_open:
             history.request_cancel(run.id, to_text(principal))

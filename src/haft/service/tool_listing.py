@@ -67,7 +67,8 @@ class ListedTools:
         return self.catalogue.listings(all=True, thread=thread)
 
     def names_in(self, directory: str, names: Sequence[str]) -> list[str]:
-        """The tool names of toolbox executables; empty if haft does not search their directory."""
+        """The names of the tools that the executables `names` in the toolbox `directory` would get; empty if haft does
+        not search this directory for toolbox executables."""
         return (
             [clean_tool_name(PREFIX + name) for name in names]
             if self.discovery.searches(directory, "amp-toolbox")

@@ -77,7 +77,7 @@ class Tracking:
             self.engine_selector().transactions.run_later(lambda: sweep(scratch.root))
 
     def stop(self) -> None:
-        """Stop pruning soon, because the host closes."""
+        """Stop pruning the store soon, because the host closes."""
         if self._made is not None:
             self._made[1].stop()
 

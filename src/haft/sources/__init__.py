@@ -1,7 +1,7 @@
 """The sources of tools: one folder for each format. A source turns what it finds into `Tool`s.
 
 `service` hands these tools to the registry and the pipeline, which know no formats. This package may import `schema`,
-`files` and `contracts`. A source starts no process itself, because it gets a launcher for that, and opens no database.
+`files` and `contracts`. A source starts no process itself: it gets a launcher for that. A source opens no database.
 """
 
 from typing import TYPE_CHECKING

@@ -106,7 +106,7 @@ class ToolSource(Protocol):
 
     def places(self) -> Iterable[str]:
         """The absolute paths of the files and directories that the tools come from, whether they exist or not. If one
-        of them changes, or a file directly in one, haft refreshes this source."""
+        of them changes, or a file directly in one of these directories, haft refreshes this source."""
         return ()
 
     def due(self) -> bool:

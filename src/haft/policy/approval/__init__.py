@@ -1,2 +1,2 @@
-"""Answers of people, and the requests that wait for one: the inbox, remembered rules, and approved definitions of
-tools."""
+"""The requests that wait for a person's answer, and the answers that people gave: the inbox, remembered rules, and
+approved definitions of tools."""

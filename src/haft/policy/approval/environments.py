@@ -36,7 +36,7 @@ def may_use_environment(spec: ToolSpec) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ActivatedEnvironment:
-    """The activated environment as it is now."""
+    """The virtual environment inside the workspace that a person has activated, as it is now."""
 
     place: str
     name: str
@@ -49,7 +49,7 @@ class ActivatedEnvironment:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentCheck:
-    """How the environment affects the decision about a call."""
+    """The effect of the activated environment on the decision about a call."""
 
     state: str | None = None
     """The `state` of the environment whose programs are on the call's PATH; None if no environment is on it."""
@@ -85,8 +85,8 @@ class Environments:
         return ActivatedEnvironment(place, os.path.relpath(place, self._workspace), programs, state, _pin(place, files))
 
     def _file(self, path: str, read: dict[str, dict[str, Any]]) -> dict[str, Any]:
-        """The digest and text of a file; for a link, those of its target, and where it leads. `read` caches the states
-        of files by their real path."""
+        """The digest and text of a file. For a link: the digest and text of the link's target, and the path of this
+        target. `read` caches the states of files by their real path."""
         real = os.path.realpath(path)
         state = read[real] = read.get(real) or file_state(real)
         if real == path:
@@ -135,8 +135,8 @@ class Environments:
         return EnvironmentCheck(current.state, f"{begins}, {since}{self._shadowing(current)}", changed, current.pin)
 
     def _shadowing(self, current: ActivatedEnvironment) -> str:
-        """A text that lists those programs of the environment that hide programs of the machine with the same name,
-        without Python itself."""
+        """A text that lists the programs of the environment, except Python, that hide programs of the machine with the
+        same name."""
         import shutil
 
         path = self._path()

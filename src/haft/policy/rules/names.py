@@ -47,8 +47,9 @@ def covers(wide: str, narrow: str) -> bool:
 
 
 def near_argument(name: str, known: Iterable[str]) -> str | None:
-    """The argument that a wrong name probably means: the only one that it abbreviates, as `cmd` abbreviates `command`;
-    if there is none, the most similar one; None if none is similar."""
+    """The argument that a wrong `name` probably means. If `name` abbreviates exactly one argument, as `cmd` abbreviates
+    `command`, the result is this argument; otherwise it is the most similar argument. None if no argument is
+    similar."""
     known = list(known)
     shortened = [one for one in known if one[:1] == name[:1] and _shortens(name, one)]
     return shortened[0] if len(shortened) == 1 else near_miss(name, known)

@@ -1,8 +1,8 @@
 r"""Finds rules that no call can ever match. Such a rule is an error, because its author believes that it applies.
 
-It looks like protection or like a permission, but is neither. These checks find names that no tool can have, patterns
-that no simple command matches (`&&`, `|`, spaces at the ends), arguments that a tool does not take, and rules after
-another rule that already matches every call. They do not find every pattern that matches nothing.
+Such a rule looks like protection or like a permission, but is neither. These checks find names that no tool can have,
+patterns that no simple command matches (`&&`, `|`, spaces at the ends), arguments that a tool does not take, and rules
+after another rule that already matches every call. They do not find every pattern that matches nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The requests that wait for a person, of any host, and the answers that this host gives."""
+"""The requests of all hosts that wait for a person's answer, and the answers that this host gives."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class HostRuns:
         return await self._host.with_history(lambda history: self._up_to_date(history.runs(found)))
 
     def live(self, run: str) -> Run | None:
-        """A live run of this host; None if there is none with this id."""
+        """The live run with this id; None if this host has no such run."""
         return self._host.running().live.get(RunId(run))
 
     def one(self, run: str) -> Run | RunRecord:

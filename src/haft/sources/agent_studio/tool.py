@@ -118,8 +118,9 @@ class TemplateTool:
         return Answer(result=result if failure is None else None, exit_code=end.code, failure=failure)
 
     def _request(self, arguments: Mapping[str, Any]) -> bytes:
-        """The content of stdin for the runner, which puts both parameter sets on the template's command line. They come
-        on stdin, because the user parameters are secret, and because the kernel limits the length of a command line."""
+        """The content of stdin for the runner, which puts the user parameters and the tool parameters on the template's
+        command line. The parameters come on stdin, because the user parameters are secret, and because the kernel
+        limits the length of a command line."""
         keys = {one["name"]: one["key"] for one in self.known["userParameters"]}
         user = json.dumps(sent_as(self.instance.user, keys, self.known["userNulls"]))
         tool = json.dumps(sent_as(arguments, {}, self.known["toolNulls"]))

@@ -1,4 +1,4 @@
-"""Finds where a script splits text at `:` or `=`, and how likely that text is the script's input.
+"""Finds where a script splits text at `:` or `=`, and estimates how likely it is that this text is the script's input.
 
 A rough parser for many languages: it follows variable names line by line from the line that reads stdin, and knows no
 scopes. `separator` evaluates the result.
@@ -176,7 +176,7 @@ class _Reader:
         return self._levels.get(name, NAMED_LIKE_INPUT if name in _LINES else UNKNOWN)
 
     def _level(self, expression: str) -> int:
-        """How likely an expression is the input."""
+        """How likely it is that an expression holds the script's input."""
         if _SOURCE.search(expression):
             return INPUT
         if _STARTED.search(expression):
@@ -209,7 +209,7 @@ class _Reader:
                 yield Split(marks, level)
 
     def _fed(self, number: int) -> int:
-        """How likely the lines that a loop reads are the input, by the redirection at the end of the loop."""
+        """How likely it is that a loop reads the script's input, judged by the redirection at the end of the loop."""
         if not re.search(r"\b(?:while|until)\b", self._lines[number]):
             return INPUT
         depth = 0
@@ -223,7 +223,7 @@ class _Reader:
         return INPUT
 
     def _head(self, pipeline: str) -> int:
-        """How likely the output of the first command in a pipeline is the input."""
+        """How likely it is that the first command in a pipeline prints the script's input."""
         first = _STATEMENT.split(pipeline.split("|")[0])[-1].strip(" ()\"'")
         if re.match(r"(?:echo|printf)\b|[$<]", first):
             return self._level(re.sub(r"^(?:echo|printf)\b", "", first))

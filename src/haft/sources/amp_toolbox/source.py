@@ -75,7 +75,7 @@ class Toolboxes(DescribingSource[Candidate]):
         return self._granted_to(each, self._cache.get(each))
 
     async def describe_now(self, each: Candidate, launcher: DescribeLauncher, extra: Grants = NO_GRANTS) -> CacheEntry:
-        """Describe one file now, with what a rule grants it and with `extra`."""
+        """Describe one file now, with the grants that rules give to the file, and with the grants in `extra`."""
         from haft.sources.brief_run import DESCRIBE_SECONDS
 
         return await self._cache.describe_one(each, self.describe, launcher, DESCRIBE_SECONDS, extra)

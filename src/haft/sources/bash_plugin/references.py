@@ -48,8 +48,8 @@ class PluginReference:
 
     @property
     def keeps_process(self) -> bool:
-        """Whether one process answers all calls. Only Python plugins have such a process, but not those that are files
-        of functions (`python:`)."""
+        """Whether one process answers all calls. Only Python plugins have such a process; plugins that are files of
+        functions (`python:`) have none."""
         return self.family == "python" and not self.is_file
 
     @property

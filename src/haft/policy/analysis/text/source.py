@@ -61,7 +61,7 @@ RESERVED: Final = frozenset((
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A line and its syntax tree."""
+    """A command line and its syntax tree."""
 
     text: str
     root: Node
@@ -92,8 +92,8 @@ def _parser() -> Parser:
 
 
 def parse(command: str, deadline: Deadline | None = None) -> Source:
-    """Parse a line, in which `strange_character` found nothing; `NotUnderstood` if bash might read the line
-    differently."""
+    """Parse a command line in which `strange_character` finds no problem. Raises `NotUnderstood` if bash might read the
+    line in another way than the parser."""
     content = command.encode("utf-8")
     if content.count(b"|") > _MAX_PIPES:
         raise NotUnderstood("it has too many commands")

@@ -63,20 +63,21 @@ class Word:
 
     @property
     def literal(self) -> str | None:
-        """The word without quotes, in which braces and patterns may still expand; None if it contains any other
-        expansion."""
+        """The word with its quotes removed; bash may still expand braces and patterns in this text. None if the word
+        contains any other expansion."""
         if any(piece.kind not in ("plain", "quoted") for piece in self.pieces):
             return None
         return "".join(piece.text for piece in self.pieces)
 
     @property
     def unclear_part(self) -> str | None:
-        """The first piece that is not known to be harmless, as it was written; None if there is none."""
+        """The text, as it was written, of the first piece that haft does not know to be harmless; None if haft knows
+        all pieces to be harmless."""
         return next((piece.text for piece in self.pieces if piece.kind in ("unclear", "arithmetic")), None)
 
 
 def word_at(source: Source, node: Node) -> Word:
-    """The word of a node; `NotUnderstood` if bash would not read the node as one whole word."""
+    """The word that a node contains. Raises `NotUnderstood` if bash would not read the node as one whole word."""
     reader = WordReader(source, node)
     word = reader.read(node.start_byte)
     if word is None or reader.at != node.end_byte or not starts_word(source.text, node.start_byte):
@@ -88,7 +89,7 @@ def word_at(source: Source, node: Node) -> Word:
 
 
 def assigned_value(source: Source, node: Node, start: int) -> Word:
-    """The value of an assignment, from the offset `start` to the end of the word; it may be empty."""
+    """The value of an assignment: the text from the offset `start` to the end of the word. The value may be empty."""
     if start == node.end_byte:
         if not ends_word(source.text, start):
             raise NotUnderstood(f"bash may read `{source.decoded(node)[:60]}` differently")
@@ -252,8 +253,8 @@ class WordReader:
         return Piece("process" if node.type == "process_substitution" else "substitution", raw, is_quoted)
 
     def _has_more_lines(self) -> bool:
-        """Whether the text has several lines. This matters because bash, if an expansion fails, skips the rest of that
-        line and runs the next one."""
+        """Whether the text has several lines. This matters because bash, if an expansion fails, skips the rest of the
+        line and runs the next line."""
         return "\n" in self._text
 
     def _add(self, kind: PieceKind, text: str) -> None:
@@ -275,7 +276,7 @@ def outermost(node: Node, types: frozenset[str]) -> Mapping[int, Node]:
 
 
 def names_in(arithmetic: str) -> list[str]:
-    """The variables in an arithmetic expression."""
+    """The names of the variables in an arithmetic expression."""
     return Arithmetic(arithmetic[3:-2]).names
 
 

@@ -29,7 +29,8 @@ _MAX_INCLUDED: Final = 10
 
 
 def why_git_reads_outside(directory: str, resolver: PathResolver) -> str | None:
-    """Why git, started in `directory`, may read outside of the workspace; None if it does not."""
+    """The reason why git, started in `directory`, may read files outside of the workspace; None if git reads no such
+    files."""
     found = _repository(directory)
     if found is None:
         return None
@@ -55,7 +56,7 @@ def why_git_reads_outside(directory: str, resolver: PathResolver) -> str | None:
 
 def _repository(directory: str) -> tuple[str, str] | None:
     """The top of the working tree that git would find from `directory`, and the repository's own directory (usually
-    `.git`); None if there is none."""
+    `.git`). None if git would find no repository."""
     top = directory
     while True:
         own = f"{top}/.git"

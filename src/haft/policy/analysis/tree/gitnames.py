@@ -1,4 +1,5 @@
-"""Reads the names of all files that a repository tracks from its index. `git ls-files` prints these names.
+"""Reads the index of a repository, which has the names of all files that the repository tracks. `git ls-files` prints
+these names.
 
 Only the simplest kind of repository is read: its own directory is `.git`, its files are beside `.git`, and its index is
 complete. Names in commits are not considered, because they may be anything.
@@ -20,8 +21,8 @@ _SUBMODULE: Final = 0o160000
 
 
 def tracked_names(directory: str, resolver: PathResolver) -> tuple[str, ...] | None:
-    """Every name in the index, relative to the top of the repository; and the names below `directory` also relative to
-    `directory`. None if haft cannot tell."""
+    """The names in the index, relative to the top of the repository. Each name below `directory` is in the result a
+    second time, relative to `directory`. None if haft cannot tell."""
     found = _repository(directory, resolver)
     if found is None:
         return None

@@ -156,8 +156,8 @@ def _resolve(directory: str, path: str) -> str | None:
 
 
 def _target(path: str) -> str | None:
-    """For a link, a colon and its target; for any other file, an empty text; `missing` if there is no file; None if
-    haft cannot tell."""
+    """If `path` is a link: a colon and the target of the link. If it is any other file: an empty text. `missing` if
+    there is no file; None if haft cannot tell."""
     try:
         return ":" + os.readlink(path)
     except (ValueError, UnicodeError):

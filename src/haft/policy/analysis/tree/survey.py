@@ -1,8 +1,8 @@
 """Examines a directory tree that a program of the line would walk through: lists its files, within limits, and finds
 the links that lead out of the workspace.
 
-Like `PathResolver`, it sees the disk as it is now. All surveys of one line share one limit, so that a line with many of
-them does not cost more. `paths_below` lists links without following them; `stays_inside` follows them.
+Like `PathResolver`, this module sees the disk as it is now. All surveys of one line share one limit, so that a line
+with many surveys does not cost more. `paths_below` lists links without following them; `stays_inside` follows them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ class Surveyor:
     _found: dict[tuple[str, int], tuple[str, ...] | None] = field(default_factory=dict)
 
     def paths_below(self, directory: str, root: str, deepest: int = _MAX_DEPTH) -> tuple[str, ...] | None:
-        """The paths below `root`, a directory of the workspace, relative to `root`; links are not followed.
+        """The paths of everything below `root`, relative to `root`. `root` itself is relative to `directory`. Links are
+        not followed.
 
         None if a limit is reached, the root leads out of the workspace, or a directory cannot be read.
         """

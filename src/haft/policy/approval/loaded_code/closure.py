@@ -1,7 +1,6 @@
-"""Finds the files that a tool's files load, and the files that those load in turn, within limits. Which references a
-text contains is cached by a digest of the text; which files exist is checked every time. A file that a script names
-counts even if it does not exist: if somebody creates it later, the tool has changed.
-"""
+"""Finds the files that a tool's files load, and the files that those load in turn, within limits. The references that a
+text contains are cached by a digest of the text. Whether the files exist is checked every time. A file that a script
+names counts even if it does not exist: if somebody creates it later, the tool has changed."""
 
 from __future__ import annotations
 

@@ -74,8 +74,9 @@ class _Reader(Words):
     # Statements.
 
     def _note_variable(self, name: str, values: Values, node: Node) -> None:
-        """If a variable that is set here makes programs load code, note the file (`BASH_ENV`), or report directories
-        that are not the system's as unresolved (`PATH`)."""
+        """Handle the assignment of a variable that makes programs load code. If its value is a file (`BASH_ENV`), note
+        the file. If its value is a list of directories (`PATH`), report the assignment as unresolved, unless all
+        directories belong to the system."""
         if name in interpreters.READ_FIRST:
             self._take(values, "shell", node)
         elif name in interpreters.SEARCHED:

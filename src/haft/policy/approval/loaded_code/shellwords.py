@@ -107,7 +107,8 @@ class Words:
                 return None
 
     def _joined(self, node: Node, start: int, end: int) -> Values:
-        """The pieces of a word joined, with the text between them that the parser omits."""
+        """The possible values of a word: the values of its pieces, joined with the texts between the pieces, which the
+        parser omits."""
         pieces: list[Values] = []
         for child in node.named_children:
             pieces.append((self._data[start : child.start_byte].decode("utf-8", "surrogateescape"),))
