@@ -14,14 +14,15 @@ from typing import NamedTuple
 
 SINCE_424 = {
     "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428, "move_mount": 429,
-    "clone3": 435, "mount_setattr": 442, "memfd_secret": 447,
+    "clone3": 435, "pidfd_getfd": 438, "mount_setattr": 442, "memfd_secret": 447,
 }  # fmt: skip
 """System calls that have the same number on every architecture, as all calls from number 424 on do."""
 
 GENERIC = {
-    "io_setup": 0, "vmsplice": 75, "unshare": 97, "ptrace": 117, "socket": 198, "socketpair": 199, "add_key": 217,
-    "request_key": 218, "keyctl": 219, "clone": 220, "prlimit64": 261, "kcmp": 272,
-    "memfd_create": 279,
+    "io_setup": 0, "mount": 40, "vmsplice": 75, "unshare": 97, "ptrace": 117, "socket": 198, "socketpair": 199,
+    "add_key": 217, "request_key": 218, "keyctl": 219, "clone": 220, "execve": 221, "perf_event_open": 241,
+    "prlimit64": 261, "setns": 268, "process_vm_readv": 270, "process_vm_writev": 271, "kcmp": 272,
+    "memfd_create": 279, "bpf": 280, "execveat": 281,
 }  # fmt: skip
 """System call numbers that aarch64 and later architectures share."""
 
@@ -40,7 +41,8 @@ FAMILIES: dict[str, tuple[Abi, ...]] = {
         Abi(0xC000_003E, 64, SINCE_424 | {
             "socket": 41, "socketpair": 53, "clone": 56, "ptrace": 101, "add_key": 248, "request_key": 249,
             "keyctl": 250, "unshare": 272, "prlimit64": 302, "io_setup": 206, "vmsplice": 278, "memfd_create": 319,
-            "kcmp": 312,
+            "kcmp": 312, "execve": 59, "mount": 165, "perf_event_open": 298, "setns": 308, "process_vm_readv": 310,
+            "process_vm_writev": 311, "bpf": 321, "execveat": 322,
         }),
         Abi(0x4000_0003, 32, SINCE_424 | {
             "ptrace": 26, "socketcall": 102, "clone": 120, "add_key": 286, "request_key": 287, "keyctl": 288,

@@ -34,6 +34,7 @@ KEYCTL_JOIN_SESSION_KEYRING = 1
 
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
+PR_SET_KEEPCAPS = 8
 PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
@@ -164,6 +165,18 @@ def limit_future_capabilities(kept: tuple[int, ...]) -> None:
             if capability > 40:
                 return  # Past the last capability that this kernel knows.
             checked(-1, "prctl(PR_CAPBSET_DROP)")
+
+
+def keep_capabilities_of_next_user() -> None:
+    """Let this process keep its permitted capabilities when it becomes another user."""
+    prctl(PR_SET_KEEPCAPS, 1, "prctl(PR_SET_KEEPCAPS)")
+
+
+def drop_capabilities(kept: tuple[int, ...]) -> None:
+    """Drop all capabilities of this process except `kept`."""
+    low = sum(1 << each for each in kept)
+    header = struct.pack("=Ii", CAPABILITY_VERSION, 0)
+    checked(libc.capset(header, struct.pack("=6I", low, low, 0, 0, 0, 0)), "capset")
 
 
 def _inherit_none() -> None:

@@ -48,6 +48,23 @@ def restrict(writable: Sequence[str | int], *, tcp: bool, abi: int) -> None:
         os.close(rules)
 
 
+def restrict_to_reading(paths: Sequence[str], *, abi: int) -> None:
+    """Restrict this process: it may read only below `paths`, and write nowhere. Its sockets are not restricted."""
+    rights = (1 << RIGHTS_BY_VERSION.get(abi, 16)) - 1
+    words = [rights]
+    if abi >= FIRST_WITH_SCOPES:
+        words += [0, SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS]
+    attributes = struct.pack(f"{len(words)}Q", *words)
+    rules = checked(libc.syscall(SYS_CREATE, attributes, ctypes.c_size_t(len(attributes)), 0), "landlock ruleset")
+    try:
+        for path in paths:
+            _allow(rules, path, EXECUTE | READ_FILE | READ_DIR, rights)
+        prctl(PR_SET_NO_NEW_PRIVS, 1, "prctl(PR_SET_NO_NEW_PRIVS)")
+        checked(libc.syscall(SYS_RESTRICT, rules, 0), "landlock_restrict_self")
+    finally:
+        os.close(rules)
+
+
 def ruleset(writable: Sequence[str | int], *, tcp: bool, abi: int) -> int:
     """A descriptor of the rules that `restrict` describes; a process can restrict itself with it."""
     rights = (1 << RIGHTS_BY_VERSION.get(abi, 16)) - 1

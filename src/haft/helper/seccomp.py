@@ -94,6 +94,35 @@ def uncounted_memory_filter() -> bytes:
     return packed([*steps, _refuse(errno.ENOSYS)])
 
 
+NEVER_BY_EGRESS = (
+    "execve", "execveat", "ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "setns", "unshare", "mount",
+    "bpf", "perf_event_open", *REFUSED,
+)  # fmt: skip
+"""System calls that the egress process never needs."""
+INTERNET = (2, 10, 16)
+"""INET, INET6 and NETLINK, with which the resolver sorts addresses."""
+
+
+def egress_filter() -> bytes:
+    """The filter of the egress process, which connects and copies, and does nothing else."""
+    steps = [(LOAD, 0, 0, AT_ARCHITECTURE)]
+    bits = struct.calcsize("P") * 8
+    for way in kernel_abis():
+        if way.bits != bits:
+            continue  # The process uses only its own ABI.
+        part = [(LOAD, 0, 0, AT_NUMBER)]
+        if way.audit == X86_64:
+            part += [(JUMP_AT_LEAST, 0, 1, X32), _refuse(errno.ENOSYS)]
+        for name in NEVER_BY_EGRESS:
+            if name in way.numbers:
+                part += [(JUMP_EQUAL, 0, 1, way.numbers[name]), _refuse(errno.ENOSYS if name == "clone3" else errno.EPERM)]
+        if "socket" in way.numbers:
+            check = _only(INTERNET, 0, errno.EAFNOSUPPORT)
+            part += [(JUMP_EQUAL, 0, len(check) + 1, way.numbers["socket"]), *check, (RETURN, 0, 0, ALLOW)]
+        steps += [(JUMP_EQUAL, 0, len(part) + 1, way.audit), *part, (RETURN, 0, 0, ALLOW)]
+    return packed([*steps, _refuse(errno.ENOSYS)])
+
+
 def packed(steps: Iterable[Step]) -> bytes:
     """The bytes of a filter program."""
     return b"".join(struct.pack("=HBBI", *step) for step in steps)

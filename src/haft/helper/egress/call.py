@@ -1,0 +1,433 @@
+"""The network of one call: answers its look-ups, accepts its connections, and reports each of them to the host."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from haft.helper.egress.grants import Grant
+from haft.helper.egress.link import HALF_CLOSED, READ, Link, reset
+from haft.helper.egress.loop import Loop
+from haft.helper.egress.names import answer_query
+from haft.helper.egress.proxy_request import ProxyRequest
+from haft.helper.egress.upstream import Upstream
+from haft.helper.local_network import OWN_ADDRESS
+
+MAX_NAMES, MAX_LISTENERS, MAX_LINKS, MAX_REPORTED, MAX_REFUSED, MAX_HELD = 4096, 1024, 2048, 1000, 1000, 256
+MAX_STREAMS = 64
+PROXY_PORT = 3128
+HELD_PORTS = (22, 80, 443)
+"""The ports on which connections to hosts that were not granted can wait, if the kernel has no packet rules."""
+IP_PKTINFO, IPV6_PKTINFO, IPV6_FREEBIND = 8, 50, 78
+
+Send = Callable[[dict[str, Any]], None]
+Host = tuple[str, int]
+
+
+class CallNetwork:
+    """What one call may reach, and what it has open."""
+
+    def __init__(
+        self, loop: Loop, upstream: Upstream, channel: socket.socket, order: dict[str, Any], send: Send
+    ) -> None:
+        """`channel`: the socket to the init of the call's sandbox. `order`: the host's message about the call. `send`
+        sends a message to the host."""
+        self.loop = loop
+        self.upstream = upstream
+        self.number: int = order["call"]
+        self._send = send
+        self._channel = channel
+        self._grants = [Grant(each) for each in order["grants"]]
+        self._asks: bool = order["asks"]
+        """Whether a person can be asked about hosts that were not granted."""
+        self._names: dict[str, str] = {}
+        self._addresses: dict[str, str] = {}
+        self._resolved: dict[str, list[str]] = {}
+        self._resolving: dict[str, list[Link]] = {}
+        self._own: list[socket.socket] = []
+        self._takers: dict[str, socket.socket] = {}
+        self._listeners: dict[Host, socket.socket] = {}
+        self._spare: list[socket.socket] = []
+        self._spare6: list[socket.socket] = []
+        self._streams: set[socket.socket] = set()
+        self._requests: set[ProxyRequest] = set()
+        self._links: set[Link] = set()
+        self._held: dict[Host, list[tuple[socket.socket, bytes | None]]] = {}
+        """By host and port, the connections that wait for a person's answer, each with the bytes after its proxy
+        request, if it made one."""
+        self._rejected: set[Host] = set()
+        self._refused: dict[tuple[str, int, str], int] = {}
+        self._reported = 0
+        self._is_paused = False
+        self.is_over = False
+        loop.add(channel, READ, self._from_init)
+
+    def is_granted(self, name: str, port: int) -> bool:
+        return self._grant_for(name, port) is not None
+
+    def _grant_for(self, name: str, port: int) -> Grant | None:
+        return next((each for each in self._grants if each.covers(name, port)), None)
+
+    # What the init and the host say
+
+    def _from_init(self, channel: socket.socket, _events: int) -> None:
+        """Take the sockets of the call's namespace, or notice that the call has ended."""
+        try:
+            message, descriptors, _, _ = socket.recv_fds(channel, 1 << 14, 253)
+        except OSError:
+            message, descriptors = b"", []
+        ends = [socket.socket(fileno=each) for each in descriptors]
+        for end in ends:
+            end.setblocking(False)
+            end.set_inheritable(False)
+        if not message or self._own:
+            for end in ends:
+                end.close()
+            self.end()
+            return
+        handlers = {
+            "tap": self._from_tap, "dns": self._from_dns, "dns6": self._from_dns6, "dns-stream": self._from_dns_stream,
+        }  # fmt: skip
+        for role, end in zip(json.loads(message), ends, strict=True):
+            if role in handlers:
+                self._own.append(end)
+                self.loop.add(end, READ, handlers[role])
+            elif role in ("any-name", "any-address"):
+                self._takers[role] = end
+            else:
+                (self._spare if role == "spare" else self._spare6).append(end)
+        problem = self._listen_to_all()
+        channel.send(json.dumps({"problem": problem}).encode())
+
+    def _listen_to_all(self) -> str | None:
+        """Listen where the grants say. Returns why that is not possible."""
+        takes_names = self._asks or any(each.is_wild or not each.has_few_ports for each in self._grants)
+        for role, wanted in (("any-name", takes_names), ("any-address", self._asks)):
+            if wanted and role in self._takers:
+                self._takers[role].listen(4096)
+                self.loop.add(self._takers[role], READ, self._accept)
+        self._listen(OWN_ADDRESS, PROXY_PORT)
+        for grant in self._grants:
+            if not (grant.has_few_ports or self._takers or len(self._spare) > sum(1 for _ in grant.ports())):
+                return f"{grant.words}: this kernel has no packet rules (nf_tables with tproxy), so name a few ports"
+            if grant.address is None and not grant.is_local:
+                continue
+            for port in grant.ports():
+                for address in [str(grant.address)] if grant.address is not None else ["127.0.0.1", "::1"]:
+                    try:
+                        self._listen(address, port)
+                    except OSError as error:
+                        if address != "::1":
+                            return f"{grant.words}: {error.strerror}"
+        return None
+
+    def _listen(self, address: str, port: int) -> None:
+        spare = self._spare6 if ":" in address else self._spare
+        if not spare:
+            raise OSError(0, "too many ports")
+        end = spare.pop()
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if ":" in address:  # Unlike IPv4, a local route does not suffice to bind.
+            end.setsockopt(socket.IPPROTO_IPV6, IPV6_FREEBIND, 1)
+        end.bind((address, port))
+        end.listen(4096)
+        self._listeners[address, port] = end
+        self.loop.add(end, READ, self._accept)
+
+    def answer(self, host: Host, grant: dict[str, Any] | None) -> None:
+        """A person has answered about a host and port; `grant` is None if the connections are refused. The answer holds
+        for the rest of the call."""
+        waiting = self._held.pop(host, [])
+        if grant is None:
+            self._rejected.add(host)
+        else:
+            self._grants.append(Grant(grant))
+        for inner, early in waiting:
+            self.loop.remove(inner)
+            self._decide(inner, *host, early)
+
+    # Look-ups
+
+    def _address_of(self, name: str) -> str | None:
+        """The made-up address of a name. If the name is granted, connections to this address are accepted."""
+        found = self._names.get(name)
+        if found is not None or len(self._names) >= MAX_NAMES:
+            return found
+        covering = [each for each in self._grants if each.address is None and each.covers(name)]
+        is_any_port = self._takers and (self._asks or any(each.is_wild or not each.has_few_ports for each in covering))
+        number = len(self._names) + 2
+        address = f"198.{19 if is_any_port else 18}.{number >> 8}.{number & 255}"
+        if not is_any_port:
+            ports = {port for each in covering for port in each.ports()}
+            if self._asks:
+                ports |= set(HELD_PORTS)
+            if len(ports) > len(self._spare) or len(self._listeners) > MAX_LISTENERS:
+                return None
+            for port in sorted(ports):
+                with contextlib.suppress(OSError):  # A program of the call has taken the port itself.
+                    self._listen(address, port)
+        self._names[name] = address
+        self._addresses[address] = name
+        return address
+
+    def _answer_query(self, query: bytes) -> bytes | None:
+        return answer_query(query, self._address_of, self._addresses.get)
+
+    def _from_dns(self, end: socket.socket, _events: int) -> None:
+        for _ in range(64):
+            try:
+                query, extra, _flags, who = end.recvmsg(2048, 64)
+            except OSError:
+                return
+            asked = next((data[8:12] for level, kind, data in extra if (level, kind) == (0, IP_PKTINFO)), None)
+            words = self._answer_query(query)
+            if words is not None and asked is not None:
+                source = struct.pack("=i4s4s", 0, asked, b"\0" * 4)
+                with contextlib.suppress(OSError):
+                    end.sendmsg([words], [(socket.IPPROTO_IP, IP_PKTINFO, source)], 0, who)
+
+    def _from_dns6(self, end: socket.socket, _events: int) -> None:
+        with contextlib.suppress(OSError):
+            query, extra, _flags, who = end.recvmsg(2048, 64)
+            if (words := self._answer_query(query)) is not None:
+                source = [each for each in extra if each[:2] == (socket.IPPROTO_IPV6, IPV6_PKTINFO)]
+                end.sendmsg([words], source, 0, who)
+
+    def _from_dns_stream(self, end: socket.socket, _events: int) -> None:
+        with contextlib.suppress(OSError):
+            one, _ = end.accept()
+            one.setblocking(False)
+            if len(self._streams) < MAX_STREAMS:
+                self._streams.add(one)
+                self.loop.add(one, READ, self._from_one_stream)
+            else:
+                one.close()
+
+    def _from_one_stream(self, one: socket.socket, _events: int) -> None:
+        """Answer one look-up over TCP, which is small enough to arrive at once."""
+        self.loop.remove(one)
+        self._streams.discard(one)
+        with contextlib.suppress(OSError), one:
+            if (words := self._answer_query(one.recv(2048)[2:])) is not None:
+                one.send(struct.pack(">H", len(words)) + words)
+
+    # Connections
+
+    def _accept(self, end: socket.socket, _events: int) -> None:
+        for _ in range(32):
+            if len(self._links) + len(self._requests) >= MAX_LINKS:
+                return self._pause()
+            try:
+                inner, _ = end.accept()
+                address, port = inner.getsockname()[:2]
+            except OSError:
+                return None
+            inner.setblocking(False)
+            if (address, port) == (OWN_ADDRESS, PROXY_PORT):
+                self._requests.add(ProxyRequest(self, inner))
+                continue
+            is_own = address in ("127.0.0.1", "::1")
+            name = self._addresses.get(address, "localhost" if is_own else address)
+            self._decide(inner, name, port, None)
+        return None
+
+    def _decide(self, inner: socket.socket, name: str, port: int, early: bytes | None) -> None:
+        """Connect, hold or refuse."""
+        address = "127.0.0.1" if name == "localhost" else name
+        grant = self._grant_for(name, port) or self._grant_for(address, port)
+        if grant is not None:
+            link = Link(self, inner, name, port, grant, early)
+            self._links.add(link)
+            link.begin()
+        elif self._asks and (name, port) not in self._rejected and sum(map(len, self._held.values())) < MAX_HELD:
+            self._hold(inner, name, port, early)
+        else:
+            self._refuse(inner, name, port, early)
+
+    def _hold(self, inner: socket.socket, name: str, port: int, early: bytes | None) -> None:
+        is_first = (name, port) not in self._held
+        self._held.setdefault((name, port), []).append((inner, early))
+        self.loop.add(inner, HALF_CLOSED, self._given_up)
+        if is_first:
+            with contextlib.suppress(OSError):
+                address, client_port = inner.getpeername()[:2]
+                self._tell("held", name, port, client=[address, client_port])
+
+    def _given_up(self, inner: socket.socket, _events: int) -> None:
+        """Drop a held connection that the program has closed. A program that has sent its request may close its own
+        direction and still wait for the answer."""
+        try:
+            if inner.recv(1, socket.MSG_PEEK):
+                self.loop.change(inner, 0)
+                return
+        except OSError:
+            pass
+        self.loop.remove(inner)
+        inner.close()
+        for host, waiting in list(self._held.items()):
+            self._held[host] = [each for each in waiting if each[0] is not inner]
+            if not self._held[host]:
+                del self._held[host]
+                self._tell("given-up", *host)
+
+    def _refuse(self, inner: socket.socket, name: str, port: int, early: bytes | None) -> None:
+        self._count_refused(name, port, "tcp")
+        if early is not None:
+            with contextlib.suppress(OSError):
+                text = f"{name}:{port} is not granted\n"
+                head = f"HTTP/1.1 403 Forbidden\r\nContent-Length: {len(text)}\r\nConnection: close\r\n\r\n"
+                inner.send((head + text).encode())
+            inner.close()
+        else:
+            reset(inner)
+
+    def request_is_read(self, request: ProxyRequest, host: Host | None, rest: bytes) -> None:
+        """A program has named the host that it wants to reach through the proxy; None if it named none."""
+        self._requests.discard(request)
+        if host is not None:
+            self._decide(request.inner, *host, rest)
+        self._resume()
+
+    def _pause(self) -> None:
+        self._is_paused = True
+        for end in self._accepting():
+            self.loop.change(end, 0)
+
+    def _resume(self) -> None:
+        if self._is_paused and len(self._links) < MAX_LINKS * 3 // 4:
+            self._is_paused = False
+            for end in self._accepting():
+                self.loop.change(end, READ)
+
+    def _accepting(self) -> list[socket.socket]:
+        takes_names = self._asks or any(each.is_wild or not each.has_few_ports for each in self._grants)
+        wanted = {"any-name": takes_names, "any-address": self._asks}
+        return [*self._listeners.values(), *(end for role, end in self._takers.items() if wanted[role])]
+
+    def resolve(self, link: Link, name: str) -> None:
+        """Look a name up with the resolver of this machine, once for a call."""
+        if (known := self._resolved.get(name)) is not None:
+            return link.resolved(known, None)
+        waiting = self._resolving.setdefault(name, [])
+        waiting.append(link)
+        if len(waiting) > 1:
+            return None
+
+        def look_up() -> Callable[[], None]:
+            try:
+                found = [str(each[4][0]) for each in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)]
+                problem = None
+            except (OSError, UnicodeError) as error:
+                found, problem = [], getattr(error, "strerror", None) or str(error)
+
+            def done() -> None:
+                if problem is None:
+                    self._resolved[name] = found
+                for each in self._resolving.pop(name, []):
+                    each.resolved(found, problem)
+
+            return done
+
+        return self.loop.run_in_thread(look_up)
+
+    def expire(self, now: float) -> bool:
+        """Let the deadlines of connections pass. Returns whether any is left."""
+        for link in [each for each in self._links if each.may_expire and now > each.deadline]:
+            link.expire()
+        for request in [each for each in self._requests if now > each.deadline]:
+            request.close()
+        return bool(self._requests) or any(each.may_expire for each in self._links)
+
+    # Reports
+
+    def _from_tap(self, end: socket.socket, _events: int) -> None:
+        """Count the connections and datagrams that the kernel has refused."""
+        for _ in range(256):
+            try:
+                packet = end.recv(128)
+            except OSError:
+                return
+            with contextlib.suppress(struct.error, IndexError, ValueError):
+                if packet[0] >> 4 == 4:
+                    at, address, is_udp = 4 * (packet[0] & 15), socket.inet_ntoa(packet[16:20]), packet[9] == 17
+                else:
+                    at, address, is_udp = 40, socket.inet_ntop(socket.AF_INET6, packet[24:40]), False
+                port = struct.unpack_from(">H", packet, at + 2)[0]
+                if address in ("::1", OWN_ADDRESS) or (not is_udp and self._accepts(address, port)):
+                    continue
+                self._count_refused(self._addresses.get(address, address), port, "udp" if is_udp else "tcp")
+
+    def _accepts(self, address: str, port: int) -> bool:
+        if (address, port) in self._listeners or port == 53:
+            return True
+        if address.startswith("198.19."):
+            return bool(self._takers)
+        return bool(self._takers) and self._asks and ":" not in address and not address.startswith("198.18.")
+
+    def _count_refused(self, name: str, port: int, protocol: str) -> None:
+        key = name, port, protocol
+        if key in self._refused or len(self._refused) < MAX_REFUSED:
+            self._refused[key] = self._refused.get(key, 0) + 1
+            if self._refused[key] == 1:
+                self._tell("refused", name, port, protocol=protocol, reason="it is not granted")
+
+    def _tell(self, event: str, name: str, port: int, **facts: Any) -> None:
+        self._send({"call": self.number, "event": event, "host": name, "port": port, **facts})
+
+    def opened(self, link: Link) -> None:
+        if self._reported < MAX_REPORTED:
+            self._tell("opened", link.name, link.port, address=link.address, grant=link.grant.words)
+
+    def denied(self, link: Link, reason: str, *, is_refused: bool) -> None:
+        self._reported += 1
+        if self._reported <= MAX_REPORTED:
+            event = "refused" if is_refused else "failed"
+            self._tell(event, link.name, link.port, protocol="tcp", reason=reason, **_facts(link))
+
+    def ended(self, link: Link, how: str | None) -> None:
+        self._links.discard(link)
+        if how is not None:
+            self._reported += 1
+            if self._reported <= MAX_REPORTED:
+                self._tell("closed", link.name, link.port, how=how, **_facts(link))
+        self._resume()
+
+    def end(self) -> None:
+        """End everything that the call has open, because the call is over."""
+        if self.is_over:
+            return
+        self.is_over = True
+        for link in list(self._links):
+            link.finish("the call ended", abort=True)
+        for request in list(self._requests):
+            request.close()
+        held = [inner for waiting in self._held.values() for inner, _early in waiting]
+        mine = [*self._own, *self._takers.values(), *self._listeners.values(), self._channel, *self._streams, *held]
+        for end in mine:
+            self.loop.remove(end)
+        ends = [*mine, *self._spare, *self._spare6]
+
+        def close() -> Callable[[], None]:
+            for end in ends:
+                end.close()
+            return lambda: None
+
+        self.loop.run_in_thread(close)  # The kernel takes some milliseconds to close a packet socket.
+        counts = [[name, port, protocol, count] for (name, port, protocol), count in self._refused.items() if count > 1]
+        omitted = max(0, self._reported - MAX_REPORTED)
+        self._send({"call": self.number, "event": "over", "repeated": counts[:MAX_REFUSED], "omitted": omitted})
+
+
+def _facts(link: Link) -> dict[str, Any]:
+    return {
+        "address": link.address,
+        "sent": link.sent,
+        "received": link.received,
+        "seconds": round(link.seconds, 3),
+        "grant": link.grant.words,
+        "encrypted": link.is_encrypted,
+    }

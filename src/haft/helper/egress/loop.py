@@ -1,0 +1,71 @@
+"""The event loop of the egress process: calls a function when a socket is ready, and runs blocking work in threads."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import select
+import socket
+import threading
+from collections.abc import Callable
+
+Handler = Callable[[socket.socket, int], None]
+WORKERS = 8
+
+
+class Loop:
+    """Waits for all sockets of the process."""
+
+    def __init__(self) -> None:
+        self._poll = select.epoll()
+        self._handlers: dict[int, tuple[socket.socket, Handler]] = {}
+        self._jobs: queue.SimpleQueue[Callable[[], Callable[[], None]]] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._poll.register(self._wake, select.EPOLLIN)
+
+    def begin(self) -> None:
+        """Start the threads, after the process has confined itself."""
+        for _ in range(WORKERS):
+            threading.Thread(target=self._work, daemon=True).start()
+
+    def add(self, end: socket.socket, mask: int, handler: Handler) -> None:
+        self._handlers[end.fileno()] = end, handler
+        self._poll.register(end.fileno(), mask)
+
+    def change(self, end: socket.socket, mask: int) -> None:
+        self._poll.modify(end.fileno(), mask)
+
+    def remove(self, end: socket.socket) -> None:
+        if self._handlers.pop(end.fileno(), None) is not None:
+            self._poll.unregister(end.fileno())
+
+    def run_in_thread(self, job: Callable[[], Callable[[], None]]) -> None:
+        """Run `job` in a thread, and then call on the loop what it returns."""
+        self._jobs.put(job)
+
+    def _work(self) -> None:
+        while True:
+            job = self._jobs.get()
+            with contextlib.suppress(Exception):
+                self._done.put(job())
+                os.eventfd_write(self._wake, 1)
+
+    def step(self, seconds: float | None, failed: Callable[[Handler], None]) -> None:
+        """Wait for events, at most `seconds`, and handle them. `failed` is called with a handler that raised."""
+        for descriptor, events in self._poll.poll(seconds, 256):
+            if descriptor == self._wake:
+                os.eventfd_read(self._wake)
+                with contextlib.suppress(queue.Empty):
+                    while True:
+                        self._done.get_nowait()()
+                continue
+            found = self._handlers.get(descriptor)
+            if found is None:
+                continue
+            end, handler = found
+            try:
+                handler(end, events)
+            except Exception:  # The input of one call must not end the network of others.
+                failed(handler)
