@@ -28,9 +28,12 @@ if TYPE_CHECKING:
         Confinement,
         Grants,
         Layer,
+        Network,
         Profile,
         grants_from,
+        network_json,
     )
+    from haft.contracts.connections import Connection, ConnectionObserver, HeldConnection
     from haft.contracts.decision import (
         Action,
         ApprovalAnswer,
@@ -79,6 +82,7 @@ if TYPE_CHECKING:
     from haft.contracts.events import Event, EventType, iso_time
     from haft.contracts.failure_lines import error_line, error_or_last_line, without_progress
     from haft.contracts.frozen_copies import evolve
+    from haft.contracts.host_grants import GROUPS, PACKAGE_INDEXES, HostGrant, host_grant, network_from
     from haft.contracts.limits import PROCESS_LIMITS, Limits, LimitsApplied
     from haft.contracts.locales import PLAIN_LOCALE, is_locale_variable, non_utf8_variable, reads_utf8
     from haft.contracts.names import (
@@ -180,6 +184,10 @@ else:
                 "Provenance RenamedTool State Tool ToolSpec configured"
             ),
             "variables": "names_reported_missing names_read why_not_granted withheld",
-            "confinement": "Grants Layer NOT_RUN NO_GRANTS NO_CONFINEMENT Profile Confinement grants_from",
+            "confinement": (
+                "Grants Layer NOT_RUN NO_GRANTS NO_CONFINEMENT Network Profile Confinement grants_from network_json"
+            ),
+            "connections": "Connection ConnectionObserver HeldConnection",
+            "host_grants": "GROUPS PACKAGE_INDEXES HostGrant host_grant network_from",
         },
     )

@@ -8,6 +8,9 @@ from typing import Any, Literal
 
 from haft.values import dataclass, field
 
+Network = bool | tuple[str, ...]
+"""The network of a call: all of it, none of it, or the hosts in a tuple (see `host_grants`)."""
+
 Profile = Literal["none", "read-only", "workspace"]
 """The basic form of a sandbox. `none`: there is no sandbox. `read-only`: the call may write only to private scratch
 directories. `workspace`: the call may also write to the workspace. Neither of the last two has network."""
@@ -17,7 +20,7 @@ directories. `workspace`: the call may also write to the workspace. Neither of t
 class Grants:
     """What a call may reach in addition to its profile. Nothing but grants opens the sandbox."""
 
-    network: bool = False
+    network: Network = False
     env: tuple[str, ...] = ()
     """Names of environment variables of the host that the call gets."""
     path: tuple[str, ...] = ()
@@ -37,7 +40,13 @@ class Grants:
         )
         env, path, read, write = lists
         scratch = self.scratch or other.scratch
-        return Grants(self.network or other.network, env, path, read, write, scratch=scratch)
+        if isinstance(self.network, tuple) or isinstance(other.network, tuple):
+            from haft.contracts.host_grants import joined_network  # Imported here because few calls have such grants.
+
+            network = joined_network(self.network, other.network)
+        else:
+            network = self.network or other.network
+        return Grants(network, env, path, read, write, scratch=scratch)
 
     def exceeds(self, other: Grants) -> bool:
         """Whether these grants include all of `other`, and more."""
@@ -45,7 +54,7 @@ class Grants:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "network": self.network,
+            "network": network_json(self.network),
             "env": list(self.env),
             "path": list(self.path),
             "read": list(self.read),
@@ -85,7 +94,10 @@ class Confinement:
     """What one call may reach."""
 
     profile: Profile = "none"
-    network: bool = True
+    network: Network = True
+    """All of the network, none of it, or hosts; a group of hosts is replaced by its hosts."""
+    asks: bool = False
+    """Whether a person is asked about connections to hosts that were not granted, while the connections wait."""
     writable: tuple[str, ...] = ()
     """Absolute paths of the host that the call may write. Private scratch directories are not among them."""
     readable: tuple[str, ...] = ()
@@ -129,7 +141,7 @@ class Confinement:
     def to_json(self) -> dict[str, Any]:
         return {
             "profile": self.profile,
-            "network": self.network,
+            "network": network_json(self.network),
             "writable": list(self.writable),
             "readable": list(self.readable),
             "env": list(self.env),
@@ -137,7 +149,13 @@ class Confinement:
             "layers": list(self.layers),
             "scratch": None if "namespaces" not in self.layers else "call" if self.scratch is None else "thread",
             "reason": self.reason,
+            "connections": [],
         }
+
+
+def network_json(network: Network) -> bool | list[str]:
+    """The network of a call in JSON."""
+    return network if isinstance(network, bool) else list(network)
 
 
 NO_CONFINEMENT = Confinement()
@@ -155,13 +173,15 @@ def grants_from(given: Mapping[str, Any] | Grants | None) -> Grants:
     if not isinstance(given, Mapping):
         raise ValueError("must be a table of network, env, path, read, write, scratch")  # noqa: TRY004  all the same
     lists: dict[str, tuple[str, ...]] = {}
-    network = scratch = False
+    network: Network = False
+    scratch = False
     for name, value in given.items():
-        if name in ("network", "scratch"):
+        if name == "network":
+            network = value if isinstance(value, bool) else _hosts(value)
+        elif name == "scratch":
             if not isinstance(value, bool):
-                raise ValueError(f"{name} must be true or false")
-            network = value if name == "network" else network
-            scratch = value if name == "scratch" else scratch
+                raise ValueError("scratch must be true or false")
+            scratch = value
         elif name in ("env", "path", "read", "write"):
             if isinstance(value, str) or not isinstance(value, Sequence):
                 raise ValueError(f"{name} must be a list of texts")
@@ -174,6 +194,12 @@ def grants_from(given: Mapping[str, Any] | Grants | None) -> Grants:
         else:
             raise ValueError(f"there is no grant `{name}`; they are network, env, path, read, write, scratch")
     return Grants(network=network, scratch=scratch, **lists)
+
+
+def _hosts(value: object) -> Network:
+    from haft.contracts.host_grants import network_from  # Imported here because few grants name hosts.
+
+    return network_from(value)
 
 
 def _why_not_granted(name: str) -> str | None:

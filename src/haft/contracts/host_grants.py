@@ -21,9 +21,7 @@ MAX_PORTS: Final = 256
 MAX_HOSTS: Final = 200
 
 _FORM: Final = regex(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]=\s]+)(?::(\d{1,5}|\*)(?:-(\d{1,5}))?)?(?:=(\S+))?")
-_NAME: Final = regex(
-    r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*"
-)
+_NAME: Final = regex(r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*")
 
 Ports = tuple[tuple[int, int], ...]
 
@@ -80,8 +78,8 @@ def host_grant(text: str) -> HostGrant:
         host = _ascii_name(text, host)
     if not literal and (not _NAME.fullmatch(host) or host.replace(".", "").isdigit()):
         raise ValueError(f"`{text}` cannot be granted: `{host}` is not the name of a host")
-    if wild and is_public_suffix(host):
-        raise ValueError(f"`{text}` cannot be granted: `{host}` is no domain of one owner, but an ending of many")
+    if wild and "." not in host and not is_private_name(f"x.{host}"):
+        raise ValueError(shared_ending(text, host))
     is_local = host == "localhost" or (literal and ipaddress.ip_address(host).is_loopback)
     ports = _ports(text, first, last, literal=literal, local=is_local)
     private = not wild and not literal and is_private_name(host)
@@ -132,11 +130,9 @@ def is_private_name(host: str) -> bool:
     return "." not in host or any(f".{host}".endswith(f".{end}") for end in PRIVATE_SUFFIXES)
 
 
-def is_public_suffix(domain: str) -> bool:
-    """Whether names directly below a domain belong to different owners, as below `com`, `co.uk` or `github.io`."""
-    from haft.contracts.public_suffixes import SHARED_DOMAINS, is_registry_suffix
-
-    return "." not in domain or domain in SHARED_DOMAINS or is_registry_suffix(domain)
+def shared_ending(grant: str, domain: str) -> str:
+    """The problem of a grant for all names below a domain that has no single owner, such as `com` or `github.io`."""
+    return f"`{grant}` cannot be granted: names below `{domain}` belong to many owners; name the hosts"
 
 
 def network_from(given: object) -> bool | tuple[str, ...]:

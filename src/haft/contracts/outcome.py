@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from haft.contracts.change import NO_CHANGES, Change, Changes
 from haft.contracts.confinement import NO_CONFINEMENT, Confinement
+from haft.contracts.connections import Connection
 from haft.contracts.decision import Decision
 from haft.contracts.errors import EXIT_CODES, Failure
 from haft.contracts.events import iso_time
@@ -53,6 +54,8 @@ class Outcome:
     sandbox: Confinement = NO_CONFINEMENT
     ended_children: tuple[EndedChild, ...] = ()
     """Processes that still ran when the call ended, and were ended with it."""
+    connections: tuple[Connection, ...] = ()
+    """The network connections of a call whose network is decided by host. The JSON form has them in `sandbox`."""
     notes: tuple[str, ...] = ()
     """Texts for the person about problems that did not make the call fail. Each says what the person can type against
     the problem."""
@@ -99,10 +102,13 @@ class Outcome:
             "changes": self.changes.to_json() if self.changes.files else form(self.changes),
             "decision": None if self.decision is None else form(self.decision),
             "limits": form(self.limits),
-            "sandbox": form(self.sandbox),
+            "sandbox": self._sandbox_json() if self.connections else form(self.sandbox),
             "endedChildren": self.ended_children,
             "notes": self.notes,
         }
+
+    def _sandbox_json(self) -> dict[str, Any]:
+        return {**self.sandbox.to_json(), "connections": [each.to_json() for each in self.connections]}
 
 
 def outcome_from(form: Mapping[str, Any]) -> Outcome:

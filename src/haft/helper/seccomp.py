@@ -115,7 +115,10 @@ def egress_filter() -> bytes:
             part += [(JUMP_AT_LEAST, 0, 1, X32), _refuse(errno.ENOSYS)]
         for name in NEVER_BY_EGRESS:
             if name in way.numbers:
-                part += [(JUMP_EQUAL, 0, 1, way.numbers[name]), _refuse(errno.ENOSYS if name == "clone3" else errno.EPERM)]
+                part += [
+                    (JUMP_EQUAL, 0, 1, way.numbers[name]),
+                    _refuse(errno.ENOSYS if name == "clone3" else errno.EPERM),
+                ]
         if "socket" in way.numbers:
             check = _only(INTERNET, 0, errno.EAFNOSUPPORT)
             part += [(JUMP_EQUAL, 0, len(check) + 1, way.numbers["socket"]), *check, (RETURN, 0, 0, ALLOW)]

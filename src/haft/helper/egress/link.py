@@ -104,7 +104,7 @@ class Link:
     def resolved(self, addresses: list[str], problem: str | None) -> None:
         """Connect to the first address that the grant leads to."""
         if self._state != "resolving":
-            return
+            return None
         if problem is not None:
             return self._deny("502", f"cannot be reached: {problem}")
         barred = ""

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 MAX_REQUEST = 1 << 14
 REQUEST_SECONDS = 10.0
 CONNECT = re.compile(rb"CONNECT (?:\[([0-9a-fA-F:.]+)\]|([^\s:\[\]]+)):(\d{1,5}) HTTP/1\.[01]\r\n")
-ONLY_CONNECT = (
-    b"HTTP/1.1 405 Method Not Allowed\r\nAllow: CONNECT\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-)
+ONLY_CONNECT = b"HTTP/1.1 405 Method Not Allowed\r\nAllow: CONNECT\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
 class ProxyRequest:
