@@ -183,17 +183,21 @@ def grants_from(given: Mapping[str, Any] | Grants | None) -> Grants:
                 raise ValueError("scratch must be true or false")
             scratch = value
         elif name in ("env", "path", "read", "write"):
-            if isinstance(value, str) or not isinstance(value, Sequence):
-                raise ValueError(f"{name} must be a list of texts")
-            for word in value:
-                if not isinstance(word, str) or not word or "\0" in word:
-                    raise ValueError(f"{name} must be a list of texts, and {word!r} is not one")
-                if name == "env" and (why := _why_not_granted(word)) is not None:
-                    raise ValueError(f"env: {why}")
-            lists[name] = tuple(value)
+            lists[name] = _texts(name, value)
         else:
             raise ValueError(f"there is no grant `{name}`; they are network, env, path, read, write, scratch")
     return Grants(network=network, scratch=scratch, **lists)
+
+
+def _texts(name: str, value: object) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise ValueError(f"{name} must be a list of texts")
+    for word in value:
+        if not isinstance(word, str) or not word or "\0" in word:
+            raise ValueError(f"{name} must be a list of texts, and {word!r} is not one")
+        if name == "env" and (why := _why_not_granted(word)) is not None:
+            raise ValueError(f"env: {why}")
+    return tuple(value)
 
 
 def _hosts(value: object) -> Network:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -67,6 +66,8 @@ def host_grant(text: str) -> HostGrant:
     found = _FORM.fullmatch(text)
     if found is None:
         raise ValueError(f"`{text}` is no host: write HOST, HOST:PORT or *.DOMAIN, for example `registry.example:443`")
+    import ipaddress  # Imported here because contracts are loaded at every start.
+
     written, first, last, networks = found.groups()
     host = written.strip("[]").lower().rstrip(".")
     literal = _is_address(host)
@@ -104,6 +105,8 @@ def _ports(text: str, first: str | None, last: str | None, *, literal: bool, loc
 
 
 def _networks(text: str, networks: str | None) -> tuple[str, ...]:
+    import ipaddress
+
     try:
         return tuple(str(ipaddress.ip_network(each)) for each in networks.split(",")) if networks else ()
     except ValueError as error:
@@ -118,6 +121,8 @@ def _ascii_name(text: str, host: str) -> str:
 
 
 def _is_address(host: str) -> bool:
+    import ipaddress
+
     try:
         ipaddress.ip_address(host)
     except ValueError:

@@ -45,7 +45,7 @@ class Egress:
         while True:
             self._loop.step(1.0 if is_timed else None, self._failed)
             now = time.monotonic()
-            is_timed = any([each.expire(now) for each in list(self._calls.values())])
+            is_timed = sum(each.expire(now) for each in list(self._calls.values())) > 0
             for number in [number for number, call in self._calls.items() if call.is_over]:
                 del self._calls[number]
 
