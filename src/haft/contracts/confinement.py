@@ -191,7 +191,7 @@ def grants_from(given: Mapping[str, Any] | Grants | None) -> Grants:
 
 def _texts(name: str, value: object) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise ValueError(f"{name} must be a list of texts")
+        raise ValueError(f"{name} must be a list of texts")  # noqa: TRY004  all raise the same
     for word in value:
         if not isinstance(word, str) or not word or "\0" in word:
             raise ValueError(f"{name} must be a list of texts, and {word!r} is not one")
