@@ -97,9 +97,9 @@ def reverse(
     by_person: bool = True,
     stopped: Callable[[], bool] = lambda: False,
 ) -> ReversalResult:
-    """Undo or redo runs, as the run `owner`. Raises `ReversalConflict`, with nothing changed, if others changed the
-    same paths since. With `force`, these later changes are replaced too. If a person (`by_person`) uses `force`, the
-    guard does not judge the files that come back."""
+    """Undo or redo the runs in `rows`. The undo or redo is itself a run: `owner`. Raises `ReversalConflict`, with
+    nothing changed, if others changed the same paths since. With `force`, these later changes are replaced too. If a
+    person (`by_person`) uses `force`, the guard does not judge the files that come back."""
     check_reversible(direction, rows)
     with transactions.locked(stopped), transactions.tree() as workspace:
         rows = [transactions.ledger.get(row.run) or row for row in rows]

@@ -312,8 +312,8 @@ class Transactions:
         return TransactionResult(manifest.changes("committed"))
 
     def commit_part(self, owner: Owner, manifest: Manifest, upper: str, *, accepted: bool) -> HaftError | None:
-        """Commit the changes that a call has made so far, before its nested call begins. If that fails, return the
-        error."""
+        """Commit the changes that a call has made so far, before its nested call begins. Returns the error if that
+        fails, otherwise None."""
         notes = {**manifest.notes, "owner": owner.to_json(), "verb": "call", "accepted": accepted}
         manifest = replace(manifest, notes=notes)
         try:
@@ -483,8 +483,8 @@ class Transactions:
                     os.mkdir(name, 0o700, dir_fd=where)
 
     def finish(self, manifest: Manifest) -> None:
-        """Add a committed change set to the ledger, then move its directory to `kept`. In this order, because recovery
-        calls `finish` again for each directory that a crash left under `live`."""
+        """Add a committed change set to the ledger, then move its directory to `kept`. The order matters, because
+        recovery calls `finish` again for each directory that a crash left under `live`."""
         run = manifest.run
         with contextlib.suppress(OSError, StorageFailed):  # The next holder of the lock does it again.
             self.add_to_ledger(manifest)

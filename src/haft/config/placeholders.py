@@ -1,6 +1,6 @@
 """Placeholders in the texts of a configuration file: `${env:NAME}` stands for the value of an environment variable; the
-file of an untrusted workspace may not use it. `${CONFIG_DIR}` stands for the directory of the file, `${WORKING_DIR}`
-for the workspace."""
+file of an untrusted workspace may not use this placeholder. `${CONFIG_DIR}` stands for the directory of the file,
+`${WORKING_DIR}` for the workspace."""
 
 from __future__ import annotations
 

@@ -190,8 +190,8 @@ class MaskedStream:
 
 
 class _Patterns(Generic[AnyStr]):
-    """Finds a few fixed patterns in a long text. The time is linear in the length of the text, whatever its content: it
-    uses Python's own search, once for each pattern."""
+    """Finds a few fixed patterns in a long text. The time is linear in the length of the text, whatever its content:
+    this class uses Python's own text search, once for each pattern."""
 
     __slots__ = ("_failures", "_patterns")
 

@@ -141,7 +141,7 @@ def noted(path: str) -> bytes | None:
 
 
 def holder_of(path: str) -> int | None:
-    """The pid of the process that holds the lock at `path`, if the kernel reports it; for messages."""
+    """The pid of the process that holds the lock at `path`, for messages; None if the kernel does not report it."""
     try:
         found = os.stat(path, follow_symlinks=False)
         with open("/proc/locks") as file:

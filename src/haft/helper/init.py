@@ -120,8 +120,8 @@ class Init:
             os.close(self._witnesses.pop())
 
     def _prepare(self, sandbox: jail.CallSandbox) -> OSError | None:
-        """Prepare everything that does not depend on the call. An error is returned, and reported when the call
-        comes."""
+        """Prepare everything that does not depend on the call. Returns the error if that fails, otherwise None. The
+        error is reported when the call comes."""
         try:
             sandbox.build()
             kernel.limit_future_capabilities(kernel.ROOT_KEEPS if self._is_root else ())

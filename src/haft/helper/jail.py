@@ -54,8 +54,8 @@ def open_or_none(path: str, flags: int = os.O_PATH) -> int | None:
 
 
 def open_checked(path: str, rest: list[Any]) -> int | None:
-    """Like `open_or_none`. But if `rest` has a second item, this is the identity that the file must have: raise
-    `Replaced` if the file has another identity, or cannot be opened without following links."""
+    """If `rest` has no second item, the same as `open_or_none`. A second item is the identity that the file must have:
+    then raise `Replaced` if the file has another identity, or cannot be opened without following links."""
     if len(rest) < 2:
         return open_or_none(path)
     place = open_path_without_links(path)

@@ -73,7 +73,7 @@ def mount(source: str | None, target: str, kind: str | None, flags: int, options
 
 
 def unmount(target: str, *, idle: bool = False) -> None:
-    """Remove the topmost mount. With `idle`, raise `OSError` with EBUSY if a process uses the mount."""
+    """Remove the topmost mount at `target`. With `idle`, raise `OSError` with EBUSY if a process uses the mount."""
     flags = UMOUNT_NOFOLLOW | (0 if idle else MNT_DETACH)
     checked(libc.umount2(os.fsencode(target), flags), f"unmount of {target}")
 

@@ -153,7 +153,7 @@ def start(
     request: dict[str, Any], streams: list[int], directory: int, group: cgroups.Group | None, filters: dict[bool, bytes]
 ) -> tuple[int, list[Any] | None]:
     """Fork, and execute the command in the child. Returns the child's pid, and the error if the command could not be
-    executed."""
+    executed, otherwise None."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:

@@ -6,7 +6,8 @@ opens sockets without a system call that a filter could check, so it is refused.
 number on a machine is limited and a call could use them all up. A process may change only its own limits.
 
 Unix sockets of the host are files, which no namespace separates. A call without approval gets no socket that can
-connect to one. It may not trace its own processes either; on some kernels no call may (see `tracing`).
+connect to such a Unix socket. Such a call may not trace its own processes either. On some kernels, no call may trace
+its processes (see `tracing`).
 """
 
 from __future__ import annotations

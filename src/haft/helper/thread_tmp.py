@@ -44,8 +44,8 @@ class ThreadTmp:
         """The time at which the thread's `/tmp` is measured again at the latest."""
 
     def _mount(self, source: int) -> None:
-        """Mount the thread's `/tmp` over the empty one. Paths that were shown in the empty one are mounted again, in
-        the new one."""
+        """Mount the thread's `/tmp` over the empty `/tmp`. Paths that were visible in the empty `/tmp` are mounted
+        again, in the thread's `/tmp`."""
         onto = os.open(self._place, _PLACE | os.O_DIRECTORY)
         shown = []
         for path in _mounted_on(_mount_of(onto)):

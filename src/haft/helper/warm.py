@@ -6,7 +6,7 @@
 The keeper has loaded foreign code, so init does not trust it: the keeper has no capabilities, sees the workspace
 read-only, and is stopped while anything is mounted. Init mounts the layer of each call over the workspace and unmounts
 it afterwards, which works only if no process, the keeper included, has anything open in it. The sandbox serves another
-call only if the last one ended by itself, left no process, and its scratch files could be removed. If not, everything
+call only if the last call ended by itself, left no process, and its scratch files could be removed. If not, everything
 in the sandbox ends, and the host starts another sandbox.
 
 Init and keeper talk over a socket, which is descriptor 3 of the keeper. The keeper first sends `ready`, or `no` and a

@@ -63,7 +63,8 @@ def needs_own_process(run: Run) -> bool:
 
 
 def hosting_of(run: Run) -> Hosting:
-    """Where the work of this call is done: see `Hosting`."""
+    """Where the work of this call is done: in the host, in processes that end with the call, in a session process, or
+    outside of haft's control."""
     hosting = run.tool.spec.hosting
     return "per-call" if hosting == "session" and needs_own_process(run) else hosting
 

@@ -43,7 +43,7 @@ MAX_NOTE_LENGTH: Final = 1000
 
 
 class RunRecorder(Protocol):
-    """Is told about every step of a run before the observers are."""
+    """Is told about every step of a run, before the observers are told."""
 
     def on_status(self, run: Run) -> None: ...
 
@@ -197,7 +197,7 @@ class Run:
 
     @property
     def child_lock(self) -> asyncio.Lock:
-        """A lock for the runs that this one made, when only one of them may work at a time."""
+        """A lock for the calls that this run made. It is used if only one of these calls may work at a time."""
         self._child_lock = self._child_lock or asyncio.Lock()
         return self._child_lock
 

@@ -91,8 +91,8 @@ def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def differing_middle(old: Sequence[str], new: Sequence[str]) -> tuple[int, int, int]:
-    """Three indexes: of the first differing line, which is the same in both texts; after the last differing line in the
-    old text; and after the last differing line in the new text."""
+    """Three indexes. The first is the index of the first differing line, and is the same in both texts. The second is
+    the index after the last differing line of `old`, the third is the index after the last differing line of `new`."""
     shorter = min(len(old), len(new))
     start = 0
     while start < shorter and old[start] == new[start]:

@@ -210,7 +210,7 @@ class Scope:
         above._contained += self._contained
 
     def drop(self) -> None:
-        """Record that this call's changes are discarded, and those of its nested calls with them."""
+        """Record that the changes of this call and of its nested calls are discarded."""
         if not self._transactions.has_journal(self.run):
             remove(os.path.join(self._transactions.live, self.run))
         for each in self._contained:

@@ -1,5 +1,5 @@
-"""Stops: a call that needs approval waits here for a person, with the status `blocked-on-user`. It ends here if the
-person rejects it, or if no person can answer.
+"""A stage that may stop a call: a call that needs approval waits here for a person, with the status `blocked-on-user`.
+It ends here if the person rejects it, or if no person can answer.
 
 A person may approve with other arguments. Then haft validates these arguments and decides about the call again, so that
 nothing runs without a decision. An approval is bound to the tool's definition as the person saw it, and can be
@@ -144,7 +144,7 @@ class Approve:
         return approval_request(other, confinement, reason, withheld=self._sandbox.withheld(other.call, confinement))
 
     async def _approved(self, run: Run, answer: ApprovalAnswer) -> None:
-        """Turn the call into the one that the person approved."""
+        """Replace the call by the call that the person approved."""
         call = run.call
         try:
             _check(answer)

@@ -1,5 +1,5 @@
-"""Changes and watches: puts a sandbox around the processes of the call. If the sandbox denied an action, the error says
-so.
+"""A stage that changes and watches a call: it puts a sandbox around the processes of the call. If the sandbox denied an
+action, the error says so.
 
 The profile and the grants come from the decision; the sandbox knows what this machine supports. An in-process tool has
 no sandbox, and its outcome says so; the commands that it starts have one.

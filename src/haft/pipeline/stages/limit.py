@@ -1,4 +1,5 @@
-"""Changes and watches: sets the limits and the deadline of the call, and bounds the output that the outcome shows.
+"""A stage that changes and watches a call: it sets the limits and the deadline of the call, and bounds the output that
+the outcome shows.
 
 The deadline counts only from here on, so that it does not count the time in which the call waits for a person or for a
 place. The shortest of these deadlines applies: the timeout of the call, a timeout among its arguments, and the deadline

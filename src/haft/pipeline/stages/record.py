@@ -1,5 +1,5 @@
-"""Watches: records every run. It is the outermost stage, so that it also records rejections and crashes. It turns
-everything that happens in the other stages into one outcome.
+"""A stage that watches a call: it records every run. It is the outermost stage, so that it also records rejections and
+crashes. It turns everything that happens in the other stages into one outcome.
 
 Whoever made a call gets its outcome only after the outcome is on disk. A call that may change something is in the audit
 log before it starts to act, and its end is in the audit log before the outcome is returned. A call that only reads is

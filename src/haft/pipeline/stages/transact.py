@@ -1,4 +1,5 @@
-"""Changes and watches: makes the call a transaction, and commits, holds or discards its changes at the end.
+"""A stage that changes and watches a call: it makes the call a transaction, and commits, holds or discards its changes
+at the end.
 
 If the tool ended by itself, with success or failure, its changes are committed. If a limit stopped the tool, its
 changes are held: nothing is lost, but half-finished work gets into the workspace only if a person applies it. If the

@@ -1,4 +1,5 @@
-"""Changes and stops: runs the tool's own preprocessing, then checks the arguments against the tool's schema.
+"""A stage that changes a call and may stop it: it runs the tool's own preprocessing, then checks the arguments against
+the tool's schema.
 
 All later stages use the resulting arguments. So policy decides about the same arguments that are shown, recorded and
 passed to the tool.
