@@ -60,7 +60,9 @@ _HARMLESS_VARIABLES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """The decision about one unit of a call."""
+    """The decision about one unit of a call: about one part of its command line, or about the whole call if it has no
+    command line.
+    """
 
     action: Action
     reason: str
@@ -168,7 +170,9 @@ class PolicyEngine:
     def _units(
         self, query: PolicyQuery, call: CallFacts, analysis: Analysis | None, answers: Sequence[Rule], steps: list[Step]
     ) -> list[_Unit]:
-        """The decision about every unit of a call, by the rules and by these remembered answers."""
+        """The decisions about all units of a call (the parts of its command line, or the whole call), by the rules and
+        by the remembered `answers`.
+        """
         if analysis is None:
             return [self._unit(query, call, None, answers, steps)]
         units = [self._unit(query, call, part, answers, steps) for part in analysis.parts]
@@ -196,8 +200,10 @@ class PolicyEngine:
     def _deciding_rule(
         self, call: CallFacts, part: Part | None, answers: Sequence[Rule], steps: list[Step]
     ) -> tuple[Rule | None, Action]:
-        """The rule that decides a unit, or None if no rule matches; and an action. If the rule delegates to a program,
-        this action applies when the program allows the call."""
+        """The rule that decides about `part`, or about the whole call if `part` is None; None if no rule matches. The
+        second value is an action. If the rule delegates to a program, this action applies when the program allows the
+        call.
+        """
         first = {origin: self._first_of_origin(rules, call, part, steps) for origin, rules in self._rules.items()}
         rejecting = next((rule for rule in first.values() if rule is not None and rule.action == "reject"), None)
         if rejecting is not None:
@@ -460,8 +466,9 @@ def _stops(unit: _Unit) -> bool:
 
 
 def _weight(unit: _Unit) -> tuple[int, bool, bool]:
-    """The sort key of the unit that decides and gives the reason: the strictest, then a dangerous one, then one that a
-    rule decided."""
+    """A sort key for units of a call: the unit with the highest key decides, and gives the reason. A stricter unit has
+    a higher key. Of equally strict units, a dangerous one has a higher key, then one that a rule decided.
+    """
     return _STRICTNESS[unit.action], unit.part is not None and bool(unit.part.dangers), unit.rule is not None
 
 

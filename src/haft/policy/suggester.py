@@ -61,8 +61,8 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class _Reach:
-    """The past calls that a candidate matches, according to the policy engine. The candidate cannot change the decision
-    about any other call."""
+    """The past calls that a candidate (a rule that may be suggested) matches, according to the policy engine. The
+    candidate cannot change the decision about any other call."""
 
     units: frozenset[Unit]
     """The parts that need approval and that the candidate matches."""

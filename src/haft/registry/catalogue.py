@@ -124,7 +124,8 @@ class Catalogue:
         return entry.listing
 
     def remove(self, name: str) -> None:
-        """Remove the tool with this name. `BadConfig` for a built-in tool: its name always means the built-in tool."""
+        """Remove the tool with this name. Raises `BadConfig` for a built-in tool: its name always means the built-in
+        tool."""
         entry = self._named.get(name)
         if entry is not None:
             if entry.listing.spec.provenance == "builtin":

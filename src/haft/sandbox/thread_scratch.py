@@ -5,8 +5,8 @@ of these calls.
     STATE/scratch/NAME/lock   locked by the call that uses `tmp`; its modification time tells when a call last did so
 
 NAME is a digest of the workspace and the thread. The helper watches the size while calls run. This module makes the
-directory, locks it for one call at a time, and removes it: when it is too full, when no call has used it for a day, or,
-if the host made up the name of the thread, when the host process ends.
+directory, locks it for one call at a time, and removes it when it is too full or when no call has used it for a day. If
+the host made up the name of the thread, the directory is removed when the host process ends.
 """
 
 from __future__ import annotations

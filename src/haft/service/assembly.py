@@ -222,17 +222,17 @@ class Host:
 
     @property
     def thread(self) -> ThreadId:
-        """The thread of this service."""
+        """The thread to which the calls of this service belong, unless a call names another thread."""
         return ThreadId(self.principal.thread or "")
 
     def running(self) -> Pipeline:
-        """The pipeline; `BadConfig` if the service is not open."""
+        """The pipeline. Raises `BadConfig` if the service is not open."""
         if self.pipeline is None:
             raise BadConfig("this service is not open", hint="use it inside `async with ToolService.open(...)`")
         return self.pipeline
 
     def changes(self) -> Transactions:
-        """The change sets; `BadConfig` if the service is not open."""
+        """The change sets. Raises `BadConfig` if the service is not open."""
         self.running()
         return self.tracking.engine_selector().transactions
 

@@ -87,8 +87,8 @@ def approval_of(spec: ToolSpec) -> dict[str, Any] | None:
 
 
 def withheld_from(spec: ToolSpec, workspace: str, home: StateHome) -> tuple[str, ...]:
-    """The environment variables that a tool says it uses, but that its calls do not get although they are set in this
-    process: no rule grants them to all calls of the tool."""
+    """The environment variables that a tool says it uses and that are set in this process, but that its calls do not
+    get, because no rule grants them to all calls of the tool."""
     from haft.contracts import withheld
     from haft.files import variables_of
 

@@ -110,7 +110,7 @@ class ToolSource(Protocol):
         return ()
 
     def due(self) -> bool:
-        """Whether to refresh this source now and then although no path in `places` changes: for example, a tool failed
+        """Whether to refresh this source now and then although no path in `places` changes. For example, a tool failed
         because a program is missing, and that program may be installed anywhere."""
         return False
 

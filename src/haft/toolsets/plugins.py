@@ -118,7 +118,7 @@ class ConfiguredPlugins:
         return is_file and not self._trusted and os.path.realpath(os.path.dirname(reference.source)) == self._workspace
 
     def _provenance(self, reference: PluginReference, path: str) -> tuple[Provenance, str | None]:
-        """The provenance of a plugin, and the directory that links in it may not leave."""
+        """The provenance of a plugin, and the directory that links in the plugin may not lead out of."""
         is_workspaces = self._is_workspaces(reference)
         inside = any(each.startswith(self._workspace.rstrip("/") + "/") for each in (path, os.path.realpath(path)))
         return "workspace" if inside or is_workspaces else "user", self._workspace if is_workspaces else None

@@ -72,7 +72,7 @@ class Environments:
         self._safe_path = safe_path
 
     def current(self) -> ActivatedEnvironment | None:
-        """The activated environment; None if there is none, or it cannot be read."""
+        """The activated environment; None if no environment is activated, or if it cannot be read."""
         place = activated_in(self._workspace, self._host)
         if place is None:
             return None

@@ -42,7 +42,7 @@ def subject(part: Part) -> str | None:
 
 
 def joined(words: Sequence[str]) -> str:
-    """The subject of a command with these words."""
+    """The subject of a command with these words: the text that patterns are matched against."""
     return " ".join(word.translate(_INNER) for word in words)
 
 
@@ -111,8 +111,8 @@ def _text_matches(pattern: str, part: Part) -> bool:
 
 @lru_cache(maxsize=4096)
 def command_pattern(written: str) -> str:
-    """A pattern that a person wrote, in the form that is matched against subjects; `ValueError` if a quote is not
-    closed."""
+    """A pattern that a person wrote, in the form in which it is matched against commands. Raises `ValueError` if a
+    quote is not closed."""
     made: list[str] = []
     quote, at = "", 0
     while at < len(written):

@@ -1,8 +1,8 @@
 """Converts texts that pydantic would convert to a number or a boolean, in the same way as pydantic.
 
-A model may send `"5"` for an `int` of a template, and pydantic converts it to 5. haft converts it before the call is
-decided: so rules, the person who approves and the audit log see the value that the template sees. A text that pydantic
-would not convert stays unchanged, and the schema rejects it.
+A model may send `"5"` for an `int` of a template, and pydantic converts this text to 5. haft converts the text before
+the call is decided. So rules, the audit log and the person who approves see the value that the template sees. A text
+that pydantic would not convert stays unchanged, and the schema rejects it.
 """
 
 from __future__ import annotations

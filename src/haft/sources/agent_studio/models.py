@@ -108,7 +108,8 @@ class Models:
         return TypeMeaning({"$ref": f"#/$defs/{self._named[node]}"})
 
     def _root(self, node: ast.ClassDef, inner: ast.expr) -> TypeMeaning | None:
-        """The meaning of a root model: that of the one value in it. None if the model contains itself."""
+        """The meaning of a root model, which is the meaning of the one value in the model. None if the model contains
+        itself."""
         if node in self._roots:
             return None
         self._roots.add(node)
@@ -118,7 +119,8 @@ class Models:
 
     def _inner_schema(self, node: ast.ClassDef) -> dict[str, Any]:
         """The schema of a model inside another. For a missing optional parameter of the tool itself, haft sends null.
-        It does not do so inside a model, so there each field without a default is required."""
+        For a missing field of an inner model, haft sends nothing. So each field of an inner model that has no default
+        is required."""
         shape = self._shape(node)
         fields = [_parameter(one, shape.config) for one in shape.fields.values()]
         needed = [one.key for one in fields if one.required or one.null_when_absent]

@@ -70,7 +70,7 @@ class Waiting:
 
 
 class ApprovalStore(Protocol):
-    """Every request of a state home. Any thread may use it."""
+    """Every request of a state home. Any thread of the process may use this object."""
 
     def put(self, waiting: Waiting, forget_before: float) -> None:
         """Store a request, which can be answered from now on; remove the requests that expired before

@@ -60,7 +60,8 @@ class Database:
 
     @staticmethod
     def _use_wal(connection: sqlite3.Connection) -> None:
-        """Set WAL mode. Here SQLite does not wait for other processes that open the same new file, so we retry."""
+        """Set WAL mode. While SQLite does that, it does not wait for other processes that open the same new file, so
+        this method retries."""
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
             try:

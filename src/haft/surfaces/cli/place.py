@@ -167,8 +167,8 @@ def change_sets() -> Iterator[ChangesFacade | None]:
 
 
 def find_changed(kept: History, changes: ChangesFacade | None, name: str) -> tuple[str, RunRecord | None]:
-    """The full name of a run, and its record. The record is None for changes that a session process made between two
-    calls, which have a change set but no run."""
+    """The full name of a run, and its record. If a process that outlives its calls changed files between two calls,
+    these changes have a change set but no run: the record is then None."""
     try:
         record = kept.find(name)
     except UnknownRun:

@@ -293,8 +293,8 @@ def is_ours(folder: str) -> bool:
 
 def _lead_to(python: str, *link: str) -> None:
     """Make the link to the interpreter again, because later checks expect exactly the target `python`. Raises
-    `ToolFailed` if a directory on the way is a link: the code of a built package could have put it there, so that haft
-    would write elsewhere."""
+    `ToolFailed` if a directory on the way is a link: the code of a built package could have put this link there, so
+    that haft would write elsewhere."""
     for depth in range(1, len(link)):
         if not stat.S_ISDIR(os.lstat(os.path.join(*link[:depth])).st_mode):
             raise ToolFailed("the result is not an environment: a package that was built has replaced it")

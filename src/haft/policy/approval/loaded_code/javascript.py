@@ -57,7 +57,7 @@ def _line(text: str, at: int) -> int:
 
 def _package(name: str, here: str) -> str | None:
     """The directory of a package that is loaded by its name, in the nearest `node_modules` from `here` upward; None if
-    there is none."""
+    there is no such package."""
     if not name or name.startswith(("node:", "bun:", "npm:", "jsr:", "http:", "https:", "data:")):
         return None
     word = "/".join(name.split("/")[: 2 if name.startswith("@") else 1])

@@ -283,8 +283,8 @@ async def _perform(
 
 
 async def _with_note_of_calls(service: ToolService, outcome: Outcome) -> Outcome:
-    """`outcome`, the outcome of a call that changed nothing itself. If the nested calls of this call changed something,
-    a note about that is added."""
+    """The outcome of a call that changed nothing itself. If its nested calls changed something, the returned outcome
+    has a note about that."""
     run = outcome.run_id
     try:
         paths = len((await service.changes.plan("undo", run)).plan)

@@ -99,7 +99,8 @@ def _between_words(text: str, room: int) -> Iterator[str]:
 
 
 def _pieces(text: str, room: int) -> Iterator[str]:
-    """A line in pieces of at most `room` columns. A mark is escaped if it begins a piece or follows too many others."""
+    """A line in pieces of at most `room` columns. A mark is escaped if it begins a piece or follows too many other
+    marks."""
     if text.isascii():
         yield from (text[at : at + room] for at in range(0, max(1, len(text)), room))
         return

@@ -129,7 +129,8 @@ def _tell(options: Globals, change: RuleChange, sentence: str) -> None:
 
 
 def workspace_or_none(options: Globals) -> str | None:
-    """The workspace; None if there is none, because rules of the user can be changed without one."""
+    """The workspace; None if there is no workspace. This is no error, because the user's rules can be changed without a
+    workspace."""
     with contextlib.suppress(BadConfig):
         return workspace_of(options)
     return None
