@@ -423,8 +423,8 @@ class PolicyEngine:
     ) -> Decision:
         """Require approval if the line would run a program of an activated environment, and this program has changed
         since a person approved it. If a person has activated an environment (such as a virtual environment) inside the
-        workspace, its programs are on the PATH of calls. They are not on the PATH of calls that need no approval
-        because they only read, nor of calls that a rule allows and that have grants.
+        workspace, its programs are on the PATH of calls. These programs are not on the PATH of calls that need no
+        approval because they only read, nor on the PATH of calls that have grants and that a rule allows.
         """
         unlike = decision.unasked or decision.action == "reject" or query.spec.hosting != "per-call"
         if self._environments is None or unlike or not may_use_environment(query.spec):

@@ -259,8 +259,8 @@ class Catalogue:
 
 
 def unknown_tool(name: str, listings: Iterable[Listing]) -> UnknownTool:
-    """The error for an unknown tool, which suggests a similar name, or names the broken tools and plugins that may be
-    the reason."""
+    """The error for an unknown tool. It suggests a similar name, or names the broken tools and plugins that may be the
+    reason."""
     listings = list(listings)
     off = [one for one in listings if one.state in ("broken", "needs-config")]
     return UnknownTool(

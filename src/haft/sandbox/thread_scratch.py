@@ -165,8 +165,8 @@ def scratch_in(root: str, before: float | None = None) -> Removed:
 
 
 def remove_scratch(root: str, before: float) -> Removed:
-    """Remove directories that no call has used since the time `before`, and what `empty` could not remove. Directories
-    that a call uses now stay."""
+    """Remove directories that no call has used since the time `before`, and the remains of directories that `empty`
+    could not remove. Directories that a call uses now stay."""
     threads = size = 0
     for place in _places(root):
         if os.path.basename(place).startswith(_GONE) or _last_used(place) < before:

@@ -118,7 +118,8 @@ class ConfiguredPlugins:
         return is_file and not self._trusted and os.path.realpath(os.path.dirname(reference.source)) == self._workspace
 
     def _provenance(self, reference: PluginReference, path: str) -> tuple[Provenance, str | None]:
-        """The provenance of a plugin, and the directory that links in the plugin may not lead out of."""
+        """The provenance of a plugin, and the directory out of which links in the plugin may not lead; None in place of
+        the directory if links may lead anywhere."""
         is_workspaces = self._is_workspaces(reference)
         inside = any(each.startswith(self._workspace.rstrip("/") + "/") for each in (path, os.path.realpath(path)))
         return "workspace" if inside or is_workspaces else "user", self._workspace if is_workspaces else None

@@ -107,7 +107,7 @@ class Environments:
         """How the environment affects a call that starts the programs `names`. The programs in `ruled` are allowed by a
         rule.
 
-        `is_asked` says whether the call needs approval anyway; `carries`, whether it has grants.
+        `is_asked` says whether the call needs approval anyway. `carries` says whether the call has grants.
         """
         current = self.current()
         if current is None and not ruled:

@@ -119,8 +119,7 @@ class Models:
 
     def _inner_schema(self, node: ast.ClassDef) -> dict[str, Any]:
         """The schema of a model inside another. For a missing optional parameter of the tool itself, haft sends null.
-        For a missing field of an inner model, haft sends nothing. So each field of an inner model that has no default
-        is required."""
+        For a missing field of an inner model, haft sends nothing, so each field without a default is required there."""
         shape = self._shape(node)
         fields = [_parameter(one, shape.config) for one in shape.fields.values()]
         needed = [one.key for one in fields if one.required or one.null_when_absent]

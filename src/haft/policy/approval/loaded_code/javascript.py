@@ -70,7 +70,8 @@ def _package(name: str, here: str) -> str | None:
 
 
 def files_of(module: str) -> Iterator[str]:
-    """Yield the paths of the files that may belong to a module's path, which may lack an ending or be a directory."""
+    """Yield the paths of the files that the path `module` may stand for. This path may lack an ending, or be the path
+    of a directory."""
     yield from (f"{module}{ending}" for ending in _ENDINGS)
     yield from (os.path.join(module, f"index{ending}") for ending in _ENDINGS[1:])
     yield os.path.join(module, "package.json")

@@ -45,7 +45,8 @@ class NameToken:
 
 @dataclass(frozen=True, slots=True)
 class WordToken:
-    """A word that does not begin with `--`. It is the value of the name before it, if that parameter takes a value."""
+    """A word that does not begin with `--`. If a `NameToken` stands before the word, and the parameter of that name
+    takes a value, the word is this value."""
 
     text: str
 

@@ -179,7 +179,7 @@ def _after_name(context: click.Context, words: list[str], tool: str) -> dict[str
 
 
 async def _one(decider: _Decider, line: Line, cwd: str) -> Explanation:
-    """The decision about one call, made by an open service, which also describes new tools."""
+    """The decision that an open service makes about one call. The service also describes new tools."""
     from haft.surfaces.cli.words.binding import arguments
 
     assert line.name is not None
