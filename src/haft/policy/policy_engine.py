@@ -225,8 +225,9 @@ class PolicyEngine:
     def _first_of_origin(
         self, rules: Sequence[Rule], call: CallFacts, part: Part | None, steps: list[Step]
     ) -> Rule | None:
-        """The rule of one origin that counts: the first that matches. But a later rule that rejects a danger of the
-        part counts instead, unless the first one names this danger."""
+        """The rule that counts among the rules of one origin: the first rule that matches. But a later rule that
+        rejects a danger of the part counts instead, unless the first rule names this danger. None if no rule matches.
+        """
         chosen = self._first(rules, call, part, steps)
         if part is None or chosen is None or chosen.action == "reject":
             return chosen
@@ -310,7 +311,7 @@ class PolicyEngine:
     @staticmethod
     def _ask_about_starters(units: list[_Unit], steps: list[Step]) -> list[_Unit]:
         """Require approval for parts that only analysis allows and that may start other programs, if rules allow the
-        rest of the line.
+        rest of the line. Returns the changed units.
 
         A line that rules allow runs like an approved call, which can read more of the machine than a call that only
         analysis allows. A part that only analysis allows names no files outside of the workspace, but the programs that
@@ -332,7 +333,8 @@ class PolicyEngine:
 
     def _reject_unparsed(self, call: CallFacts, units: list[_Unit], steps: list[Step]) -> list[_Unit]:
         """Reject a line that haft could not parse, if a rule that rejects has a pattern that occurs anywhere in the
-        text of the line."""
+        text of the line. Returns the units, changed if the line is rejected.
+        """
         text = "\n".join(value for name in call.commands if isinstance(value := call.arguments.get(name), str))
         every = [rule for rules in self._rules.values() for rule in rules]
         rule = reject_unparsed(every, call, text)
@@ -385,8 +387,10 @@ class PolicyEngine:
     def _check_pin(
         self, query: PolicyQuery, decision: Decision, units: list[_Unit], pin: Pin | None, steps: list[Step]
     ) -> Decision:
-        """Require approval if no trusted party vouches for the tool and nobody has approved its present definition. If
-        the call needs approval, also offer the rules that the person may choose to remember."""
+        """If no trusted party vouches for the tool, and nobody has approved its present definition, return a decision
+        by which the call needs approval; otherwise return the given decision. If the call needs approval, the returned
+        decision also offers rules, which the person may choose to remember.
+        """
         spec = query.spec
         if pin is not None and not spec.is_vouched_for and decision.action != "reject":
             decision = self._check_approved_definition(query, decision, pin, steps)
@@ -401,8 +405,10 @@ class PolicyEngine:
     def _check_approved_definition(
         self, query: PolicyQuery, decision: Decision, pin: Pin, steps: list[Step]
     ) -> Decision:
-        """Require approval if the tool's definition is not the one that a person approved. If a rule delegates the
-        decision to a program, this program runs first, and a person is asked only if the program allows the call."""
+        """If the tool's definition is not the one that a person approved, return a decision by which the call needs
+        approval; otherwise return the given decision. If a rule delegates the decision to a program, this program runs
+        first, and a person is asked only if the program allows the call.
+        """
         spec = query.spec
         approved = self._pinned(spec.name)
         shown = None
@@ -421,8 +427,9 @@ class PolicyEngine:
     def _check_environment(
         self, query: PolicyQuery, decision: Decision, units: list[_Unit], steps: list[Step]
     ) -> Decision:
-        """Require approval if the line would run a program of an activated environment, and this program has changed
-        since a person approved it. If a person has activated an environment (such as a virtual environment) inside the
+        """If the line would run a program of an activated environment, and this program has changed since a person
+        approved it, return a decision by which the call needs approval; otherwise return the given decision, with the
+        state of the environment. If a person has activated an environment (such as a virtual environment) inside the
         workspace, its programs are on the PATH of calls. These programs are not on the PATH of calls that need no
         approval because they only read, nor on the PATH of calls that have grants and that a rule allows.
         """

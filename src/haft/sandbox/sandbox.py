@@ -783,7 +783,7 @@ class _SandboxLauncher:
         return self._grants
 
     def with_grants(self, grants: Grants) -> DescribeLauncher:
-        """See `DescribeLauncher`."""
+        """A launcher for a program to which a person granted more: network, variables, and files to read."""
         if grants == NO_GRANTS:
             return self
         return self._sandbox._describe_launcher_with(Grants(network=grants.network, env=grants.env, read=grants.read))

@@ -269,7 +269,7 @@ class Host:
         return known | Secrets(value for table in given for value in named_secrets(table)) if any(given) else known
 
     def cancel_live(self, run: RunId, principal: Principal) -> bool:
-        """Cancel a run of this host. False if the run has ended, or belongs to another host."""
+        """Cancel a run of this host. Returns False if the run has ended, or belongs to another host."""
         live = self.pipeline.live.get(run) if self.pipeline is not None else None
         return live is not None and live.cancel(principal)
 

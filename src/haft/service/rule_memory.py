@@ -18,7 +18,7 @@ def remembered_rules(home: StateHome, workspace: str) -> list[Rule]:
 
 
 def forget_rule(home: StateHome, workspace: str, number: int) -> bool:
-    """Forget a remembered rule. False if there is no rule with this number."""
+    """Forget a remembered rule. Returns False if there is no rule with this number."""
     with _memory(home, workspace) as memory:
         return memory is not None and memory.forget(number)
 

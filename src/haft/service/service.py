@@ -358,16 +358,17 @@ class ToolService:
         return self.changes.undo(*runs, thread=thread, force=force, who=who)
 
     def redo(self, *runs: str, force: bool = False, who: str | Principal | None = None) -> Run:
-        """Redo the changes of runs that were undone. `runs` are the undone runs, not the runs that undid them."""
+        """Redo the changes of runs that were undone. `runs` are the undone runs, not the runs that undid them. Returns
+        the run that does the redo, without waiting for its end."""
         return self.changes.redo(*runs, force=force, who=who)
 
     def apply(self, run: str, *, who: str | Principal | None = None) -> Run:
-        """Apply the held changes of a run. Raises `NeedsPerson` if this method acts for an agent and not for a
-        person."""
+        """Apply the held changes of a run. Returns the run that applies them, without waiting for its end. Raises
+        `NeedsPerson` if this method acts for an agent and not for a person."""
         return self.changes.apply(run, who=who)
 
     def drop(self, run: str, *, who: str | Principal | None = None) -> Run:
-        """Drop the held changes of a run."""
+        """Drop the held changes of a run. Returns the run that drops them, without waiting for its end."""
         return self.changes.drop(run, who=who)
 
     def look_ahead(
@@ -385,7 +386,7 @@ class ToolService:
         return self.runs.one(run)
 
     def cancel(self, run: str, *, who: str | Principal | None = None) -> bool:
-        """Cancel a run of this host or of another. False if the run had already ended."""
+        """Cancel a run of this host or of another host. Returns False if the run had already ended."""
         return self.runs.stop(run, who)
 
     async def look_again(self, name: str) -> Listing | None:

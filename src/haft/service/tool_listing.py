@@ -39,8 +39,8 @@ class ListedTools:
         return None if self.config is None else self.config.enablement.why_not(spec.name, spec.kind)
 
     def fill(self) -> bool:
-        """Add the tools that are known without starting a process. True if there are tools that haft must describe
-        first."""
+        """Add to the catalogue the tools that are known without starting a process. Returns True if there are other
+        tools, which haft must describe first."""
         fill_catalogue(self.catalogue, builtin=self.discovery.fill_builtin)
         return self.discovery.fill(self.catalogue)
 

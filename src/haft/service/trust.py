@@ -115,7 +115,7 @@ class TrustFacade:
         return trust(self._home, proposal.workspace, file, principal.who, text)
 
     def revoke(self) -> bool:
-        """End the trust. False if there was none."""
+        """End the trust in the workspace. Returns False if the workspace was not trusted."""
         return revoke(self._home, self._workspace)
 
 

@@ -39,7 +39,7 @@ class SourceHost(Protocol):
     def definitions(self) -> Definitions: ...
     @property
     def sessions(self) -> SessionLauncher | None:
-        """Starts programs that outlive a call; None if this host calls no tools."""
+        """The launcher of programs that outlive a call; None if this host calls no tools."""
         ...
 
     @property

@@ -267,8 +267,8 @@ class Discovery:
 
 @contextlib.contextmanager
 def _logging_errors(source: ToolSource, doing: str, *told: type[Exception]) -> Iterator[None]:
-    """Log errors of a source, so that a faulty source does not stop the others. A `HaftError` or `OSError` is logged
-    only if its type is in `told`, and raised if not."""
+    """A context manager that logs errors of a source, so that a faulty source does not stop the others. A `HaftError`
+    or `OSError` is logged if its type is in `told`; otherwise it is raised."""
     try:
         yield
     except Exception as error:

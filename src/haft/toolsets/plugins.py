@@ -176,8 +176,8 @@ class BashPluginSource(BashPlugins):
         return is_bash_plugin(script(path).encode())
 
     async def load(self, path: str, launcher: DescribeLauncher, grants: Grants) -> DiscoveredTool | None:
-        """Load the plugin at a path. The plugin need not be configured, because a person or a program named its path.
-        None if the path is a directory."""
+        """Load the plugin at a path, and return its tool; None if the path is a directory. The plugin need not be
+        configured, because a person or a program named its path."""
         from haft.sources import DESCRIBE_SECONDS
 
         if os.path.isdir(path):

@@ -68,7 +68,7 @@ class Inbox:
         return still[0] if still else found[0]
 
     def answer(self, waiting: Waiting, answered: Answered) -> bool:
-        """Answer a request; False if somebody else answered it before or it has expired."""
+        """Answer a request. Returns False if somebody answered the request before, or if it has expired."""
         return self._store.answer(waiting.id, answered)
 
     def answer_to(self, name: str) -> Answered | None:

@@ -47,8 +47,8 @@ def joined(words: Sequence[str]) -> str:
 
 
 def part_matches(matcher: Any, part: Part, *, widely: bool = False) -> bool:
-    """Whether a part matches a rule's pattern for the command. With `widely`, which is for rules that reject or ask,
-    other spellings of the command (see `spellings`) are tried, too."""
+    """Whether a part matches a rule's pattern for the command. With `widely`, other spellings of the command (see
+    `spellings`) are tried, too; this is for rules that reject or ask."""
     if isinstance(matcher, list | tuple):
         return any(part_matches(one, part, widely=widely) for one in matcher)
     if not isinstance(matcher, str):

@@ -50,20 +50,21 @@ class HostChanges:
         return self._settle("undo", [row.run for row in rows], principal, force=force)
 
     def redo(self, *runs: str, force: bool = False, who: str | Principal | None = None) -> Run:
-        """Redo the changes of runs that were undone. `runs` are the undone runs, not the runs that undid them."""
+        """Redo the changes of runs that were undone. `runs` are the undone runs, not the runs that undid them. Returns
+        the run that does the redo, without waiting for its end."""
         principal = self._host.acting(who)
         rows = self._rows("redo", runs, None, principal.who)
         return self._settle("redo", [row.run for row in rows], principal, force=force)
 
     def apply(self, run: str, *, who: str | Principal | None = None) -> Run:
-        """Apply the held changes of a run. Raises `NeedsPerson` if this method acts for an agent and not for a
-        person."""
+        """Apply the held changes of a run. Returns the run that applies them, without waiting for its end. Raises
+        `NeedsPerson` if this method acts for an agent and not for a person."""
         principal = self._host.acting(who)
         principal.must_be_person("apply")
         return self._settle("apply", [self._here([self._change_set("apply", run)])[0].run], principal)
 
     def drop(self, run: str, *, who: str | Principal | None = None) -> Run:
-        """Drop the held changes of a run."""
+        """Drop the held changes of a run. Returns the run that drops them, without waiting for its end."""
         principal = self._host.acting(who)
         return self._settle("drop", [self._here([self._change_set("drop", run)])[0].run], principal)
 

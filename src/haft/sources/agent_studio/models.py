@@ -148,7 +148,7 @@ class Models:
         return shape
 
     def _is_silent(self, base: ast.expr) -> bool:
-        """Whether a base has no fields."""
+        """Whether a base class is one of the known classes without fields."""
         return self._scope.is_named(_without_arguments(base), *_SILENT_BASES)
 
     def _own_fields(self, node: ast.ClassDef, config: Config) -> Iterator[_Field]:

@@ -142,7 +142,7 @@ class Activations:
 
 
 class _State:
-    """The content of the file."""
+    """The content of the file with the active skills."""
 
     __slots__ = ("active", "threads")
 

@@ -88,7 +88,8 @@ class ApprovalStore(Protocol):
         ...
 
     def answer(self, name: str, answered: Answered) -> bool:
-        """Answer a request. False if it is no longer open, or had expired when the answer was given."""
+        """Answer a request. Returns False if the request is no longer open, or had expired when the answer was
+        given."""
         ...
 
     def answer_to(self, name: str) -> Answered | None:
@@ -100,13 +101,13 @@ class ApprovalStore(Protocol):
         ...
 
     def close_open(self, name: str) -> bool:
-        """Close an open request, and delete the stored text that was shown to the person. False if the request was no
-        longer open."""
+        """Close an open request, and delete the stored text that was shown to the person. Returns False if the request
+        was no longer open."""
         ...
 
     def take_answered(self, name: str) -> bool:
-        """Mark the answer to a request as taken, and delete the stored text that was shown to the person. False if
-        there was no answer to take."""
+        """Mark the answer to a request as taken, and delete the stored text that was shown to the person. Returns False
+        if there was no answer to take."""
         ...
 
     def answered(self, fingerprint: str, now: float) -> list[Waiting]:

@@ -61,7 +61,7 @@ class RunStore(Protocol):
         ...
 
     def select(self, wanted: Filter) -> list[str]:
-        """The documents that match, newest first."""
+        """The documents of the runs that match `wanted`, newest first."""
         ...
 
     def named(self, prefix: str, limit: int) -> list[str]:

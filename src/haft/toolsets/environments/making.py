@@ -79,7 +79,7 @@ _CACHE: Final = "cache"
 
 @dataclass(frozen=True, slots=True)
 class Making:
-    """Makes environments."""
+    """Makes the environments of templates."""
 
     config: Config
     state_home: str
@@ -227,7 +227,7 @@ class Making:
 
     @contextlib.asynccontextmanager
     async def _locked(self, real: str) -> AsyncIterator[None]:
-        """Hold the lock, so that no other process makes the same environment."""
+        """A context manager that holds a lock, so that no other process makes the same environment."""
         until, lock = time.monotonic() + WAIT_SECONDS, self._lock(key_of(real))
         if lock is None:
             self.told(f"making the environment of {name_of(real)}: waiting for another process that makes it")

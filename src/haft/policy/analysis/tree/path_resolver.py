@@ -87,8 +87,8 @@ class PathResolver:
         return self._found[key]
 
     def _resolve_by_parent(self, directory: str, path: str) -> str | None:
-        """Resolve the parent directory first. The names of one listing share their parent, so its result is often
-        cached."""
+        """Like `resolve`, but resolves the parent directory of `path` first. Many paths have the same parent directory,
+        so the result for the parent is often cached."""
         parent, _, name = path.rpartition("/")
         if not parent or name in ("", ".", "..") or parent.count("/") > _MAX_SHARED or len(path) > _MAX_LENGTH:
             return _resolve(directory, path)

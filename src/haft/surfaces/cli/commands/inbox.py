@@ -298,7 +298,8 @@ def _reply_line(reply: Reply, answer: Mapping[str, Any], held_changes: Mapping[s
 
 
 def _settle(reply: Reply, options: Globals) -> dict[str, Any]:
-    """Apply or discard the changes of a trial run whose host has ended."""
+    """Apply or discard the changes of a trial run whose host has ended. Returns the result as JSON: the run that did
+    so, the state of the changes, and the error."""
     import asyncio
 
     from haft.service import ToolService

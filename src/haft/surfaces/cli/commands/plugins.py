@@ -89,7 +89,8 @@ def update_plugins(context: click.Context, names: tuple[str, ...]) -> None:
 
 @contextlib.contextmanager
 def _progress(options: Globals, doing: str) -> Iterator[Callable[[int, int], None]]:
-    """A function that shows a count on the terminal; the line is cleared at the end."""
+    """A context manager that yields a function, which shows a count on the terminal. At the end, the line with the
+    count is cleared."""
     progress = Progress(quiet=options.quiet)
     try:
         yield lambda count, every: progress.passing(f"{doing}: {count} of {every}")

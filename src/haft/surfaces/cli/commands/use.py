@@ -104,8 +104,8 @@ def refuse_hidden(line: Line, options: Globals, only: str | None = None) -> None
 
 @contextlib.contextmanager
 def _hidden_first(line: Line, options: Globals) -> Iterator[None]:
-    """If one of haft's options has an invalid value, but may be meant as the tool's parameter, raise the error of
-    `refuse_hidden` instead of the error about the value."""
+    """A context manager around the parsing of haft's options. If an option has an invalid value, but may be meant as a
+    parameter of the tool, this raises the error of `refuse_hidden` instead of the error about the value."""
     workspace = options.workspace
     try:
         yield
@@ -239,8 +239,8 @@ async def _perform(
     tells_waiting: bool,
     has_own_thread: bool,
 ) -> Outcome | str | None:
-    """Make the call, and return its outcome; with `--preview`, return the tool's preview instead. `has_own_thread` says
-    that no other call is in the call's thread."""
+    """Make the call, and return its outcome. With `--preview`, make no call, and return the tool's preview instead, or
+    None if the tool has no preview. `has_own_thread` says that no other call is in the call's thread."""
     from haft.surfaces.cli.words.threads import with_scratch_note
 
     async with service:
