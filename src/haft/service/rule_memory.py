@@ -25,7 +25,8 @@ def forget_rule(home: StateHome, workspace: str, number: int) -> bool:
 
 @contextlib.contextmanager
 def _memory(home: StateHome, workspace: str) -> Iterator[Memory | None]:
-    """The remembered rules; None if no host ever used this state home. Does not create the state home."""
+    """A context manager that yields the remembered rules; None if no host ever used this state home. Does not create
+    the state home."""
     if not has_state(home):
         yield None
         return

@@ -95,7 +95,7 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """A transaction that excludes all other writers."""
+        """A context manager that runs its block in one transaction. Meanwhile, nobody else can write."""
         with self._turn:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")

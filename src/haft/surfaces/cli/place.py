@@ -129,7 +129,8 @@ def recover(home: StateHome) -> None:
 
 @contextlib.contextmanager
 def history() -> Iterator[History | None]:
-    """The history of runs, after the cleanup of dead hosts; None if there is no state home yet."""
+    """A context manager that cleans up after dead hosts, and yields the history of runs; None if there is no state home
+    yet."""
     from haft.service import open_history
 
     home = state_home()
@@ -145,7 +146,8 @@ def history() -> Iterator[History | None]:
 
 @contextlib.contextmanager
 def history_with(run: str) -> Iterator[History]:
-    """The history of runs. Raises `UnknownRun` for `run` if there is no state home yet."""
+    """A context manager that yields the history of runs. Raises `UnknownRun` for `run` if there is no state home
+    yet."""
     with history() as opened:
         if opened is None:
             raise UnknownRun(run)
@@ -154,8 +156,8 @@ def history_with(run: str) -> Iterator[History]:
 
 @contextlib.contextmanager
 def change_sets() -> Iterator[ChangesFacade | None]:
-    """The change sets; None if there is no state home yet. Enter `history` first, because it cleans up after dead
-    hosts."""
+    """A context manager that yields the change sets; None if there is no state home yet. Enter `history` first, because
+    `history` cleans up after dead hosts."""
     from haft.service import open_changes
 
     opened = open_changes(state_home())

@@ -251,8 +251,9 @@ class Making:
 
     @contextlib.contextmanager
     def _ground(self, real: str, *, is_open: bool) -> Iterator[str]:
-        """The directory in which the environment is made, and which contains uv's cache. No call can reach it: it lies
-        in the person's data directory, or is a temporary directory if calls could reach the data directory."""
+        """A context manager that yields the directory in which the environment is made, and which contains uv's cache.
+        No call can reach this directory: it lies in the person's data directory, or is a temporary directory if calls
+        could reach the data directory."""
         data = self.env.get("XDG_DATA_HOME", "")
         home = home_of(self.env)
         data = os.path.realpath(data if os.path.isabs(data) else os.path.join(home, ".local", "share"))

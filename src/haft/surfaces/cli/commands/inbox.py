@@ -82,7 +82,7 @@ def _waiting_lines(waiting: Waiting) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _inbox() -> Iterator[InboxFacade | None]:
-    """The inbox, after the cleanup of dead hosts; None if there is no state home yet."""
+    """A context manager that cleans up after dead hosts, and yields the inbox; None if there is no state home yet."""
     from haft.service import InboxFacade, has_state
 
     home = state_home()

@@ -37,7 +37,7 @@ _DAY: Final = 86_400.0
 
 @contextlib.contextmanager
 def _store() -> Iterator[StoreFacade | None]:
-    """The store, after the cleanup of dead hosts; None if there is no state home yet."""
+    """A context manager that cleans up after dead hosts, and yields the store; None if there is no state home yet."""
     from haft.service import StoreFacade, bounds_of, has_state, load_config
 
     home = state_home()
