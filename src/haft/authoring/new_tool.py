@@ -60,7 +60,7 @@ KINDS: Final = {
         ToolKind(
             "bun", "A toolbox tool in JavaScript, for bun.", "amp-toolbox", PROJECT, "bun", "`npm install --global bun`"
         ),
-        ToolKind("bash-plugin", "A bash tool plugin.", "bash-plugin", "plugins", "bash", "install bash"),
+        ToolKind("bash-plugin", "A bash plugin.", "bash-plugin", "plugins", "bash", "install bash"),
         ToolKind("studio", "An Agent Studio template.", "agent-studio", "templates", "python3", "install Python 3"),
     )
 }
