@@ -145,9 +145,9 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "limits.max_seconds",
         _LIMITS.max_seconds,
         seconds(0.001),
-        "How many seconds a call may run. If you set a value, the definition of a tool or a call can set only a "
-        "shorter deadline. If you set no value, a deadline from the tool's definition or from the call replaces the "
-        "default, even if that deadline is longer. `tools.timeout` replaces this setting for single tools.",
+        "How many seconds a call may run. If you set a value, tools and calls can set only shorter deadlines. If you "
+        "set no value, a tool or a call can set a shorter or a longer deadline, which replaces the default. "
+        "`tools.timeout` replaces this setting for single tools.",
         "lower",
     ),
     Setting(
@@ -341,9 +341,9 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "permissions",
         [],
         rule_list,
-        "Rules, in order. Each rule has an action for the calls that it matches: allow, ask, reject, try or "
-        "delegate. In the file of an untrusted workspace, only rules with `reject` or `ask` count. A file can have "
-        "at most 1,000 rules.",
+        "Rules about calls. In each file, the first matching rule applies. A rule has an action for the calls that "
+        "it matches: allow, ask, reject, try or delegate. In the file of an untrusted workspace, only rules with "
+        "`reject` or `ask` count. A file can have at most 1,000 rules.",
         "adds",
         variable=False,
     ),

@@ -10,7 +10,7 @@ DEFINITIONS: Final = (
     Code(
         "no-name",
         "error",
-        "The description has no tool name.",
+        "The description of the tool contains no name.",
         "Callers use the name in the tool's description, not the name of the file. Print a name.",
         "description: Run the tests.",
         "name: run_tests\ndescription: Run the tests.",

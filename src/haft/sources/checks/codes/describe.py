@@ -29,8 +29,9 @@ DESCRIBE: Final = (
         "describe-slow",
         "warning",
         "The tool took more than a second to describe itself.",
-        "After each change of the tool, haft describes the tool again. The next person who lists tools waits for "
-        "this. Print the description before you import large libraries, and before you start another program.",
+        "After each change of the tool, haft describes the tool again. The next person who lists tools must wait for "
+        "the new description. Print the description before you import large libraries, and before you start another "
+        "program.",
         "import pandas\nif os.environ['TOOLBOX_ACTION'] == 'describe': …",
         "if os.environ['TOOLBOX_ACTION'] == 'describe': …\nimport pandas",
     ),
@@ -56,8 +57,8 @@ DESCRIBE: Final = (
         "describe-noise",
         "warning",
         "The tool wrote to stderr while it described itself.",
-        "While a tool describes itself, it should print no progress messages and no warnings. They make it hard to "
-        "find a real problem.",
+        "While a tool describes itself, it should print no progress messages and no warnings. Such messages make it "
+        "hard to find a real problem.",
         "echo 'loading…' >&2; echo 'name: run_tests'",
         "echo 'name: run_tests'",
     ),
@@ -85,8 +86,7 @@ DESCRIBE: Final = (
         "network-on-describe",
         "error",
         "The tool tried to reach the network while it described itself.",
-        "A tool must describe itself without network, because haft describes tools in a sandbox without network. "
-        "Fetch data only if TOOLBOX_ACTION is `execute`.",
+        "While a tool describes itself, its sandbox has no network. Fetch data only if TOOLBOX_ACTION is `execute`.",
         "curl -s https://example.org/parameters.json",
         'cat "$(dirname "$0")/parameters.json"',
     ),

@@ -116,8 +116,8 @@ FILES: Final = (
         "hidden-characters",
         "error",
         "A text or the source code of the tool has invisible characters.",
-        "Because of invisible characters, a model or an interpreter can read another text than the person who "
-        "approves it. Such characters are marks that change the direction of writing, characters without width, tag "
+        "With invisible characters, a tool can show one text to a person and another text to a model or an "
+        "interpreter. Such characters are marks that change the direction of writing, characters without width, tag "
         "characters and terminal escapes. Remove them. If source code needs such a character, write it as an escape, "
         "such as `\\u202e`.",
         '"Read a file.<U+200B><U+E0049>…"',

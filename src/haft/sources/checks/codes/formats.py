@@ -52,7 +52,7 @@ FORMATS: Final = (
         "plugin-config-keys",
         "error",
         "The `config_keys` of a bash plugin are not a list of names.",
-        "`config_keys` must be a list of names. Each name is the name of a setting, which the plugin gets as "
+        "`config_keys` must be a list of names. Each entry names a setting, which the plugin gets as the variable "
         "AGENT_TOOL_CONFIG_<KEY>. The values of the settings do not belong in this list.",
         '"config_keys": {"smtp_user": "me"}',
         '"config_keys": ["smtp_user"]',

@@ -145,8 +145,8 @@ def search_tools(options: Globals, words: tuple[str, ...]) -> None:
 @click.pass_obj
 def show_tool(options: Globals, name: str, form: str | None) -> None:
     """Show one tool: its description, parameters and effects. haft also lists the tool's files. If one of these files
-    changes, the tool needs approval again. With `--as`, haft prints the tool's definition in the format of MCP, OpenAI,
-    Anthropic or Amp."""
+    changes, earlier approvals of the tool no longer count. With `--as`, haft prints the tool's definition in the format
+    of MCP, OpenAI, Anthropic or Amp."""
     listing = find_listing(name, options)
     if form is not None:
         facts(FORMS[form](listing.spec))

@@ -148,8 +148,8 @@ def _refuse_version(name: str | None) -> None:
 @click.option(
     "--wait",
     metavar="SECONDS",
-    help="How long the call waits for approval, from this terminal or from another process (`haft approve`). Default "
-    "without a terminal: 0.",
+    help="How long the call waits for approval, from this terminal or from another process (`haft approve`). "
+    "Default: `approval.expires_seconds`; without a terminal, 0.",
 )
 @click.option(
     "--try",
