@@ -7,8 +7,8 @@ decision.
   answers come first, then the rules of the embedding program, of the workspace and of the user. If no rule matches, a
   part that only reads is allowed, and so is a tool that a trusted party declares read-only; everything else needs
   approval.
-- If the written rules alone would allow a call, and grant at least what a remembered answer grants, these rules decide
-  the call.
+- If the written rules alone would allow a call, and grant everything that a remembered answer grants and more, these
+  rules decide the call.
 - If rules allow some parts of a line, a part that only analysis allows needs approval if it may start other programs.
 - A dangerous part needs approval even if a rule allows it, unless that rule names the danger.
 - A tool that no trusted party vouches for is bound to the definition that a person approved, or that ran first because
