@@ -123,7 +123,7 @@ class Chain:
 
     def _first_sealed(self, head: Head | None) -> int:
         """The number of the first line with a seal; all lines after it must have one too. In a log of the first format,
-        which has no seals, this is the next line to be written."""
+        which has no seals, the number of the next line to be written."""
         if head is not None and head.genuine:
             return self._seq + 1 if head.sealed_from is None else head.sealed_from
         lines = (parse_line(raw.removesuffix(b"\n")) for raw in raw_lines(self._log))

@@ -29,7 +29,7 @@ def secret_values(env: Mapping[str, str]) -> set[str]:
 
 
 class Redactor:
-    """Masks known values in documents about runs: in the data of callers and tools, not in haft's own fields."""
+    """Masks known values in documents about runs: in data from agents and tools, but not in haft's own fields."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._known = Secrets(values, SHORTEST)

@@ -21,7 +21,7 @@ _Name = re.Pattern[str] | None
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """A function that tells whether a relative path matches `pattern`. `ValueError` if the pattern is wrong."""
+    """A function that tells whether a relative path matches `pattern`. Raises `ValueError` if the pattern is wrong."""
     if pattern.startswith("/"):
         raise ValueError("it begins with `/`, but paths are relative")
     anywhere: list[_Name] = []

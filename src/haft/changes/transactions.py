@@ -108,7 +108,8 @@ class Transactions:
     ) -> None:
         """`home` is the state home's directory for all workspaces; `blobs` is the directory of the blob store. A host
         that has lost its `lease` cannot take the workspace lock. If `synced` is true, a commit is synced to disk before
-        it returns; if not, shortly after, and a power failure in between may revert it."""
+        it returns. If not, the commit is synced shortly after it returns, and a power failure before that may revert
+        the commit."""
         self._lease = lease
         self._synced = synced
         self._unsynced: list[str] = []
@@ -440,8 +441,8 @@ class Transactions:
 
     def commit(self, run: str, manifest: Manifest, sources: Sources, mirror: str | None = None) -> Manifest:
         """Commit a change set. The run's directory is created under `live`, and stays there until `finish`. Replaced
-        files are moved to this directory. If `mirror`, a directory relative to the area, is given, they are moved there
-        instead, and keep their own paths in it."""
+        files are moved to this directory. If `mirror` (a directory relative to the area) is given, replaced files are
+        moved to `mirror` instead, and keep their own paths in that directory."""
         try:
             return self._commit(run, manifest, sources, mirror)
         except OSError as error:  # Before the first step: nothing changed.
@@ -553,7 +554,7 @@ class Transactions:
 
     def _sync(self) -> None:
         """Sync the finished commits to disk, and remove the files that `_note_unsynced` wrote for them. A commit that
-        is still running keeps this file, and is synced later."""
+        is still running keeps its file, and is synced later."""
         with self._state_lock:
             under_way = [place for place in self._unsynced if os.path.isdir(place.removesuffix(UNSYNCED))]
             over = [place for place in self._unsynced if place not in under_way]

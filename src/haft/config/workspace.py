@@ -50,7 +50,7 @@ def find_workspace(
 
 
 def _foreign_file(workspace: str, state_home: str) -> ForeignFile | None:
-    """If a workspace may not be used because of another user's file: this file. None if the workspace may be used."""
+    """The file of another user that forbids the use of a workspace; None if the workspace may be used."""
     foreign = foreign_file_in(workspace, (*EFFECTIVE_FILES, ".git"))
     if foreign is None:
         return None

@@ -184,7 +184,7 @@ class Conflict(CallError):
 
 
 class Deadlock(CallError):
-    """The call would wait for another call, which waits for this one."""
+    """The call would have to wait for another call, which itself waits for this call."""
 
     code = "deadlock"
     exit_code = 5

@@ -46,7 +46,7 @@ class Principal:
         return replace(acts, kind=kind, thread=thread or acts.thread or self.thread)
 
     def must_be_person(self, verb: str) -> None:
-        """`NeedsPerson` if this principal is an agent or a sub-agent."""
+        """Raise `NeedsPerson` if this principal is an agent or a sub-agent."""
         if self.kind != "person":
             raise NeedsPerson(verb, self.who, self.kind)
 
@@ -56,7 +56,7 @@ class Principal:
 
 
 def check_text(word: str, value: Any) -> None:
-    """`BadUsage` if a name is not a text, or cannot be encoded as UTF-8."""
+    """Raise `BadUsage` if a name is not a text, or cannot be encoded as UTF-8."""
     if value is None:
         return
     try:

@@ -267,7 +267,7 @@ class _Patterns(Generic[AnyStr]):
 
 def _occurrences(text: AnyStr, pattern: AnyStr) -> Iterator[tuple[int, int]]:
     """Spans that together cover every occurrence. Searches for the last overlapping occurrence first, so that a
-    repetitive text takes no more steps than any other."""
+    repetitive text takes no more steps than any other text."""
     size = len(pattern)
     at = text.find(pattern)
     while at >= 0:

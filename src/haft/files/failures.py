@@ -50,8 +50,8 @@ def translate_errors(path: str, deed: str) -> Iterator[None]:
 
 
 def require_regular(path: str, mode: int) -> None:
-    """Raise unless the mode is that of a regular file. Other files may block, have effects when opened, or be
-    endless."""
+    """Raise an error unless the mode is the mode of a regular file. Other files may block, have effects when opened, or
+    be endless."""
     if stat.S_ISREG(mode):
         return
     if stat.S_ISDIR(mode):

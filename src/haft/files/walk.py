@@ -62,7 +62,8 @@ class Walk:
         masked: Sequence[str] = (),
         top: str | None = None,
     ) -> None:
-        """`top` is the directory where the walk begins; by default the first alias of the root."""
+        """`aliases` are paths that lead to the root. `top` is the directory where the walk begins, by default the first
+        of `aliases`."""
         self._top = aliases[0] if top is None else top
         self.path = path
         self.name = "."

@@ -132,7 +132,8 @@ class Template:
         return [(path, place) for path, place in own if path is not None]
 
     def _make_device(self, path: str, name: str) -> bool:
-        """Make a device file. False in a user namespace, which forbids it; then the host's device is bound instead."""
+        """Make a device file. Returns False in a user namespace, which forbids device files; then the host's device is
+        bound instead."""
         if self.in_user_namespace:
             return False
         try:
@@ -586,7 +587,8 @@ class CallSandbox:
 
     def outside(self, *, keeps: bool) -> list[str | int]:
         """The paths below which Landlock must allow writes, for a process that starts before its first call. The layers
-        of its calls will be mounted below these paths and, if `keeps`, so will the `/tmp` of its thread."""
+        of its calls will be mounted below these paths. If `keeps` is true, the `/tmp` of its thread will be mounted
+        there, too."""
         # Not all of `/dev`: the layers of other calls are visible there for a moment.
         devices = [*(f"/dev/{name}" for name in DEVICES), "/dev/shm", "/dev/pts"]  # noqa: S108  its own
         hidden = [path for path, _mode in self._site["hide"]]
@@ -595,8 +597,8 @@ class CallSandbox:
         return [*devices, *hidden, *caches, *kept, os.path.dirname(self._template.workspace)]
 
     def lasting_places(self) -> list[str | int]:
-        """The paths below which Landlock must allow writes, for a program that outlives its calls: those of `outside`,
-        and the paths outside the workspace that were granted to the program."""
+        """The paths below which Landlock must allow writes, for a program that outlives its calls: the paths that
+        `outside` returns, and the paths outside the workspace that were granted to the program."""
         granted = [target for _source, target, *rest in self._extra if rest and rest[0]]
         return [*self.outside(keeps=False), *granted]
 

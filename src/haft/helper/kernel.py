@@ -156,8 +156,8 @@ def become_subreaper() -> None:
 
 
 def limit_future_capabilities(kept: tuple[int, ...]) -> None:
-    """Let the processes that this one starts from now on have only the capabilities `kept`. This process keeps its
-    own."""
+    """From now on, the processes that this process starts get only the capabilities `kept`. This process keeps its own
+    capabilities."""
     _inherit_none()
     for capability in range(64):
         if capability not in kept and libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0):

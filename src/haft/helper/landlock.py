@@ -49,7 +49,7 @@ def restrict(writable: Sequence[str | int], *, tcp: bool, abi: int) -> None:
 
 
 def ruleset(writable: Sequence[str | int], *, tcp: bool, abi: int) -> int:
-    """A descriptor of the rules that `restrict` describes; a process can restrict itself with it."""
+    """A descriptor of the rules that `restrict` describes; a process can restrict itself with this descriptor."""
     rights = (1 << RIGHTS_BY_VERSION.get(abi, 16)) - 1
     words = [rights]
     if abi >= FIRST_WITH_TCP:

@@ -1,8 +1,8 @@
 """Measures many times a second what a call uses: memory, processes, processor time, bytes written, files made.
 
 If the call has a cgroup, the meter reads the counters of the cgroup, and only the other numbers from `/proc`. A
-measurement costs a few microseconds for each process. Until the next measurement, the meter pauses for at least ten
-times the processor time of this one.
+measurement costs a few microseconds for each process. After a measurement, the meter pauses for at least ten times the
+processor time of this measurement.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def descendants(root: int, spared: frozenset[int] = frozenset()) -> list[int]:
 
 
 def send_signal(pids: list[int], number: int) -> None:
-    """Signal each process; ignore those that have ended or are not ours."""
+    """Send a signal to each process. Processes that have ended or are not ours are ignored."""
     for pid in pids:
         with contextlib.suppress(OSError):
             os.kill(pid, number)

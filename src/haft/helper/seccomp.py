@@ -65,7 +65,7 @@ Step = tuple[int, int, int, int]
 
 
 def problem() -> str | None:
-    """Why system calls cannot be filtered here; None if they can."""
+    """Why system calls cannot be filtered on this machine; None if they can be filtered."""
     if not kernel_abis():
         return f"haft does not know the system calls of {os.uname().machine}"
     libc.prctl(PR_SET_SECCOMP, MODE_FILTER, None, 0, 0)  # Always fails; EFAULT shows that the kernel supports it.

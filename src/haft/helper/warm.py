@@ -129,7 +129,8 @@ class WarmRunner:
         return self._sandbox.scratch
 
     def _begin(self, request: dict[str, Any], streams: list[int]) -> socket.socket:
-        """Start the keeper, with the same restrictions as a call, but without a layer."""
+        """Start the keeper, with the same restrictions as a call, but without a layer. Returns the socket to the
+        keeper."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._keeper = os.fork()
         if self._keeper == 0:
@@ -318,7 +319,7 @@ class WarmRunner:
 
     def _finish_call(self, supervisor: Supervisor) -> dict[str, Any]:
         """Find out whether the sandbox can serve another call. If not, kill all processes in the sandbox before the
-        report is sent."""
+        report is sent. Returns a field for the report: `kept`, which is True if the sandbox can serve another call."""
         if supervisor.kill_at is not None or supervisor.hit is not None:
             self._why = "a call was killed, or left processes behind"
         elif _run_counters(self._keeper) != self._run_counters:

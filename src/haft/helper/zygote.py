@@ -87,7 +87,7 @@ class CgroupSlot:
         theirs.close()
 
     def order(self, kind: dict[str, Any]) -> PreparedInit:
-        """Fork an init, which prepares this kind of sandbox and waits for its call."""
+        """Fork an init, which prepares this kind of sandbox and waits for its call. Returns the init."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         socket.send_fds(self.orders, [json.dumps({**kind, "sealed": self.sealed}).encode()], [theirs.fileno()])
         theirs.close()

@@ -121,7 +121,7 @@ class ApprovalBroker:
 
     async def ask(self, run: Run, request: ApprovalRequest) -> ReceivedAnswer:
         """Wait for an answer. Cancelling withdraws the request. While the run waits, the runs that wait for it hold no
-        place in the queue. When this returns, a person's answer is in the audit log. `NeedsPerson` if an agent
+        place in the queue. When this returns, a person's answer is in the audit log. Raises `NeedsPerson` if an agent
         approved."""
         if run.parent is None:
             given = await self._answer(run.call, request)

@@ -21,7 +21,8 @@ class Confinements:
         self._sandbox = sandbox
 
     async def of(self, run: Run) -> Confinement:
-        """The confinement of a call's processes. `Conflict` if a granted path was replaced since a person saw it."""
+        """The confinement of a call's processes. Raises `Conflict` if a granted path was replaced since a person saw
+        it."""
         spec, decision = run.tool.spec, run.decision
         if spec.hosting == "session":
             basis: Any = spec.grants | grants_of(run.call) if needs_own_process(run) else spec.grants

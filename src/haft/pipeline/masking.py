@@ -61,8 +61,9 @@ def masked_for_person(call: Call, decision: Decision) -> tuple[Any, Decision]:
 
 
 def unmasked_arguments(call: Call, answered: Mapping[str, Any]) -> Any:
-    """The arguments of an answer, with the real value wherever the answer repeats a masked one. `InvalidArguments` if a
-    mark is left that cannot be replaced, because the person moved it or changed the text around it."""
+    """The arguments of an answer, with the real value wherever the answer repeats a masked one. Raises
+    `InvalidArguments` if a mark is left that cannot be replaced, because the person moved it or changed the text around
+    it."""
     real = own_copy(call.arguments)
     meant = _restored(own_copy(answered), call.secrets.masked(real), real)
     given = set(texts_in(real))

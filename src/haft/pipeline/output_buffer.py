@@ -1,4 +1,4 @@
-"""The output of a run: masks it, passes all of it to a store, and keeps its beginning and its end, which the outcome
+"""Masks the output of a run, passes the whole output to a store, and keeps its beginning and its end, which the outcome
 shows.
 
 Secrets are masked before output is stored, shown or cut, so that no secret and no part of one gets any further. Memory

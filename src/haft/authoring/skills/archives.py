@@ -34,7 +34,7 @@ class BoundedFolder(bounded_folder.BoundedFolder):
 
 
 def checked_path(path: str) -> str | None:
-    """The path in its plain form; None if a name in it is in `LEFT_OUT`. `BadUsage` if the path could leave its
+    """The path in its plain form; None if a name in it is in `LEFT_OUT`. Raises `BadUsage` if the path could leave its
     folder."""
     return bounded_folder.checked_path(path, LEFT_OUT)
 

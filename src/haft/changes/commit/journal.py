@@ -281,7 +281,7 @@ def _is_sound(runner: StepRunner, manifest: Manifest, steps: Sequence[Step], *, 
 
 def _incoming_files(manifest: Manifest, steps: Sequence[Step]) -> Iterator[tuple[str, Entry, Step]]:
     """Yield the path and the state of each new file, and the step that brings the file: the step of its own path, or
-    that of a directory above it."""
+    the step of a directory above it."""
     coming = {step.path: step for step in steps if step.verb == "swap" and step.put is not None}
     for each in manifest.entries:
         wanted = each.after

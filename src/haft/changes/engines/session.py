@@ -118,8 +118,8 @@ class SessionCalls:
         return transaction
 
     async def collect_writes(self) -> WritesBetweenCalls | None:
-        """Hold what the process wrote since its last call, report it, and return it. Returns None if the process wrote
-        nothing. The process must be stopped or ended."""
+        """Hold the writes of the process since its last call, report these writes, and return them. Returns None if the
+        process wrote nothing. The process must be stopped or ended."""
         between, self._between = self._between, None
         if between is None:
             return None

@@ -1,8 +1,8 @@
 """The snapshot engine: a call changes the workspace itself, and holds the workspace lock meanwhile.
 
 The changes are found by comparing the whole workspace before and after the call. If the changes may not stay in the
-workspace, they are reverted and held like those of any other call. A session process is a process that a tool keeps
-running between its calls.
+workspace, they are reverted and held like the changes of any other call. A session process is a process that a tool
+keeps running between its calls.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ class DirectoryRoles:
                     waiting.append(each.path)
 
     def repository(self, directory: str, role: DirectoryRole) -> DirectoryRole | None:
-        """The role of a directory as a git directory; None if it is not one."""
+        """The role of a directory as a git directory; None if the directory is not a git directory."""
         if role.kind in ("git", "worktree"):
             return role
         if role.kind in ("plain", "inside") and self.is_repository(directory):

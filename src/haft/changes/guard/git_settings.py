@@ -76,8 +76,8 @@ _CONTROL: Final = regex(r"[\x00-\x1f\x7f]")
 
 
 def offending(before: Iterable[Setting], after: Iterable[Setting], is_free: Free) -> Iterator[Setting]:
-    """Added or changed settings that are not free. Settings may be removed, but not the last value of a key that has
-    several: an earlier value would become valid."""
+    """Added or changed settings that are not free. A call may remove settings. But if a key has several values, a call
+    may not remove the last value, because an earlier value would become valid."""
     old: dict[str, list[str]] = {}
     for each in before:
         old.setdefault(each.key, []).append(each.value)

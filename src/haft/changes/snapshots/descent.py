@@ -1,9 +1,9 @@
 """Walking a tree of any depth to read it, from directory to directory, without following links.
 
-`scan` visits every directory in this way, `read_files` those with files to read. If the mode of a file or directory of
-our user forbids reading, the mode is widened only as long as needed: of a file, while it is opened; of a directory,
-while the walk is inside it. The mode is set through a descriptor, never by a name that someone could exchange for a
-link. A note about the mode is written before, for recovery if haft is killed meanwhile.
+`scan` visits every directory in this way. `read_files` visits only the directories with files to read. If the mode of a
+file or directory of our user forbids reading, the mode is widened only as long as needed: of a file, while it is
+opened; of a directory, while the walk is inside it. The mode is set through a descriptor, never by a name that someone
+could exchange for a link. A note about the mode is written before, for recovery if haft is killed meanwhile.
 
 Only the innermost directories of the walk stay open, so that a deep tree does not use up all descriptors. The others
 are reached again by `..`, and their device and inode are checked.

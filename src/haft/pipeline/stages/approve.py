@@ -104,7 +104,7 @@ class Approve:
         run.revise(preview=await preview_of(run.call, self._preview_context(run)))
 
     async def _ask(self, run: Run) -> None:
-        """Let a person decide. `Rejected` if nobody approves the call."""
+        """Let a person decide. Raises `Rejected` if nobody approves the call."""
         decision = run.decision
         confinement = await self._confinement(run)  # Raises, before anyone is asked, if the call could not run.
         kept = await self._broker.kept_approval(run.call)
@@ -218,7 +218,7 @@ def _is_allowed_by_rule(decision: Decision) -> bool:
 
 
 def _check(answer: ApprovalAnswer) -> None:
-    """`ValueError` if an approver's answer has a field with a wrong value."""
+    """Raise `ValueError` if an approver's answer has a field with a wrong value."""
     if answer.scope not in get_args(Scope):
         raise ValueError(f"`scope` is {answer.scope!r}, and must be one of {', '.join(get_args(Scope))}")
     if not isinstance(answer.allow, int):

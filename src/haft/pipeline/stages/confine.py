@@ -122,7 +122,7 @@ def _grant_hint(run: Run, root: str) -> str:
 
 
 def _relative(paths: Iterable[str], root: str) -> tuple[str, ...]:
-    """The paths as a configuration writes them: those in the workspace are relative to it."""
+    """The paths as a configuration writes them: paths in the workspace are relative to the workspace."""
     return tuple(os.path.relpath(path, root) if f"{path}/".startswith(f"{root}/") else path for path in paths)
 
 

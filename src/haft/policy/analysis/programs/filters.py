@@ -1,5 +1,5 @@
-"""Programs with a small language of their own: `sed`, `awk`, `jq`. haft checks whether the script uses only what reads
-and prints."""
+"""Programs with a small language of their own: `sed`, `awk`, `jq`. haft checks whether the script only reads and
+prints."""
 
 from __future__ import annotations
 
