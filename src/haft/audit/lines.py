@@ -100,8 +100,8 @@ def is_sealed_with(line: Line, key: bytes) -> bool:
 
 
 def begins_line(piece: bytes, key: bytes, seq: int, previous: str) -> bool:
-    """Whether `piece` may be the beginning of line number `seq` after the hash `previous`, cut off by a crash. If
-    `piece` contains the seal, the seal must have been made with `key`."""
+    """Whether `piece` may be the beginning of a line that a crash cut off: of line number `seq`, which follows the line
+    with the hash `previous`. If `piece` contains the seal, the seal must have been made with `key`."""
     lead = b"%d %s " % (seq, previous.encode())
     if not piece.startswith(lead):
         return bool(piece) and lead.startswith(piece)

@@ -209,7 +209,7 @@ def _write(file: str, content: bytes, *, is_program: bool, force: bool) -> None:
 
 
 def _link(temporary: str, file: str) -> None:
-    """Give a temporary file its final name `file`; `BadUsage` if there is a file with that name by now."""
+    """Give a temporary file its final name `file`; raises `BadUsage` if there is a file with that name by now."""
     try:
         os.link(temporary, file)
     except FileExistsError:

@@ -1,9 +1,9 @@
 """Glob patterns for paths: `*`, `?`, `[…]`, `**`, `{a,b}`.
 
 The names of a path are the parts between the slashes. A pattern without `/` matches the last name of a path, a pattern
-with `/` the whole path. `*` and `?` match inside one name; a name `**` matches any number of directories, also none.
-Braces are expanded first. Then the names of the pattern and of the path are compared one by one, so that this never
-takes more steps than the product of the two lengths.
+with `/` matches the whole path. `*` and `?` match inside one name; a name `**` matches any number of directories, also
+none. Braces are expanded first. Then the names of the pattern and of the path are compared one by one, so that this
+never takes more steps than the product of the two lengths.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def _skip(file: BinaryIO, lines: int, stopped: Callable[[], bool]) -> tuple[byte
 
 
 def _after_newlines(chunk: bytes, count: int) -> int | None:
-    """The position after the `count`-th newline of `chunk`; None if it has fewer."""
+    """The position after the `count`-th newline of `chunk`; None if `chunk` has fewer newlines."""
     if chunk.count(b"\n") < count:
         return None
     position = 0

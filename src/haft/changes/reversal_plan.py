@@ -1,4 +1,4 @@
-"""Planning an undo or redo: from the runs to reverse to a new change set, or to the list of conflicts.
+"""Plans an undo or redo: makes a new change set, or a list of conflicts, from the runs that are to be reversed.
 
 Undo and redo are the same work: every path goes from its expected current state to another state. If a path is not in
 the expected state, someone changed it since, and nothing is touched.
@@ -109,8 +109,8 @@ def plan_reversal(
 
 
 def hard_links_in(manifest: Manifest, side: Literal["before", "after"]) -> dict[str, tuple[str, ...]]:
-    """Maps each path that had hard links before or after a run (as `side` says) to all paths of the same file, itself
-    included."""
+    """Maps each path that had hard links before or after a run (as `side` says) to all paths of the same file,
+    including the path itself."""
     groups = (tuple(map(from_latin, group)) for group in manifest.notes.get("linked", {}).get(side, ()))
     return {name: group for group in groups for name in group}
 

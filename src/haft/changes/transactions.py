@@ -263,7 +263,8 @@ class Transactions:
         return found
 
     def has_journal(self, run: str) -> bool:
-        """Whether this host has a journal for the commit of `run`: the commit is unfinished and waits for recovery."""
+        """Whether this host has a journal for the commit of `run`. If so, the commit is unfinished and waits for
+        recovery."""
         return has_journal(os.path.join(self.live, run))
 
     # Ending change sets.

@@ -77,7 +77,7 @@ def user_config(env: Mapping[str, str]) -> ConfigFile | None:
 
 
 def workspace_config(workspace: str | None) -> ConfigFile | None:
-    """The configuration file of a workspace; None if there is none, `BadConfig` if there are two."""
+    """The configuration file of a workspace; None if there is none. Raises `BadConfig` if there are two."""
     if workspace is None:
         return None
     found = [path for name in WORKSPACE_FILES if os.path.exists(path := os.path.join(workspace, name))]

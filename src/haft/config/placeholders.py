@@ -68,7 +68,7 @@ def filled_secrets(value: Any, env: Mapping[str, str]) -> Iterator[str]:
 
 
 def expanded(value: Any, env: Mapping[str, str]) -> Any:
-    """`value` with every placeholder filled; `ValueError` with a sentence if a variable is missing."""
+    """`value` with every placeholder filled; raises `ValueError` with a sentence if a variable is missing."""
 
     def fill(match: re.Match[str]) -> str:
         name = match[1]

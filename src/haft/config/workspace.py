@@ -60,7 +60,8 @@ def _foreign_file(workspace: str, state_home: str) -> ForeignFile | None:
 
 
 def check_workspace(path: str, state_home: str) -> str:
-    """The absolute path of the directory that the person named as the workspace; `BadConfig` if it cannot be one."""
+    """The absolute path of the directory that the person named as the workspace; raises `BadConfig` if this directory
+    cannot be a workspace."""
     path = os.path.abspath(os.path.expanduser(path))
     if not os.path.isdir(path):
         raise BadConfig(f"the workspace {path} is not a directory")

@@ -31,7 +31,7 @@
     └── Bug                      internal-error      exit 1 (haft must be fixed)
 
 Each error has a stable code, a message, an optional hint, and whether a retry can help. Most classes build the message
-from facts that the caller passes. `Failure` is the same as a plain value, for outcomes and the audit log.
+from facts that the caller passes. `Failure` is an error in the form of a plain value, for outcomes and the audit log.
 """
 
 from __future__ import annotations

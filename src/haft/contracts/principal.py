@@ -37,8 +37,8 @@ class Principal:
 
     def acting(self, who: str | Principal | None, thread: str | None = None) -> Principal:
         """The principal for an action of `who` in a service that this principal opened. If `who` is a text, it is a
-        name, and the kind stays that of this principal. If `who` is a principal, the result never has more rights than
-        this principal."""
+        name, and the result has the same kind as this principal. If `who` is a principal, the result never has more
+        rights than this principal."""
         acts = replace(self, who=who) if isinstance(who, str) else self if who is None else who
         if not isinstance(acts, Principal):
             raise BadUsage(f"`who` must be a name or a Principal, not {who!r}")

@@ -238,7 +238,7 @@ class _Patterns(Generic[AnyStr]):
 
     def cut_short(self: _Patterns[str], text: str) -> Iterator[tuple[int, int]]:
         """Yield the spans of cut patterns. Where haft cut the text, the characters just before the cut may be the start
-        of a pattern, and the characters just after it the end of one."""
+        of a pattern, and the characters just after the cut may be the end of a pattern."""
         for cut in (place.start() for place in re.finditer(_CUT, text)):
             before, after = text[max(0, cut - MIN_SECRET_LENGTH) : cut], text[cut + 1 : cut + 1 + MIN_SECRET_LENGTH]
             for pattern in self._patterns:

@@ -1,7 +1,7 @@
 """Turns an `OSError` into an error that names the path and the reason.
 
-All modules of this package use this one, so that each failure, such as a full disk, always has the same message. Errors
-about where a path leads are in `walk`."""
+All modules of this package use this module, so that each failure, such as a full disk, always has the same message.
+Errors about where a path leads are in `walk`."""
 
 from __future__ import annotations
 

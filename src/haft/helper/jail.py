@@ -6,7 +6,7 @@
 - `open_for_call`: when the call is known. Makes the workspace writable if the call may write, except protected paths.
 
 Each step starts with a copy of the mounts of the step before, and adds only what that step could not know. Descriptors
-of the host's directories never enter the sandbox: through one, a command could leave it.
+of the host's directories never enter the sandbox: through such a descriptor, a command could leave the sandbox.
 """
 
 from __future__ import annotations
@@ -439,7 +439,7 @@ class CallSandbox:
             os.close(tree)
 
     def open_for_call(self, confinement: dict[str, Any]) -> None:
-        """Remount as writable what this call may write, except protected paths."""
+        """Remount the paths that this call may write as writable, except protected paths."""
         self._attach_layers()
         if confinement["scratch"] is not None and not self._unasked:
             self.thread_tmp = ThreadTmp(
@@ -530,8 +530,8 @@ class CallSandbox:
             self.share = None
 
     def _layer_place(self, name: str, which: list[int] | None = None) -> int:
-        """A descriptor of a directory in `LAYERS`. Raises `Replaced` if its identity is not `which`, the one that the
-        host means."""
+        """A descriptor of a directory in `LAYERS`. Raises `Replaced` if its identity is not `which`, the identity that
+        the host means."""
         place = open_path_without_links(f"{LAYERS}/{name}")
         if place is None or (which is not None and identity(place) != which):
             raise Replaced(f"{self._site['layers']}/{name}")

@@ -140,8 +140,8 @@ def set_mount(path: str, *, add: int = 0, clear: int = 0, recursive: bool = Fals
 
 
 def watch(descriptor: int, path: str) -> None:
-    """Set an inotify watch that reports when the file system at `path` is finally gone. The watch does not keep it
-    alive."""
+    """Set an inotify watch that reports when the file system at `path` is finally gone. The watch does not keep the
+    file system alive."""
     checked(libc.inotify_add_watch(descriptor, os.fsencode(path), IN_DELETE_SELF), f"watch on {path}")
 
 

@@ -156,8 +156,8 @@ class Meter:
         return held if held > limit else None
 
     def scratch_is_full(self) -> int:
-        """The bytes in the scratch directories if these are full, else 0. They are in memory, and the kernel limits
-        their size to nearly the memory limit."""
+        """The bytes in the scratch directories if these are full, else 0. These directories are in memory, and the
+        kernel limits their size to nearly the memory limit."""
         used, free = self._in_scratch()
         return used if self._limits["memory_bytes"] and not free else 0
 

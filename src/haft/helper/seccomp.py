@@ -73,9 +73,9 @@ def problem() -> str | None:
 
 
 def build_filters(*, tracing: bool) -> dict[bool, bytes]:
-    """The filters for this machine: the key True has the filter for calls without approval, the key False the filter
-    for other calls. Both filters are empty if this machine cannot filter. `tracing`: whether a filter on this kernel
-    also holds for a process that is traced."""
+    """The filters for this machine: the key True has the filter for calls without approval, the key False has the
+    filter for other calls. Both filters are empty if this machine cannot filter. `tracing`: whether a filter on this
+    kernel also holds for a process that is traced."""
     if problem() is not None:
         return {True: b"", False: b""}
     return {unasked: packed(program(unasked=unasked, tracing=tracing)) for unasked in (True, False)}

@@ -162,7 +162,7 @@ class Supervisor:
         self.processes.signal(signal.SIGKILL)
 
     def read_order(self) -> bool:
-        """Read a message of the host and act on it. False if the host is gone."""
+        """Read a message of the host and act on it. Returns False if the host is gone."""
         try:
             words = self.control.recv(1)
         except (BlockingIOError, InterruptedError):
@@ -178,7 +178,7 @@ class Supervisor:
         return True
 
     def _ordered(self) -> bool:
-        """Carry out an order of the host about the running program. False if the host is gone."""
+        """Carry out an order of the host about the running program. Returns False if the host is gone."""
         self.control.setblocking(True)
         try:
             words = read_request(self.control)

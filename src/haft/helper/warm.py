@@ -1,4 +1,4 @@
-"""Keeps a program loaded in its own sandbox; it serves one call after another, each in a fork.
+"""Keeps a program loaded in its own sandbox. The program serves one call after another, each in a fork.
 
     init ── keeper        has loaded the program's libraries; is stopped except while it forks
       └──── answerer      forked ahead and stopped until its call; a child of init like any command

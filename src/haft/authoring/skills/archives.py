@@ -40,7 +40,7 @@ def checked_path(path: str) -> str | None:
 
 
 def unpack(archive: str, folder: str) -> None:
-    """Unpack a .zip, .tar or .tar.gz. The first bytes of the file tell which of them it is."""
+    """Unpack a .zip, .tar or .tar.gz. The first bytes of the file tell which of these formats it has."""
     into = BoundedFolder(folder)
     with zip_files.open_archive(archive, MOST_BYTES) as file:
         beginning = file.read(512)

@@ -74,7 +74,7 @@ class Area:
 
 
 def workspace_key(workspace: str) -> str:
-    """A short name for a workspace that can be used as a file name: a digest of its path."""
+    """A digest of a workspace's path. It is a short name for the workspace, and can be used as a file name."""
     return hashlib.sha256(os.fsencode(workspace)).hexdigest()[:20]
 
 

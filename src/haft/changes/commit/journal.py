@@ -215,8 +215,8 @@ def _narrowed(
 
 
 def resume(area: Area, directory: str, manifest: Manifest) -> bool:
-    """After a crash or disk failure: finish a commit, or revert it if that is impossible or no step was taken yet.
-    Returns whether the commit was finished."""
+    """After a crash or disk failure: finish a commit. If that is impossible, or if no step was taken yet, revert the
+    commit instead. Returns whether the commit was finished."""
     steps = steps_of(manifest)
     full = os.path.join(area.path, directory)
     live = os.path.dirname(full)

@@ -222,8 +222,8 @@ class SessionTransaction(OverlayTransaction):
 
     @contextlib.asynccontextmanager
     async def at_rest(self) -> AsyncIterator[str | None]:
-        """Stop the process while in this context. Yields the reason why the call's changes may be incomplete, or None.
-        Afterwards the process goes on, and the next call may begin."""
+        """Within this context, the process is stopped. Yields the reason why the call's changes may be incomplete, or
+        None. Afterwards the process goes on, and the next call may begin."""
         session = self._calls.session
         assert session is not None
         try:

@@ -209,7 +209,7 @@ class DirectoryRoles:
 
 def remaining_names(above: DirectoryRole, name: str) -> Names | None:
     """The parts that may follow `name` in protected names, if `name` lies in a directory with the role `above`. Empty
-    if `name` is the last part of a protected name, None if it is not a part of any."""
+    if `name` is the last part of a protected name, None if `name` is not a part of any protected name."""
     if above.hidden:
         return None
     if above.pending_names is not None and name in above.pending_names:

@@ -123,7 +123,7 @@ def is_free_in_modules(setting: Setting) -> bool:
 
 
 def is_address(value: str) -> bool:
-    """Whether git takes the value for an address or a path, not for the name of a program or an option."""
+    """Whether git treats the value as an address or a path, and not as the name of a program or an option."""
     if value.startswith("-") or _HELPER.match(value):
         return False
     found = _SCHEME.match(value)

@@ -2,8 +2,8 @@
 
 The guard is called before every commit, whatever engine found the changes. It does not ask a person: it only returns
 the offences, the changes that need approval. `directory_roles` knows the role of a directory, and `git_guard` judges
-repositories. The guard must see the whole change set, and under the workspace lock: two calls together may make a
-directory a repository. "Git obeys a file" means: the file decides what git runs.
+repositories. The guard must see the whole change set, and must run under the workspace lock: two calls together may
+make a directory a repository. "Git obeys a file" means: the file decides what git runs.
 
 - **At any depth.** Editors and agents obey the settings of any folder that a person opens. Git and direnv obey the
   settings of any directory that a person enters. A shell reads its files only in a home directory, but any directory
@@ -50,9 +50,10 @@ def offences(
     granted_paths: Sequence[str] = (),
     own: Sequence[str] = (),
 ) -> list[Offence]:
-    """The offences: the paths of a change set whose changes could run code later on this machine, without those that
-    `granted_paths` cover. `granted_paths` are write grants, relative to the workspace, and may be patterns. `own` are
-    further protected paths: haft's code, toolboxes, and the paths that `haft.files.elsewhere` finds."""
+    """The offences: the paths of a change set whose changes could run code later on this machine. Paths that
+    `granted_paths` cover are left out. `granted_paths` are write grants, relative to the workspace, and may be
+    patterns. `own` are further protected paths: haft's code, toolboxes, and the paths that `haft.files.elsewhere`
+    finds."""
     guard = _Guard(entries, read, os.path.normpath(workspace), own)
     grants = list(map(_grant_parts, granted_paths))
     found = (guard.offence(each) for each in entries)

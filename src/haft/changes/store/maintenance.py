@@ -105,7 +105,7 @@ class MaintenancePass:
         return done
 
     def run(self, *, thorough: bool) -> PruneResult:
-        """Run the pass, without the workspaces that stay locked. If the store is within its limits, prune only if
+        """Run the pass. Workspaces that stay locked are left out. If the store is within its limits, prune only if
         `thorough`."""
         self._blobs.sweep()
         self._sync()

@@ -68,8 +68,8 @@ class Needs:
     _read: set[str] = field(default_factory=set)
 
     def update(self, areas: Iterable[Area]) -> None:
-        """Read the manifests of change sets: the first time of all change sets, later only of change sets that are new
-        since the last update."""
+        """Read manifests. The first update reads the manifests of all change sets. Later updates read only the
+        manifests of change sets that are new since the last update."""
         first = not self._seen
         rows = self._again + self.ledger.since(self._seen)
         self._again = []

@@ -1,5 +1,5 @@
 """A stage that may stop a call: a call that needs approval waits here for a person, with the status `blocked-on-user`.
-It ends here if the person rejects it, or if no person can answer.
+The call ends here if the person rejects it, or if no person can answer.
 
 A person may approve with other arguments. Then haft validates these arguments and decides about the call again, so that
 nothing runs without a decision. An approval is bound to the tool's definition as the person saw it, and can be

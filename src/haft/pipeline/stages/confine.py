@@ -2,7 +2,7 @@
 action, the error says so.
 
 The profile and the grants come from the decision; the sandbox knows what this machine supports. An in-process tool has
-no sandbox, and its outcome says so; the commands that it starts have one.
+no sandbox, and its outcome says so; the commands that the tool starts have a sandbox.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 decision.
 
 If a rule delegates the decision to a program, this stage runs that program in the sandbox. Exit code 0 allows the call,
-1 means that it needs approval, and any other code rejects it. A delegate that fails or times out rejects it too.
+1 means that the call needs approval, and any other code rejects the call. A delegate that fails or times out rejects
+the call, too.
 """
 
 from __future__ import annotations

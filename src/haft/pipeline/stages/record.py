@@ -108,8 +108,8 @@ class Record:
             self._save_timer = None
 
     def _save_long_runs(self) -> None:
-        """Save the runs that have lasted a while, so that other processes see them. Does so again and again while there
-        are runs."""
+        """Save the runs that have lasted a while, so that other processes see them. Repeats this while there are
+        runs."""
         self._save_timer = None
         if not self._live:
             return

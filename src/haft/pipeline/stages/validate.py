@@ -31,7 +31,7 @@ class Validate:
         return await proceed(run)
 
     async def check(self, run: Run) -> None:
-        """Preprocess and check the arguments; `InvalidArguments` if the tool cannot be called with them."""
+        """Preprocess and check the arguments; raises `InvalidArguments` if the tool cannot be called with them."""
         tool = run.tool
         if tool.spec.preprocesses:
             given = await self._untrusted.guard(tool.preprocess(own_copy(run.call.arguments), self._context(run)))

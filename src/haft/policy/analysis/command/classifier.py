@@ -121,7 +121,7 @@ class CommandClassifier:
 
     def ignores_input(self, arguments: list[Argument]) -> bool:
         """Whether a safe command does not read its standard input, because it reads files that its arguments name, or
-        no input at all."""
+        reads no input at all."""
         name = arguments[0].text
         entry = self.programs.get(name)
         if name in _NEEDS_NO_INPUT or name in BUILTINS:

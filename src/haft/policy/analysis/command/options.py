@@ -60,8 +60,8 @@ def option_table(text: str) -> dict[str, Option]:
 
 
 def split_command(name: str, arguments: list[Argument], entry: Program) -> SplitCommand:
-    """A command, split into options and operands by its program's entry; `Unlisted` if the command has anything that
-    the entry does not list."""
+    """A command, split into options and operands by its program's entry; raises `Unlisted` if the command has anything
+    that the entry does not list."""
     options: list[tuple[str, str | None]] = []
     paths: list[Argument] = []
     starts_others = entry.starts_others
