@@ -115,8 +115,8 @@ def _tell_held(held: list[HeldChangeSet]) -> None:
 @click.option("--dry-run", is_flag=True, help="Only print what haft would delete.")
 @click.pass_obj
 def prune_store(options: Globals, dry_run: bool) -> None:
-    """Compress old data. Delete data older than `changes.store_days`, and the oldest data if all data exceed
-    `changes.store_bytes`. Print which runs can no longer be undone."""
+    """Compress old data, and delete data older than `changes.store_days`. If the earlier contents of files use more
+    than `changes.store_bytes`, delete the oldest contents. Print which runs can no longer be undone."""
     with _store() as store:
         if store is None:
             _nothing(options)
