@@ -15,7 +15,7 @@ def add(a: int, b: int) -> int:
     return a + b
 
 async with ToolService.open(workspace=".", tools=[add], approver=ask_me) as service:
-    run = service.call("add", {"a": 1, "b": 2})     # a Run: await it, iterate it, run.cancel()
-    async for event in run:                          # late subscribers get the current state first
+    run = service.call("add", {"a": 1, "b": 2})     # a Run: you can await, iterate or cancel it
+    async for event in run:                          # the first event is the current state
         print(event.status)
     outcome = await run                              # outcome.run_id, .status, .output, .result, .changes, .error

@@ -1,6 +1,7 @@
 """The audit log: which calls were requested, decided and run, in a hash chain that reveals tampering.
 
-The pipeline's outermost stage writes it, rejected calls included; `haft audit` reads it. It contains no outputs.
+The outermost stage of the pipeline writes this log, also for rejected calls. `haft audit` reads the log. The log
+contains no outputs of calls.
 """
 
 from typing import TYPE_CHECKING

@@ -3,12 +3,12 @@
 A lock lets only one process write at a time. The *head* is a separate small file that names the last line of the log. A
 writer first announces its write in the head: the number and hash of the last line to come, and the size of the log
 afterwards. Then it writes all lines at once. Then it updates the head, and the caller gets its answer. So after a
-crash, only the beginning of an announced write can stand after the last line that the head counts. Anything else there
-was put there by others.
+crash, only the beginning of an announced write can stand after the last line that the head counts. Anything else after
+that line was put there by others.
 
-The chain proves order and integrity after writing. It does not prove that the writer is honest, and it does not protect
-against someone who has or replaces the key, or who restores an older log with its older head and checkpoint. For that,
-store the head that `haft audit verify` prints in another place.
+The chain proves order and integrity after writing. It does not prove that the writer is honest. It does not protect
+against someone who knows or replaces the key, or who restores an older log with its older head and checkpoint. To find
+such changes, keep a copy of the head in another place: `haft audit verify` prints the head.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class Chain:
             raise
 
     def _write(self, bodies: Sequence[bytes], behind: bytes = b"") -> None:
-        """Announce one line for each body, write the lines, and update the head. `behind` is written before the lines:
-        a newline, if the log does not end with one."""
+        """Announce one line for each body, write the lines, and update the head. `behind` is written first: it is a
+        newline if the log does not end with a newline, otherwise empty."""
         before, seq, digest = (self._seq, self._hash), self._seq, self._hash
         pieces = [behind]
         for body in bodies:
@@ -84,8 +84,8 @@ class Chain:
 
     def _catch_up(self) -> None:
         """Find the last line of the log after another process wrote to the log. If lines are torn, missing or
-        unannounced, write a new line that records this: otherwise the next update of the head would confirm them
-        silently."""
+        unannounced, write a new line that records the problem. Without this record, the next update of the head would
+        hide the problem."""
         head = read_head(self._log)
         self._end = self._log.size()
         data = self._tail(0 if head is None else head.seq)
@@ -109,8 +109,8 @@ class Chain:
             self._write([encode({"type": "gap", "expected": expected, "found": found, "problem": problem})])
 
     def _problem(self, head: Head | None, data: bytes, lines: list[tuple[Line, int]]) -> str | None:
-        """The problem if the log, after the last line that the head counts, is in a state that no crash can cause;
-        otherwise None."""
+        """Check the end of the log, after the last line that the head counts. Returns the problem if a crash cannot
+        have caused the state of this end; otherwise None."""
         checker = LineChecker(head, self._key)
         if head is not None and head.genuine:
             known = next(((line, end) for line, end in reversed(lines) if line.seq <= head.seq), None)
@@ -123,14 +123,15 @@ class Chain:
 
     def _first_sealed(self, head: Head | None) -> int:
         """The number of the first line with a seal; all lines after it must have one too. In a log of the first format,
-        which has no seals, this is the next line to be written."""
+        which has no seals, the number of the next line to be written."""
         if head is not None and head.genuine:
             return self._seq + 1 if head.sealed_from is None else head.sealed_from
         lines = (parse_line(raw.removesuffix(b"\n")) for raw in raw_lines(self._log))
         return next((line.seq for line in lines if line is not None and line.seal is not None), self._seq + 1)
 
     def _tail(self, known: int) -> bytes:
-        """The end of the log, from a line whose number is at most `known`."""
+        """The bytes at the end of the log, beginning with a line whose number is at most `known`; the whole log if
+        there is no such line."""
         reach = 1 << 13
         while True:
             start = max(0, self._end - reach)

@@ -2,8 +2,8 @@
 
 The checkpoint lies beside the head and is sealed with the same key: no tool can forge a checkpoint, because no tool
 sees the state home. If somebody restores an older checkpoint, the next check only takes longer. Only a check of the
-whole log finds changes before the checkpoint. If the checkpoint's line is missing, the log is not the one that was
-checked.
+whole log finds changes before the checkpoint. If the log does not contain the line of the checkpoint, it is not the log
+that was checked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MARK: Final = b"haft-checkpoint-1"
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The last line that was checked."""
+    """The last line up to which a check found the log intact."""
 
     seq: int
     hash: str

@@ -161,10 +161,10 @@ class LineChecker:
         return self._behind(head, size)
 
     def _behind(self, head: Head, size: int) -> str | None:
-        """Check what follows the last line that the head counts: nothing, or the beginning of an announced write. After
-        a power failure, the head on disk may be older than the log. So if the machine was restarted, any lines with a
-        seal of this state home are accepted, and after them the beginning of one more line. Returns the problem, or
-        None."""
+        """Check the bytes after the last line that the head counts. Only the beginning of an announced write may be
+        there. After a power failure, the head on disk may be older than the log. So if the machine was restarted, lines
+        with a seal of this state home are accepted too, and after them the beginning of one more line. Returns the
+        problem, or None."""
         older = head.boot != boot_id()
         if self.seq > head.announced and not older:
             return (

@@ -1,9 +1,9 @@
 """One line of the audit log: `SEQ PREVIOUS HASH SEAL BODY`.
 
-HASH is SHA-256 over a domain tag, SEQ, PREVIOUS and BODY, so that anyone who knows the hash of one line can check all
-lines up to that line without a key. SEAL is a keyed hash over SEQ and HASH: nobody without the key of the state home
-can make a line. SEAL stands before BODY, so that even the beginning of a line, if a crash cut off the rest, proves who
-wrote it. Lines of the first format have no SEAL.
+HASH is SHA-256 over a domain tag, SEQ, PREVIOUS and BODY, so that a check needs no key: anyone who knows the hash of
+one line can check all lines up to that line. SEAL is a keyed hash over SEQ and HASH: nobody without the key of the
+state home can make a line. SEAL stands before BODY: if a crash cut off the end of a line, the beginning still proves
+who wrote the line. Lines of the first format have no SEAL.
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ def parse_line(raw: bytes) -> Line | None:
 
 
 def is_whole(line: Line) -> bool:
-    """Whether the hash of a line matches its content. Whether the line follows the one before is not checked."""
+    """Whether the hash of a line matches its content. This does not check whether the line belongs after the line
+    before it."""
     return line_hash(line.seq, line.previous, line.body, sealed=line.seal is not None) == line.hash
 
 
@@ -99,8 +100,8 @@ def is_sealed_with(line: Line, key: bytes) -> bool:
 
 
 def begins_line(piece: bytes, key: bytes, seq: int, previous: str) -> bool:
-    """Whether `piece` may be the beginning of line number `seq` after the hash `previous`, cut off by a crash. If
-    `piece` contains the seal, the seal must have been made with `key`."""
+    """Whether `piece` may be the beginning of a line that a crash cut off: of line number `seq`, which follows the line
+    with the hash `previous`. If `piece` contains the seal, the seal must have been made with `key`."""
     lead = b"%d %s " % (seq, previous.encode())
     if not piece.startswith(lead):
         return bool(piece) and lead.startswith(piece)

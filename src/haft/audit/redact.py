@@ -1,9 +1,9 @@
 """Removes secrets from the audit log and the table of runs: known values, wherever they appear.
 
-More is removed from these documents than is masked in a caller's output: also shorter values, every variable of the
-host whose name suggests a secret, and every value that the configuration filled in from the environment. haft does not
-guess which texts look like a secret. `contracts.secrets` decides which names suggest a secret, and which mark replaces
-a value.
+haft removes more values from these documents than it masks in the output of a call: also shorter values, every variable
+of the host whose name suggests a secret, and every value that the configuration filled in from the environment. haft
+does not guess which texts look like a secret. `contracts.secrets` decides which names suggest a secret, and which mark
+replaces a value.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def secret_values(env: Mapping[str, str]) -> set[str]:
 
 
 class Redactor:
-    """Masks known values in documents about runs: in the data of callers and tools, not in haft's own fields."""
+    """Masks known values in documents about runs: in data from agents and tools, but not in haft's own fields."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._known = Secrets(values, SHORTEST)
@@ -39,7 +39,7 @@ class Redactor:
         self._known |= Secrets(values, SHORTEST)
 
     def __call__(self, text: bytes, more: Secrets = NO_SECRETS) -> bytes:
-        """The document with known values and the values of `more` masked."""
+        """A copy of the document `text` in which the known values and the values of `more` are masked."""
         secrets = self._known | more if more.values else self._known
         if not secrets.values or not secrets.are_in(text):
             return text

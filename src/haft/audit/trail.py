@@ -91,7 +91,8 @@ class Trail:
 
     def append_missing(self, ends: Sequence[bytes], since: int = 0) -> None:
         """Add those entries of `ends` that the chain does not contain yet. The entries come from the journal of a host
-        that died. Before the position `since`, the log contains none of them, so it is read only from there."""
+        that died. The log contains none of these entries before the position `since`, so only the part after `since` is
+        read."""
         runs = {decode(end)["run"]: end for end in ends}
         for entry in entries(self._log, since):
             if entry.get("type") == "end":

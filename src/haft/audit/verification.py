@@ -48,8 +48,8 @@ class Verdict:
 
 def verify(log: AuditLog, *, since_checkpoint: bool = False, most: int | None = None) -> Verdict:
     """Check the whole audit log; with `since_checkpoint`, only the part after the checkpoint; with `most`, only about
-    the last `most` bytes. If the log is intact, and no line since the checkpoint was left out, the checkpoint moves to
-    the end. The line of the old checkpoint must still be in the log."""
+    the last `most` bytes. If the log is intact, and the check left out no line after the checkpoint, the checkpoint
+    moves to the end of the log. The line of the old checkpoint must still be in the log."""
     # Head and key are read first: the audit log is made before them, so if one of them exists, the log must exist too.
     has_begun = read_head(log) is not None or log.key() is not None
     if not log.exists():
@@ -84,7 +84,7 @@ def _check(
     known: Checkpoint | None,
 ) -> tuple[Verdict, Checkpoint | None]:
     """The result of the check, and the last good line (None if there is none). The check begins at the line `start_at`,
-    or at the first line if that is None. The line `known`, the old checkpoint, must still be in the log."""
+    or at the first line if `start_at` is None. The line `known`, the old checkpoint, must still be in the log."""
     checker = LineChecker(head, key)
     at = since = 0
     last = None

@@ -1,8 +1,8 @@
 """Writes new tools: which kinds there are, and in which directory each kind lies.
 
 A kind is an entry of `KINDS` and a template of the same name in `templates`: a file or a folder. A template is a real
-program of a tool called `__NAME__`; a new tool is a copy of it with another name. This module runs nothing, and
-replaces existing files only on request. It does not know whether haft searches the directory for tools.
+program of a tool called `__NAME__`; a new tool is a copy of this template with another name. This module runs nothing,
+and replaces existing files only on request. It does not know whether haft searches the directory for tools.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ KINDS: Final = {
         ToolKind(
             "bun", "A toolbox tool in JavaScript, for bun.", "amp-toolbox", PROJECT, "bun", "`npm install --global bun`"
         ),
-        ToolKind("bash-plugin", "A bash tool plugin.", "bash-plugin", "plugins", "bash", "install bash"),
+        ToolKind("bash-plugin", "A bash plugin.", "bash-plugin", "plugins", "bash", "install bash"),
         ToolKind("studio", "An Agent Studio template.", "agent-studio", "templates", "python3", "install Python 3"),
     )
 }
@@ -104,8 +104,8 @@ def global_toolbox(environ: Mapping[str, str]) -> str:
 
 
 def skill_toolbox(skill: str, workspace: str, environ: Mapping[str, str]) -> str:
-    """The path of the folder for tools of a skill. `BadUsage` if there is no such skill, or if the skill comes with
-    haft."""
+    """The path of the folder for tools of a skill. Raises `BadUsage` if there is no such skill, or if the skill comes
+    with haft."""
     from haft.sources.skills import Skills
 
     skills = Skills(workspace, env=environ)
@@ -132,8 +132,8 @@ def skill_toolbox(skill: str, workspace: str, environ: Mapping[str, str]) -> str
 
 
 def project_folder(kind: ToolKind, workspace: str) -> str:
-    """The directory for tools of this kind in a workspace. `BadUsage` if a link in its path leads out of the workspace,
-    because a cloned workspace could contain such a link."""
+    """The directory for tools of this kind in a workspace. Raises `BadUsage` if a link in its path leads out of the
+    workspace, because a cloned workspace could contain such a link."""
     from haft.files import Root
 
     folder = os.path.join(workspace, kind.home)
@@ -149,7 +149,7 @@ def project_folder(kind: ToolKind, workspace: str) -> str:
 
 def make(name: str, kind: ToolKind, directory: str, *, force: bool) -> Made:
     """Write a new tool into `directory`, which is created if it is missing. With `force`, an existing file is replaced.
-    If it is a link, the link is replaced, not its target."""
+    If the existing file is a link, the link is replaced, not its target."""
     check_name(name)
     directory = os.path.abspath(directory)
     path = os.path.join(directory, name)
@@ -209,7 +209,7 @@ def _write(file: str, content: bytes, *, is_program: bool, force: bool) -> None:
 
 
 def _link(temporary: str, file: str) -> None:
-    """Give a temporary file its final name `file`; `BadUsage` if there is a file with that name by now."""
+    """Give a temporary file its final name `file`; raises `BadUsage` if there is a file with that name by now."""
     try:
         os.link(temporary, file)
     except FileExistsError:

@@ -35,7 +35,7 @@ def short_diff(before: bytes, after: bytes, path: str) -> str:
 
 
 def _lines(content: bytes) -> list[bytes]:
-    """The lines with their newlines, so that a last line without a newline differs from one with it."""
+    """The lines, each with its newline. So a last line with a newline differs from the same line without a newline."""
     lines = [line + b"\n" for line in content.split(b"\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]

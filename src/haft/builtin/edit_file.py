@@ -70,8 +70,8 @@ class _Edit(NamedTuple):
 
 
 def _edits(tool: str, arguments: dict[str, Any]) -> list[_Edit]:
-    """The edits, from either form of the arguments. They are checked here, because the errors of `oneOf` in a schema
-    are hard to read."""
+    """The edits in the arguments: either one `old_string` with its `new_string`, or the list `edits`. The arguments are
+    checked here, because the errors of `oneOf` in a schema are hard to read."""
     single = [key for key in ("old_string", "new_string", "replace_all") if key in arguments]
     if "edits" in arguments:
         if single:

@@ -1,9 +1,9 @@
 """Glob patterns for paths: `*`, `?`, `[…]`, `**`, `{a,b}`.
 
 The names of a path are the parts between the slashes. A pattern without `/` matches the last name of a path, a pattern
-with `/` the whole path. `*` and `?` match inside one name; a name `**` matches any number of directories, also none.
-Braces are expanded first. Then the names of the pattern and of the path are compared one by one, so that this never
-takes more steps than the product of the two lengths.
+with `/` matches the whole path. `*` and `?` match inside one name; a name `**` matches any number of directories, also
+none. Braces are expanded first. Then the names of the pattern and of the path are compared one by one, so that this
+never takes more steps than the product of the two lengths.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Name = re.Pattern[str] | None
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """A function that tells whether a relative path matches `pattern`. `ValueError` if the pattern is wrong."""
+    """A function that tells whether a relative path matches `pattern`. Raises `ValueError` if the pattern is wrong."""
     if pattern.startswith("/"):
         raise ValueError("it begins with `/`, but paths are relative")
     anywhere: list[_Name] = []

@@ -35,8 +35,8 @@ def count_lines(content: bytes) -> int:
 def read_lines(file: BinaryIO, first: int, last: int | None, *, most: int, stopped: Callable[[], bool]) -> Part:
     """Read the lines `first` to `last` (None: to the end), at most `most` bytes.
 
-    If the file ends before the line `first`, the part is empty, and its `total` is set. `ToolFailed` if `stopped`
-    returns True meanwhile.
+    If the file ends before the line `first`, the part is empty, and its `total` is set. Raises `ToolFailed` if
+    `stopped` returns True meanwhile.
     """
     rest, lines, ended = _skip(file, first - 1, stopped)
     if ended:
@@ -87,7 +87,7 @@ def _skip(file: BinaryIO, lines: int, stopped: Callable[[], bool]) -> tuple[byte
 
 
 def _after_newlines(chunk: bytes, count: int) -> int | None:
-    """The position after the `count`-th newline of `chunk`; None if it has fewer."""
+    """The position after the `count`-th newline of `chunk`; None if `chunk` has fewer newlines."""
     if chunk.count(b"\n") < count:
         return None
     position = 0

@@ -20,8 +20,8 @@ _ALIKE: Final = 0.5
 
 
 def why_not_found(content: bytes, wanted: bytes) -> str | None:
-    """A sentence that says why `content` does not contain `wanted`, such as other line endings, or that names the most
-    similar line."""
+    """One sentence for a person that says why `content` does not contain `wanted`: for example, that the line endings
+    differ, or which line is the most similar."""
     if not content:
         return "the file is empty"
     endings = _other_endings(content, wanted)

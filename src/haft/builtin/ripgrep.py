@@ -35,7 +35,7 @@ _MOST_COMPLAINT: Final = 4096
 
 
 def find_ripgrep() -> str:
-    """The path of `rg`: beside the interpreter, in the scripts directory, else on PATH."""
+    """The path of `rg`. It is searched beside the interpreter, then in Python's directory for scripts, then on PATH."""
     for directory in _directories():
         candidate = os.path.join(directory, "rg")
         if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
@@ -58,7 +58,7 @@ class Aim(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """The path from the workspace to the directory, which is put before the paths that ripgrep prints."""
+        """The path from the workspace to the directory. This path is put before the paths that ripgrep prints."""
         return "" if self.directory == "." else f"{self.directory}/"
 
     def command(self, options: Sequence[str]) -> Command:

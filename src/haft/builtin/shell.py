@@ -1,7 +1,8 @@
 """`shell`: runs one command line with bash.
 
 A command line can do anything, so this tool declares neither effects nor changes. The pipeline and the launcher handle
-its deadline, its output and the end of its processes; this module only says what to run and how it ended.
+its deadline, its output and the end of its processes; this module only says which command to run and how the command
+ended.
 """
 
 from __future__ import annotations

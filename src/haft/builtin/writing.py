@@ -16,7 +16,7 @@ UNCHANGED = Changes(engine="declared")
 
 
 def require_size(path: str, size: int, context: ToolContext) -> None:
-    """`LimitExceeded` if a file of `size` bytes is over the limit."""
+    """Raise `LimitExceeded` if a file of `size` bytes is over the limit."""
     limit = context.limits.max_file_bytes
     if size > limit:
         raise LimitExceeded("max_file_bytes", limit, f"`{shown(path)}` would have {size:_} bytes")

@@ -37,7 +37,7 @@ class WorkspaceAfterCall:
 
 class WatchedSession:
     """The process that a session tool keeps running between calls, with the workspace as its last call left it. Any
-    thread of this process may use the object, but only while the thread holds the workspace lock."""
+    thread of the host may use this object, but only while the thread holds the workspace lock."""
 
     def __init__(self, session: Callable[[], Session | None], left: dict[Session, WorkspaceAfterCall]) -> None:
         """`session` gives the tool's current process, or None. `left` maps each process to the workspace after its last
@@ -58,8 +58,8 @@ class WatchedSession:
 
 
 def unexplained_paths(transactions: Transactions, left: WorkspaceAfterCall, found: Sequence[PathChange]) -> list[str]:
-    """The paths in `found`, without those whose new state comes from a run of haft after `left`; protected paths
-    first."""
+    """The paths in `found`, except paths whose new state comes from a run that haft committed after `left`. Protected
+    paths come first."""
     known = _states_left_by_runs(transactions, left.seq)
     rest = [each for each in found if each.path not in known or not _is_like(known[each.path], each.after)]
     objection = transactions.guard_objection(rest, None, ())

@@ -22,7 +22,8 @@ class Candidates:
 
     def __init__(self, ledger: Ledger, rows: Sequence[Row], paths: Iterable[str] | None = None) -> None:
         """`rows` are the runs to be reversed, all of one workspace. If `paths` are given, one query finds out which of
-        these paths were also changed by other runs, so that `of` needs no query for the other paths."""
+        these paths were also changed by other runs, so that `of` needs no query for a path that no other run
+        changed."""
         self._ledger = ledger
         self._first = min(rows, key=lambda row: row.seq)
         self._runs = list(dict.fromkeys([row.latest for row in rows] + [row.run for row in rows]))

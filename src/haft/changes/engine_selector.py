@@ -149,7 +149,7 @@ class EngineSelector:
         return self.transactions.live
 
     async def why_no_trial(self, spec: ToolSpec) -> str | None:
-        """Why a trial run of this tool is not possible; None if it is."""
+        """Why a trial run of this tool is not possible; None if it is possible."""
         if spec.hosting == "in-process":
             return None if spec.provenance == "builtin" else "it runs in this process"
         if spec.hosting == "remote":
@@ -256,12 +256,12 @@ class EngineSelector:
         return engines.SessionCalls(self.transactions, granted_paths, report)
 
     def session_started(self, calls: SessionCalls, session: LayeredSession, key: Session) -> None:
-        """Register a session process that has started. `key` is the session object that tools use for it."""
+        """Register a session process that has started. `key` is the session object by which tools use this process."""
         calls.session = session
         self._calls[key] = calls
 
     async def session_ended(self, key: Session) -> None:
-        """Collect what a process wrote after its last call. Call this when the process has ended."""
+        """Collect the files that a session process wrote after its last call. Call this when the process has ended."""
         calls = self._calls.pop(key, None)
         if calls is not None:
             await calls.collect_writes()

@@ -19,7 +19,8 @@ from haft.values import replace
 def apply(transactions: Transactions, run: str, *, granted_paths: Sequence[str] | None = None) -> TransactionResult:
     """Commit the held changes of a run. If someone changed the same files since the changes were held, nothing is
     committed, and the next `apply` compares with the files as they are now. If `granted_paths` is given, the guard
-    judges the changes like those of a call: approving a diff grants no path. If it is None, the guard is not asked."""
+    judges the changes like the changes of a call: a person who approved the diff has not granted any path. If
+    `granted_paths` is None, the guard does not judge the changes."""
     with transactions.locked():
         held, manifest = _find_held(transactions, run)
         try:

@@ -2,8 +2,8 @@
 
 A caller that holds the workspace lock shares it with its nested calls. Before each nested call, the caller's changes so
 far become a change set of their own, a *part*. So the change sets of the caller, of its nested calls, and again of the
-caller follow one another, and undo reverts them newest first. A part has an id like that of a run, although no run has
-this id; the parent of a part is the caller.
+caller follow one another, and undo reverts them newest first. A part has an id like the id of a run, although no run
+has this id; the parent of a part is the caller.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ class CallerParts:
 
 
 def committed_by_nested_calls(ledger: Ledger, caller: str, made: Sequence[str]) -> list[Row]:
-    """The change sets of the nested runs `made`, and the parts of the caller and of these runs, without those that are
-    no longer in the workspace."""
+    """The change sets of the nested runs `made`, and the parts of the caller and of these runs. Change sets that are no
+    longer in the workspace are left out."""
     rows = [row for run in made if (row := ledger.get(run)) is not None]
     for run in (caller, *made):
         rows += ledger.of_parent(run)

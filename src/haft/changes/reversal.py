@@ -43,7 +43,7 @@ class ReversalResult:
 
 
 def check_reversible(direction: Direction, rows: Sequence[Row]) -> None:
-    """Raise if one of the runs cannot be undone or redone; the hint says what to do instead."""
+    """Raise an error if one of the runs cannot be undone or redone; the hint says what to do instead."""
     for row in rows:
         if row.verb != "call" and direction == "redo":
             raise BadUsage(
@@ -97,9 +97,9 @@ def reverse(
     by_person: bool = True,
     stopped: Callable[[], bool] = lambda: False,
 ) -> ReversalResult:
-    """Undo or redo runs, as the run `owner`. Raises `ReversalConflict`, with nothing changed, if others changed the
-    same paths since. With `force`, these later changes are replaced too. If a person (`by_person`) uses `force`, the
-    guard does not judge the files that come back."""
+    """Undo or redo the runs in `rows`. The undo or redo is itself a run: `owner`. Raises `ReversalConflict`, with
+    nothing changed, if others changed the same paths since. With `force`, these later changes are replaced too. If a
+    person (`by_person`) uses `force`, the guard does not judge the files that come back."""
     check_reversible(direction, rows)
     with transactions.locked(stopped), transactions.tree() as workspace:
         rows = [transactions.ledger.get(row.run) or row for row in rows]
@@ -212,8 +212,8 @@ def _unset_attributes(rebuilder: Rebuilder) -> list[str]:
 
 
 def _separated_hard_links(plan: ReversalPlan, workspace: Tree) -> list[str]:
-    """One sentence about the hard links that could not be restored, because one of the names was changed since; an
-    empty list if there are none."""
+    """A list with one sentence about the hard links that could not be restored, because one of the names was changed
+    since; an empty list if there are none."""
     workspace.forget()
     parted = []
     for group in sorted({plan.linked_names[each.path] for each in plan.entries if each.path in plan.linked_names}):

@@ -1,4 +1,4 @@
-"""Planning an undo or redo: from the runs to reverse to a new change set, or to the list of conflicts.
+"""Plans an undo or redo: makes a new change set, or a list of conflicts, from the runs that are to be reversed.
 
 Undo and redo are the same work: every path goes from its expected current state to another state. If a path is not in
 the expected state, someone changed it since, and nothing is touched.
@@ -109,15 +109,16 @@ def plan_reversal(
 
 
 def hard_links_in(manifest: Manifest, side: Literal["before", "after"]) -> dict[str, tuple[str, ...]]:
-    """Maps each path that had hard links before or after a run (as `side` says) to all paths of the same file, itself
-    included."""
+    """Maps each path that had hard links before or after a run (as `side` says) to all paths of the same file,
+    including the path itself."""
     groups = (tuple(map(from_latin, group)) for group in manifest.notes.get("linked", {}).get(side, ()))
     return {name: group for group in groups for name in group}
 
 
 def _to_redo(row: Row, area: Area, manifest: Manifest, within: Sequence[Manifest]) -> list[PathChange]:
-    """The changes that a redo of one run makes. `within` are the change sets of nested calls inside the run that are
-    redone together with it: someone may have undone a nested call before the whole run was undone."""
+    """The changes that a redo of one run makes. `within` are the change sets of the nested calls that are redone
+    together with the run. Their paths are always among the changes, because someone may have undone a nested call
+    before the whole run was undone."""
     touched = _paths_undone(area, row)
     if touched is None:
         return [*manifest.entries]
@@ -200,8 +201,8 @@ def _has_wrong_links(
 
 
 def _paths_undone(area: Area, row: Row) -> set[str] | None:
-    """The paths that the undo of a run changed, without those that were already as wanted. None if this is unknown, or
-    if the undo changed no path: then a redo restores all paths of the run."""
+    """The paths that the undo of a run changed. Paths that were already in the wanted state are left out. None if the
+    paths are unknown, or if the undo changed no path: then a redo restores all paths of the run."""
     undo = Manifest.read(os.path.join(area.path, "kept", row.latest)) if row.latest != row.run else None
     return (undo and {each.path for each in undo.entries}) or None
 

@@ -108,7 +108,8 @@ class Transactions:
     ) -> None:
         """`home` is the state home's directory for all workspaces; `blobs` is the directory of the blob store. A host
         that has lost its `lease` cannot take the workspace lock. If `synced` is true, a commit is synced to disk before
-        it returns; if not, shortly after, and a power failure in between may revert it."""
+        it returns. If not, the commit is synced shortly after it returns, and a power failure before that may revert
+        the commit."""
         self._lease = lease
         self._synced = synced
         self._unsynced: list[str] = []
@@ -262,7 +263,8 @@ class Transactions:
         return found
 
     def has_journal(self, run: str) -> bool:
-        """Whether this host has a journal for the commit of `run`: the commit is unfinished and waits for recovery."""
+        """Whether this host has a journal for the commit of `run`. If so, the commit is unfinished and waits for
+        recovery."""
         return has_journal(os.path.join(self.live, run))
 
     # Ending change sets.
@@ -312,8 +314,8 @@ class Transactions:
         return TransactionResult(manifest.changes("committed"))
 
     def commit_part(self, owner: Owner, manifest: Manifest, upper: str, *, accepted: bool) -> HaftError | None:
-        """Commit the changes that a call has made so far, before its nested call begins. If that fails, return the
-        error."""
+        """Commit the changes that a call has made so far, before its nested call begins. Returns the error if that
+        fails, otherwise None."""
         notes = {**manifest.notes, "owner": owner.to_json(), "verb": "call", "accepted": accepted}
         manifest = replace(manifest, notes=notes)
         try:
@@ -440,8 +442,8 @@ class Transactions:
 
     def commit(self, run: str, manifest: Manifest, sources: Sources, mirror: str | None = None) -> Manifest:
         """Commit a change set. The run's directory is created under `live`, and stays there until `finish`. Replaced
-        files are moved to this directory. If `mirror`, a directory relative to the area, is given, they are moved there
-        instead, and keep their own paths in it."""
+        files are moved to this directory. If `mirror` (a directory relative to the area) is given, replaced files are
+        moved to `mirror` instead, and keep their own paths in that directory."""
         try:
             return self._commit(run, manifest, sources, mirror)
         except OSError as error:  # Before the first step: nothing changed.
@@ -483,8 +485,8 @@ class Transactions:
                     os.mkdir(name, 0o700, dir_fd=where)
 
     def finish(self, manifest: Manifest) -> None:
-        """Add a committed change set to the ledger, then move its directory to `kept`. In this order, because recovery
-        calls `finish` again for each directory that a crash left under `live`."""
+        """Add a committed change set to the ledger, then move its directory to `kept`. The order matters, because
+        recovery calls `finish` again for each directory that a crash left under `live`."""
         run = manifest.run
         with contextlib.suppress(OSError, StorageFailed):  # The next holder of the lock does it again.
             self.add_to_ledger(manifest)
@@ -553,7 +555,7 @@ class Transactions:
 
     def _sync(self) -> None:
         """Sync the finished commits to disk, and remove the files that `_note_unsynced` wrote for them. A commit that
-        is still running keeps this file, and is synced later."""
+        is still running keeps its file, and is synced later."""
         with self._state_lock:
             under_way = [place for place in self._unsynced if os.path.isdir(place.removesuffix(UNSYNCED))]
             over = [place for place in self._unsynced if place not in under_way]

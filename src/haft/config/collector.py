@@ -174,8 +174,8 @@ class SettingsCollector:
 
 
 def from_environment(env: Mapping[str, str]) -> Iterator[tuple[str, Any, str]]:
-    """Yield the checked settings that environment variables set, each with its name and its variable. A variable that
-    looks like a setting, but is none, raises `BadConfig`."""
+    """Yield the checked settings that environment variables set, each with its name and its variable. Raises
+    `BadConfig` if a variable looks like a setting but is not one of the settings."""
     every = {_variable(name): name for name in (*BY_NAME, *RENAMED)}
     variables = {variable: name for variable, name in every.items() if BY_NAME[RENAMED.get(name, name)].variable}
     prefixes = tuple({f"HAFT_{name.split('.')[0].upper()}_" for name in every.values() if "." in name})

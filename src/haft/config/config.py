@@ -1,9 +1,9 @@
 """The settings in force, and the source that each comes from.
 
 The strongest source first: arguments of the program or command line, `HAFT_*` variables, the workspace's `haft.toml` or
-`haft.json`, the user's file, the default. Rules, and lists that only restrict, do not replace each other: those of all
-sources count together. An untrusted workspace cannot widen anything: a value that permits more than the other sources
-is ignored, with a notice, until someone trusts the file.
+`haft.json`, the user's file, the default. Rules of all sources count together, and do not replace each other. The same
+holds for lists that only restrict. An untrusted workspace cannot widen anything: a value that permits more than the
+other sources is ignored, with a notice, until someone trusts the file.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class Config:
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules in force: those of the embedding program, of the workspace and of the user. `BadConfig` if a rule
-        is wrong."""
+        """The rules in force: those of the embedding program, of the workspace and of the user. Raises `BadConfig` if a
+        rule is wrong."""
         rules = (rule for one in self.rule_sets for rule in one.rules())
         if self.never_network is None:
             return tuple(rules)
@@ -80,7 +80,7 @@ class Config:
 
     @cached_property
     def enablement(self) -> Enablement:
-        """Which tools may be called at all. `BadConfig` if a pattern is wrong."""
+        """Which tools may be called at all. Raises `BadConfig` if a pattern is wrong."""
 
         def listed(name: str) -> tuple[NameList, ...]:
             return tuple(NameList(patterns, source) for source, patterns in self.lists.get(name, ()))
@@ -151,7 +151,8 @@ class Config:
 
 
 def working_directory(config: Config, workspace: str) -> str:
-    """The directory in which tools work, relative to the workspace. `BadConfig` if it is outside of the workspace."""
+    """The directory in which tools work, relative to the workspace. Raises `BadConfig` if it is outside of the
+    workspace."""
     written, source = config.values["working_directory"], config.sources["working_directory"]
     base = os.path.dirname(source) if os.path.isabs(source) else workspace
     root = os.path.realpath(workspace)

@@ -77,7 +77,7 @@ def user_config(env: Mapping[str, str]) -> ConfigFile | None:
 
 
 def workspace_config(workspace: str | None) -> ConfigFile | None:
-    """The configuration file of a workspace; None if there is none, `BadConfig` if there are two."""
+    """The configuration file of a workspace; None if there is none. Raises `BadConfig` if there are two."""
     if workspace is None:
         return None
     found = [path for name in WORKSPACE_FILES if os.path.exists(path := os.path.join(workspace, name))]
@@ -87,8 +87,8 @@ def workspace_config(workspace: str | None) -> ConfigFile | None:
 
 
 def read_config(path: str) -> bytes:
-    """The bytes of a configuration file. `BadConfig` if it is too large, or not a regular file: a cloned workspace may
-    contain a named pipe or a huge file with this name."""
+    """The bytes of a configuration file. Raises `BadConfig` if it is too large, or not a regular file: a cloned
+    workspace may contain a named pipe or a huge file with this name."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

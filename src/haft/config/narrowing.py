@@ -1,8 +1,8 @@
 """Decides which settings of an untrusted workspace count, and which are ignored.
 
 A cloned repository contains its own configuration file. Settings that restrict count at once: lower limits, a stricter
-sandbox, disabled tools, rules that reject or ask. So do settings that add confined tools. All others wait for `haft
-trust`.
+sandbox, disabled tools, rules that reject or ask. Settings that add confined tools count at once, too. All other
+settings wait for `haft trust`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Checks who owns a workspace. Some files in a directory, such as `haft.toml`, affect everyone who works in it. So haft
-uses a directory that the user did not name explicitly only if nobody but the user and root can have put such files
-there."""
+"""Checks who owns a workspace. Some files in a directory, such as `haft.toml`, affect everyone who works in this
+directory. So haft uses a directory that the user did not name explicitly only if nobody but the user and root can have
+put such files there."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Placeholders in the texts of a configuration file: `${env:NAME}` stands for the value of an environment variable; the
-file of an untrusted workspace may not use it. `${CONFIG_DIR}` stands for the directory of the file, `${WORKING_DIR}`
-for the workspace."""
+file of an untrusted workspace may not use this placeholder. `${CONFIG_DIR}` stands for the directory of the file,
+`${WORKING_DIR}` for the workspace."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def filled_secrets(value: Any, env: Mapping[str, str]) -> Iterator[str]:
 
 
 def expanded(value: Any, env: Mapping[str, str]) -> Any:
-    """`value` with every placeholder filled; `ValueError` with a sentence if a variable is missing."""
+    """`value` with every placeholder filled; raises `ValueError` with a sentence if a variable is missing."""
 
     def fill(match: re.Match[str]) -> str:
         name = match[1]

@@ -12,7 +12,7 @@ _noted: set[tuple[str, str]] = set()
 
 def current_name(name: str, source: str, written: dict[str, str], *, new: str | None = None) -> str:
     """The current name of a setting. `written` maps the current name of each setting that this source has set so far to
-    the name that the source used. A source that uses both names of a setting is an error. If the source is an
+    the name that the source used. Raises `BadConfig` if the source uses both names of a setting. If the source is an
     environment variable, `new` is the current name of this variable."""
     today = RENAMED.get(name, name)
     other = written.setdefault(today, name)

@@ -129,136 +129,140 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "limits.max_output_bytes",
         _LIMITS.max_output_bytes,
         whole(0),
-        "The maximum size of the output in an outcome. Of a larger output, the outcome has the beginning and the end, "
-        "and haft keeps the whole output on disk.",
+        "The maximum size of the output in an outcome. If the output is larger, the outcome contains the beginning "
+        "and the end of the output. haft keeps more of the output on disk: see `limits.max_kept_output_bytes`.",
         "lower",
     ),
     Setting(
         "limits.max_kept_output_bytes",
         _LIMITS.max_kept_output_bytes,
         whole(1000),
-        "The maximum size of the output that haft keeps on disk for one call. Of a larger output, haft keeps the "
-        "beginning and the end.",
+        "The maximum size of the output that haft keeps on disk for one call. If the output is larger, haft keeps "
+        "the beginning and the end of the output.",
         "lower",
     ),
     Setting(
         "limits.max_seconds",
         _LIMITS.max_seconds,
         seconds(0.001),
-        "How long a call may run. If you set a value, tools and calls can set only shorter deadlines. If you do not, a "
-        "deadline that a tool or a call sets replaces the default, also if it is longer.",
+        "How many seconds a call may run. If you set a value, tools and calls can set only shorter deadlines. If you "
+        "set no value, a tool or a call can set a shorter or a longer deadline, which replaces the default. "
+        "`tools.timeout` replaces this setting for single tools.",
         "lower",
     ),
     Setting(
         "limits.max_idle_seconds",
         _LIMITS.max_idle_seconds,
         seconds(0.001, zero=True),
-        "How long a call may run without output or progress. 0: no limit.",
+        "How many seconds a call may run without output or progress. 0 means no limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.max_concurrent",
         _LIMITS.max_concurrent,
         whole(1),
-        "How many calls one host (the process that opened haft) runs at the same time. Further calls are queued.",
+        "How many calls one host (the process that opened haft) runs at the same time. Further calls wait.",
         "lower",
     ),
     Setting(
         "limits.max_file_bytes",
         _LIMITS.max_file_bytes,
         whole(0),
-        "The size of the largest file that the built-in file tools write or read completely.",
+        "The size of the largest file that a built-in file tool may write, or read as a whole.",
         "lower",
     ),
     Setting(
         "limits.max_files_per_call",
         _LIMITS.max_files_per_call,
         whole(1, zero=True),
-        "How many files one call of a built-in file tool may write. 0: no limit.",
+        "How many files one call of a built-in file tool may write. 0 means no limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.memory_bytes",
         _LIMITS.memory_bytes,
         whole(1_000_000, zero=True),
-        "How much resident memory the processes of one call may use together. 0: no limit.",
+        "How much resident memory all processes of one call together may use. 0 means no limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.max_processes",
         _LIMITS.max_processes,
         whole(2, zero=True),
-        "How many processes a call may have at the same time. 0: no limit.",
+        "How many processes one call may have at the same time. 0 means no limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.cpu_seconds",
         _LIMITS.cpu_seconds,
         seconds(0.1, zero=True),
-        "How much processor time the processes of one call may use together. 0: no limit.",
+        "How many seconds of processor time all processes of one call together may use. 0 means no limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.max_written_bytes",
         _LIMITS.max_written_bytes,
         whole(1000, zero=True),
-        "How many bytes the processes of one call may write to disk. 0: no limit.",
+        "How many bytes all processes of one call together may write to disk. 0 means no limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.max_written_file_bytes",
         _LIMITS.max_written_file_bytes,
         whole(1000, zero=True),
-        "The size of the largest file that the processes of one call may write. 0: no limit.",
+        "The size of the largest file that the processes of a call may write. 0 means no limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.max_changed_files",
         _LIMITS.max_changed_files,
         whole(1, zero=True),
-        "How many files a call may create or change. 0: no limit.",
+        "How many files one call may create or change. 0 means no limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.max_open_files",
         _LIMITS.max_open_files,
         whole(64),
-        "How many files one process of a call may have open.",
+        "How many open files each process of a call may have.",
         "lower",
     ),
     Setting(
         "sandbox.mode",
         "auto",
         one_of(*SANDBOX_MODES),
-        "`auto`: haft confines calls as well as this machine can. `required`: haft rejects calls that this machine "
-        "cannot confine. `off`: haft confines no call.",
+        "`auto`: haft confines calls as far as this machine supports it. `required`: haft rejects calls that this "
+        "machine cannot confine. `off`: haft confines no call.",
         "stricter",
     ),
     Setting(
         "sandbox.network",
         False,
         network,
-        "Whether confined calls may use the network without a grant. `never`: no option, rule or answer can grant the "
-        "network, no other place of settings can change this, and calls fail on a machine that cannot block the "
-        "network. The setting does not apply to downloads by haft itself (plugins, and packages of templates).",
+        "`true`: confined calls may use the network. `false`: confined calls may use the network only with a grant. "
+        "`never`: no option, rule or answer can grant the network, and no other place can change this setting. If "
+        "this machine cannot block the network, `never` makes calls fail. This setting does not apply to downloads "
+        "by haft itself (plugins, and packages of templates).",
         "close",
     ),
     Setting(
         "sandbox.scratch",
         "thread",
         one_of(*SCRATCH_KEPT),
-        "How long haft keeps `/tmp`. `thread`: for later calls of the same thread, until no call has used it for a "
-        "day. `call`: only for one call. In both cases, calls that run without approval have an empty `/tmp` of their "
-        "own. Calls with network access have one too, unless `scratch` is also granted to them.",
+        "How long haft keeps the `/tmp` of a call. `thread`: later calls of the same thread use the same `/tmp`. "
+        "haft deletes it when no call has used it for a day. `call`: haft deletes `/tmp` after the call. With both "
+        "values, a call that runs without approval has its own empty `/tmp`. A call with network access also has its "
+        "own empty `/tmp`, unless it has the grant `scratch`.",
         "keeps-less",
     ),
     Setting(
         "changes.engine",
         "auto",
         one_of(*CHANGES_ENGINES),
-        "How haft finds the changes of a call. `overlay`: the call runs in a layer above the workspace. `snapshot`: "
-        "haft compares the whole workspace before and after the call. `auto`: `overlay` if this machine supports it, "
-        "or else `snapshot`. `off`: haft records no changes, so nothing can be undone.",
+        "How haft finds the changes of a call. `overlay`: the call runs in a layer above the workspace, and its "
+        "writes go to this layer. `snapshot`: haft compares the whole workspace before and after the call. `auto`: "
+        "haft uses `overlay` if this machine supports it, and `snapshot` if not. `off`: haft records no changes, so "
+        "nothing can be undone.",
         "stays-on",
     ),
     Setting(
@@ -266,22 +270,23 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         10_000_000_000,
         whole(1_000_000),
         "How much disk space the earlier contents of changed files may use. If they need more, haft deletes the "
-        "oldest, and the runs that they belong to can no longer be undone.",
+        "oldest contents. The runs that changed these files can then no longer be undone.",
         "lower",
     ),
     Setting(
         "changes.store_days",
         90,
         whole(1),
-        "For how many days haft keeps the earlier contents of changed files. Without them, a run cannot be undone.",
+        "For how many days haft keeps the earlier contents of changed files. After this time, the runs that changed "
+        "these files can no longer be undone.",
         "lower",
     ),
     Setting(
         "tools.timeout",
         {},
         seconds_by_tool,
-        "Deadlines in seconds for single tools, by the tool's name. Such a deadline replaces `limits.max_seconds` for "
-        "its tool.",
+        "Deadlines for single tools: a table with the names of tools and seconds. For a tool in this table, haft "
+        "ignores `limits.max_seconds`.",
         "any",
         variable=False,
     ),
@@ -289,24 +294,23 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "tools.disable",
         [],
         texts,
-        "Tools that cannot be called: names in which `*` matches anything, or `KIND:` and a name, such as `mcp:*`. If "
-        "one place of settings (a file, a variable, the caller) disables a tool, no other place can enable it.",
+        "Tools that cannot be called. An entry is the name of a tool, or a kind and a name, such as `bash-plugin:*`. "
+        "In an entry, `*` matches any text. If one place disables a tool, no other place can enable it.",
         "adds",
     ),
     Setting(
         "tools.enable",
         [],
         texts,
-        "If this list is not empty, only the tools in it can be called. Entries have the form of `tools.disable`. If "
-        "several places of settings have such a list, a tool must be on each of these lists.",
+        "If this list is not empty, only the tools in the list can be called. Entries have the same form as in "
+        "`tools.disable`. If several places have such a list, a tool must be on all of these lists.",
         "adds",
     ),
     Setting(
         "subagents.enabled",
         False,
         truth,
-        "Whether the tool `task`, which starts a sub-agent, is available. No effect yet: this version has no "
-        "sub-agents.",
+        "Whether sub-agents are available. No effect yet: this version has no sub-agents.",
         "turn-off",
     ),
     Setting("subagents.model", "", text, "The model of sub-agents. No effect yet.", "trusted"),
@@ -314,30 +318,32 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "subagents.base_url",
         "",
         text,
-        "The address of the model of sub-agents, for OpenAI-compatible endpoints. No effect yet.",
+        "The address of the model of sub-agents: an OpenAI-compatible endpoint. No effect yet.",
         "trusted",
     ),
     Setting(
         "approval.expires_seconds",
         600.0,
         seconds(0.0),
-        "How long a call waits for an answer before it is rejected. 0: the call is rejected at once.",
+        "How many seconds a call waits for an answer. After this time, haft rejects the call. 0: haft rejects the "
+        "call at once.",
         "lower",
     ),
     Setting(
         "approval.without_sandbox",
         False,
         truth,
-        "Whether other processes may answer prompts on a machine without a sandbox. If they may, tools can reach the "
-        "inbox and approve their own calls.",
+        "Whether other processes may answer prompts on a machine without a sandbox. If you set `true`, tools on such "
+        "a machine can approve their own calls.",
         "close",
     ),
     Setting(
         "permissions",
         [],
         rule_list,
-        "Rules, in order. Each rule has an action for the calls that it matches: allow, ask, reject, try or delegate. "
-        "In an untrusted workspace's file, only `reject` and `ask` rules count. At most 1,000 rules in one file.",
+        "Rules about calls. In each file, the first matching rule applies. A rule has an action for the calls that "
+        "it matches: allow, ask, reject, try or delegate. In the file of an untrusted workspace, only rules with "
+        "`reject` or `ask` count. A file can have at most 1,000 rules.",
         "adds",
         variable=False,
     ),
@@ -345,18 +351,18 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "working_directory",
         ".",
         text,
-        "The directory in which tools work. It must be inside the workspace, and is relative to the file with this "
-        "setting.",
+        "The directory in which tools work. The path is relative to the file with this setting. The directory must "
+        "be inside the workspace.",
         "inside",
     ),
     Setting(
         "plugins",
         [],
         plugin_list,
-        "Plugins. An entry is `bash:` and a path, or a table. In the table of a Python plugin, `grant` opens the "
-        "sandbox of its process, and `keeps_state = false` says that the plugin keeps nothing between "
-        "calls, so that each call may go to another process of it. haft loads the "
-        "plugins of all places of settings, but only the bash plugins of an untrusted workspace.",
+        "The plugins that haft loads. An entry is `bash:` and a path, or a table. In the table of a Python plugin, "
+        "`grant` opens the sandbox of the plugin's process. `keeps_state = false` says that the plugin keeps no "
+        "state between calls. Then haft may start several processes for the plugin, and each call may go to another "
+        "process. From an untrusted workspace, haft loads only bash plugins.",
         "adds",
         variable=False,
     ),
@@ -365,38 +371,38 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "plugin_cache_dir",
         "",
         text,
-        "The directory for downloaded plugins. If it is empty: `haft/plugins` in `$XDG_CACHE_HOME` or `~/.cache`.",
+        "The directory for downloaded plugins. If this setting is empty, haft uses `haft/plugins` in "
+        "`$XDG_CACHE_HOME` (default `~/.cache`).",
         "trusted",
     ),
     Setting(
         "plugin_policy.allow_bash_tools",
         False,
         truth,
-        "Whether haft loads bash plugins. Their calls run in the sandbox and need approval.",
+        "Whether haft loads bash plugins. Calls of bash plugins run in the sandbox and need approval.",
         "any",
     ),
     Setting(
         "plugin_policy.bash_timeout_seconds",
         60.0,
         seconds(0.001),
-        "How long the `run` of a bash plugin may take.",
+        "How many seconds a call of a bash plugin may run.",
         "lower",
     ),
     Setting(
         "plugin_policy.stream_stderr",
         False,
         truth,
-        "Whether the stderr of a bash plugin is part of its output. haft keeps the stderr in any case.",
+        "Whether the output of a bash plugin includes its stderr. haft stores the stderr in both cases.",
         "any",
     ),
-    Setting("config", {}, table, "Values that plugins and tools read by name.", "trusted", variable=False),
+    Setting("config", {}, table, "Values that plugins and tools can read by name.", "trusted", variable=False),
     Setting(
         "toolbox.paths",
         [],
         texts,
         "Directories of toolbox executables, in addition to `AMP_TOOLBOX` and `.agents/tools`. Paths are relative to "
-        "the file with this setting. haft uses the directories of all places of settings; an untrusted workspace can "
-        "name only directories inside itself.",
+        "the file with this setting. An untrusted workspace can name only directories inside itself.",
         "adds",
         variable=False,
     ),
@@ -404,15 +410,15 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "toolbox.text_separator",
         ": ",
         separator,
-        "The text between the name and the value of an argument, for toolbox executables in the text form. An "
-        "untrusted workspace can set it only for its own tools.",
+        "The text between the name and the value of an argument. haft uses it for toolbox executables that read "
+        "their arguments as lines of text. An untrusted workspace can set it only for its own tools.",
         "own-tools",
     ),
     Setting(
         "toolbox.separator",
         {},
         separators,
-        "Like `toolbox.text_separator`, but for single tools, by name, or for directories, by path. An untrusted "
+        "Like `toolbox.text_separator`, but for single tools (by name) or directories (by path). An untrusted "
         "workspace can set it only for its own tools.",
         "own-tools",
         variable=False,
@@ -421,8 +427,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "templates.paths",
         [],
         texts,
-        "Agent Studio templates, or directories of templates. Paths are relative to the file with this setting. haft "
-        "uses the paths of all places of settings; an untrusted workspace can name only paths inside itself.",
+        "Agent Studio templates, or directories of templates. Paths are relative to the file with this setting. An "
+        "untrusted workspace can name only paths inside itself.",
         "adds",
         variable=False,
     ),
@@ -430,8 +436,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "templates.instances",
         [],
         instance_list,
-        "Tools made from templates. Each entry has a `name`, the folder of its `template`, and the `user_params`. A "
-        "template with such entries is not a tool itself.",
+        "Tools that are made from templates. Each entry has a `name`, the folder of a `template`, and `user_params` "
+        "(values that are set once, such as keys). If a template has such entries, the template itself is not a tool.",
         "adds",
         variable=False,
     ),
@@ -439,25 +445,25 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "templates.cold",
         [],
         texts,
-        "Names of templates that start a new process for each call. Other templates use a process that has already "
-        "loaded their libraries.",
+        "Names of templates that start a new process for each call. Other templates start faster: haft keeps a "
+        "process in which their libraries are already loaded.",
         "adds",
     ),
     Setting(
         "templates.allow_builds",
         False,
         truth,
-        "Whether packages for templates may be built from source, which runs code of their authors. `true`: yes, and "
-        "`requirements.txt` may also name web addresses. `false`: haft installs only wheels. If it is not set, haft "
-        "builds packages that have no wheel: for your own templates at once, for a workspace's templates after "
-        "approval.",
+        "Whether haft may build packages for templates from source. Such a build runs code of the package's authors. "
+        "`true`: haft builds packages, and `requirements.txt` may also name web addresses. `false`: haft installs "
+        "only wheels. Not set: haft builds packages that have no wheel. For templates of a workspace, such a build "
+        "needs approval.",
         "trusted",
     ),
     Setting(
         "cli",
         {},
         tables,
-        "Command lines that become tools: one table `[cli.NAME]` for each program.",
+        "Programs that become tools: one table `[cli.NAME]` for each program.",
         "trusted",
         variable=False,
     ),
@@ -465,8 +471,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "providers",
         {},
         provider_tables,
-        "MCP servers, by name. No effect yet: this version checks the tables but starts no server. `grant` in a table "
-        "says what the server's process may reach, with the same keys as the `grant` of a rule.",
+        "MCP servers, by name. No effect yet: this version checks the tables, but starts no server.",
         "trusted",
         variable=False,
     ),
@@ -474,8 +479,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "audit.durability",
         "group",
         one_of("group", "full"),
-        "What a power failure may destroy. `group`: up to the last 200 ms of the audit log. `full`: nothing about "
-        "calls that had ended.",
+        "Which records of the audit log a power failure may destroy. `group`: the records of the last 200 ms. "
+        "`full`: no records of calls that had ended.",
         "stays-full",
     ),
 )

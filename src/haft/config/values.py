@@ -66,7 +66,8 @@ def one_of(*choices: str) -> Callable[[Any], str]:
 
 
 def truth(value: Any) -> bool:
-    """True or false. Words such as `yes` and `off` are accepted, too."""
+    """Check a value that must be true or false, and return it as a `bool`. Words such as `yes` and `off` are accepted,
+    too."""
     words = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
     if isinstance(value, str) and value.lower() in words:
         return words[value.lower()]
@@ -76,7 +77,7 @@ def truth(value: Any) -> bool:
 
 
 def network(value: Any) -> bool | str:
-    """True, false or `never`."""
+    """Check a value that must be true, false or `never`, and return it."""
     if value == "never":
         return "never"
     try:
@@ -86,7 +87,7 @@ def network(value: Any) -> bool | str:
 
 
 def seconds_by_tool(value: Any) -> dict[str, float]:
-    """A table from tool names to seconds."""
+    """Check a table from tool names to seconds, and return it."""
     if not isinstance(value, dict):
         raise ValueError("must be a table of tool names and seconds")  # noqa: TRY004  all checks raise the same
     check = seconds(0.001)
@@ -100,14 +101,14 @@ def seconds_by_tool(value: Any) -> dict[str, float]:
 
 
 def text(value: Any) -> str:
-    """A text that is not empty."""
+    """Check that a value is a text and not empty, and return it."""
     if not isinstance(value, str) or not value or "\0" in value:
         raise ValueError("must be text")
     return value
 
 
 def texts(value: Any) -> list[str]:
-    """A list of texts; a single text is split at its commas."""
+    """Check a list of texts, and return it. A single text is split at its commas."""
     if isinstance(value, str):
         value = [word.strip() for word in value.split(",") if word.strip()]
     if not isinstance(value, list | tuple) or not all(isinstance(one, str) and one for one in value):
@@ -116,14 +117,14 @@ def texts(value: Any) -> list[str]:
 
 
 def table(value: Any) -> dict[str, Any]:
-    """A table with any content."""
+    """Check that a value is a table, with any content, and return it."""
     if not isinstance(value, dict):
         raise ValueError("must be a table")  # noqa: TRY004  all checks raise the same
     return value
 
 
 def tables(value: Any) -> dict[str, Any]:
-    """A table of tables."""
+    """Check that a value is a table of tables, and return it."""
     for name, one in table(value).items():
         if not isinstance(one, dict):
             raise ValueError(f"must be a table of tables: `{name}` is not a table")  # noqa: TRY004  all checks raise the same
@@ -131,8 +132,8 @@ def tables(value: Any) -> dict[str, Any]:
 
 
 def provider_tables(value: Any) -> dict[str, Any]:
-    """Tables of MCP servers. The `grant` in such a table says what the server's process may reach, with the same keys
-    as the grant of a rule."""
+    """Check the tables of MCP servers, and return them. The `grant` in such a table says what the server's process may
+    reach, with the same keys as the grant of a rule."""
     for name, one in tables(value).items():
         try:
             grants_from(one.get("grant"))
@@ -142,7 +143,7 @@ def provider_tables(value: Any) -> dict[str, Any]:
 
 
 def plugin_list(value: Any) -> list[Any]:
-    """A list of plugins, each a text or a table."""
+    """Check a list of plugins, each a text or a table, and return it."""
     if isinstance(value, str):
         return texts(value)
     if not isinstance(value, list | tuple) or not all(isinstance(one, str | dict) and one for one in value):
@@ -151,14 +152,14 @@ def plugin_list(value: Any) -> list[Any]:
 
 
 def separator(value: Any) -> str:
-    """The text that separates a name from its value, such as `: ` or `=`."""
+    """Check the text that separates a name from its value, such as `: ` or `=`, and return it."""
     if not isinstance(value, str) or not value.strip() or len(value) > 8 or not value.isprintable():
         raise ValueError('must be a separator such as ": " or "="')
     return value
 
 
 def separators(value: Any) -> dict[str, str]:
-    """A table from tools or directories to their separators."""
+    """Check a table from tools or directories to their separators, and return it."""
     checked = {}
     for name, mark in table(value).items():
         try:
@@ -169,7 +170,7 @@ def separators(value: Any) -> dict[str, str]:
 
 
 def rule_list(value: Any) -> list[Any]:
-    """A list of tables, one for each rule. `haft.policy` parses the rules later."""
+    """Check a list of tables, one for each rule, and return it. `haft.policy` parses the rules later."""
     if not isinstance(value, list | tuple) or not all(isinstance(one, dict) for one in value):
         raise ValueError("must be a list of tables, each written as [[permissions]]")
     return list(value)
@@ -181,7 +182,7 @@ reason."""
 
 
 def instance_list(value: Any) -> list[dict[str, Any]]:
-    """A list of tools that are made from templates."""
+    """Check a list of tools that are made from templates, and return it."""
     if not isinstance(value, list):
         raise ValueError("must be a list of tables: [[templates.instances]]")  # noqa: TRY004  all checks raise the same
     for one in value:

@@ -50,7 +50,7 @@ def find_workspace(
 
 
 def _foreign_file(workspace: str, state_home: str) -> ForeignFile | None:
-    """If a workspace may not be used because of another user's file: this file. None if the workspace may be used."""
+    """The file of another user that forbids the use of a workspace; None if the workspace may be used."""
     foreign = foreign_file_in(workspace, (*EFFECTIVE_FILES, ".git"))
     if foreign is None:
         return None
@@ -60,7 +60,8 @@ def _foreign_file(workspace: str, state_home: str) -> ForeignFile | None:
 
 
 def check_workspace(path: str, state_home: str) -> str:
-    """The absolute path of the directory that the person named as the workspace; `BadConfig` if it cannot be one."""
+    """The absolute path of the directory that the person named as the workspace; raises `BadConfig` if this directory
+    cannot be a workspace."""
     path = os.path.abspath(os.path.expanduser(path))
     if not os.path.isdir(path):
         raise BadConfig(f"the workspace {path} is not a directory")

@@ -25,7 +25,7 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 def own_copy(value: Any) -> Any:
     """A deep copy of a JSON value. The caller has no reference to the copy, so arguments cannot change between the
     decision and the run. Instances of subclasses become plain dicts, lists and strings. A value that is not JSON stays
-    as it is; validation refuses it later. `InvalidArguments` if the value contains itself."""
+    as it is; validation refuses it later. Raises `InvalidArguments` if the value contains itself."""
     try:
         return _copied(value)
     except RecursionError:

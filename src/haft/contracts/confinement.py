@@ -164,8 +164,8 @@ NOT_RUN = Confinement(network=False, reason="it has not run")
 
 
 def grants_from(given: Mapping[str, Any] | Grants | None) -> Grants:
-    """The grants from the form in which configuration files and callers write them; `ValueError` with an explanation if
-    they are not valid."""
+    """The grants from the form in which configuration files and callers write them; raises `ValueError` with an
+    explanation if the grants are not valid."""
     if given is None:
         return NO_GRANTS
     if isinstance(given, Grants):

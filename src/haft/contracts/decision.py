@@ -1,5 +1,5 @@
-"""The decision about a call, with everything that is needed to explain it; and the request to a person and its
-answer."""
+"""The decision about a call, with everything that is needed to explain the decision. Also the request to a person for
+approval, and the person's answer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Every error that haft raises, in one tree. The branches say who must act next.
 
     HaftError
-    ├── CallError                the model may fix the call
+    ├── CallError                the model can correct the call
     │   ├── UnknownTool          unknown-tool        exit 2
     │   ├── InvalidArguments     invalid-arguments   exit 2
     │   │   └── PathEscapes      (a path that leaves the workspace)
@@ -13,25 +13,25 @@
     │   ├── SandboxDenied        sandbox-denied      exit 1
     │   ├── Conflict             conflict            exit 5
     │   └── Deadlock             deadlock            exit 5
-    ├── PersonError              a person decides or configures
+    ├── PersonError              a person must decide or configure
     │   ├── Rejected             rejected            exit 3
-    │   │   └── NeedsPerson      (an agent tried to approve, apply or trust; only a person may)
+    │   │   └── NeedsPerson      (an agent tried to approve, apply or trust; only a person may do this)
     │   ├── BadConfig            bad-config          exit 2
     │   ├── BadUsage             bad-usage           exit 2
     │   │   └── AmbiguousRun     (several run ids begin with the given text)
     │   ├── UnknownRun           unknown-run         exit 2
     │   └── UnknownRequest       unknown-request     exit 2
-    ├── MachineError             the operator repairs the machine
+    ├── MachineError             the operator must repair the machine
     │   ├── StorageFailed        storage-failed      exit 1
     │   │   └── LeaseLost        (another process has taken over the runs of this host)
-    │   ├── Unconfined           bad-config          exit 2; `sandbox.mode` is `required`
-    │   │   └── NetworkOpen      bad-config          exit 2; `sandbox.network` is `never`
-    │   └── StartFailed          tool-failed         exit 1
-    ├── BadApprover              bad-approver        exit 1; the embedding program must be fixed
-    └── Bug                      internal-error      exit 1; haft must be fixed
+    │   ├── Unconfined           bad-config          exit 2 (the sandbox is required, but this machine lacks it)
+    │   │   └── NetworkOpen      bad-config          exit 2 (this machine cannot block the network, but must)
+    │   └── StartFailed          tool-failed         exit 1 (the tool could not be started)
+    ├── BadApprover              bad-approver        exit 1 (the program that uses haft must be fixed)
+    └── Bug                      internal-error      exit 1 (haft must be fixed)
 
 Each error has a stable code, a message, an optional hint, and whether a retry can help. Most classes build the message
-from facts that the caller passes. `Failure` is the same as a plain value, for outcomes and the audit log.
+from facts that the caller passes. `Failure` is an error in the form of a plain value, for outcomes and the audit log.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class Conflict(CallError):
 
 
 class Deadlock(CallError):
-    """The call would wait for another call, which waits for this one."""
+    """The call would have to wait for another call, which itself waits for this call."""
 
     code = "deadlock"
     exit_code = 5

@@ -44,7 +44,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class LimitsApplied:
-    """The limits that applied to one call, and the limit that ended it, if one did."""
+    """The limits that applied to one call, and the limit that ended the call, if a limit did."""
 
     applied: dict[str, Any] = field(default_factory=dict)
     hit: str | None = None

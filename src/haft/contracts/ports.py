@@ -21,7 +21,7 @@ Stream = Literal["stdout", "stderr"]
 
 @dataclass(frozen=True, slots=True)
 class EndedChild:
-    """A process that still ran when its call ended, and was ended with it."""
+    """A process that still ran when its call ended, so that haft ended the process too."""
 
     pid: int
     command: str
@@ -118,7 +118,7 @@ class LayeredSession(Session, Protocol):
         ...
 
     async def resume(self, layer: Layer) -> None:
-        """Let the processes continue with a new layer. `HaftError` if that is not possible."""
+        """Let the processes continue with a new layer. Raises `HaftError` if that is not possible."""
         ...
 
 
@@ -152,8 +152,8 @@ class SessionLauncher(Protocol):
     """Starts programs that outlive a call, and end with the host at the latest."""
 
     async def start(self, command: Command, sink: OutputSink, grants: Grants = NO_GRANTS) -> Session:
-        """Start a program. The `grants` hold until the program ends. Without grants, it can read the workspace, but not
-        write to it."""
+        """Start a program. The `grants` hold until the program ends. Without grants, the program can read the
+        workspace, but cannot write there."""
         ...
 
 
@@ -186,8 +186,9 @@ class Environments(Protocol):
         self, folder: str, progress: Callable[[str], None] = lambda _line: None, *, may_build: bool = False
     ) -> Environment:
         """The environment of a folder; makes it if it is missing or outdated. `progress` gets a line for each step. If
-        several callers need the environment at the same time, it is made once, and all wait for it. `ToolFailed` with
-        the last lines of output if that fails, `NeedsBuild` if a package has no wheel and may not be built."""
+        several calls need the environment at the same time, it is made once, and all of these calls wait. Raises
+        `ToolFailed` with the last lines of output if that fails, `NeedsBuild` if a package has no wheel and may not be
+        built."""
         ...
 
     def allow_build(self, folder: str, requirements: str) -> None:
@@ -228,7 +229,7 @@ class WrittenFile:
 
 
 class Workspace(Protocol):
-    """The files that a tool may use. Every path is resolved beneath the root; no link leads out of it."""
+    """The files that a tool may use. Every path is resolved beneath the root; no link leads out of the root."""
 
     @property
     def root(self) -> str: ...
@@ -242,8 +243,8 @@ class Workspace(Protocol):
         ...
 
     def replace(self, path: str, content: bytes, *, expect: Any = None) -> WrittenFile:
-        """Write a whole file atomically, and create the directories it needs. `Conflict` if the file no longer has the
-        identity `expect` (see `identity`)."""
+        """Write a whole file atomically, and create the directories it needs. Raises `Conflict` if the file no longer
+        has the identity `expect` (see `identity`)."""
         ...
 
     def prepare(self, path: str, *, expect: Any = None) -> WrittenFile:

@@ -37,8 +37,8 @@ class Principal:
 
     def acting(self, who: str | Principal | None, thread: str | None = None) -> Principal:
         """The principal for an action of `who` in a service that this principal opened. If `who` is a text, it is a
-        name, and the kind stays that of this principal. If `who` is a principal, the result never has more rights than
-        this principal."""
+        name, and the result has the same kind as this principal. If `who` is a principal, the result never has more
+        rights than this principal."""
         acts = replace(self, who=who) if isinstance(who, str) else self if who is None else who
         if not isinstance(acts, Principal):
             raise BadUsage(f"`who` must be a name or a Principal, not {who!r}")
@@ -46,7 +46,7 @@ class Principal:
         return replace(acts, kind=kind, thread=thread or acts.thread or self.thread)
 
     def must_be_person(self, verb: str) -> None:
-        """`NeedsPerson` if this principal is an agent or a sub-agent."""
+        """Raise `NeedsPerson` if this principal is an agent or a sub-agent."""
         if self.kind != "person":
             raise NeedsPerson(verb, self.who, self.kind)
 
@@ -56,7 +56,7 @@ class Principal:
 
 
 def check_text(word: str, value: Any) -> None:
-    """`BadUsage` if a name is not a text, or cannot be encoded as UTF-8."""
+    """Raise `BadUsage` if a name is not a text, or cannot be encoded as UTF-8."""
     if value is None:
         return
     try:

@@ -190,8 +190,8 @@ class MaskedStream:
 
 
 class _Patterns(Generic[AnyStr]):
-    """Finds a few fixed patterns in a long text. The time is linear in the length of the text, whatever its content: it
-    uses Python's own search, once for each pattern."""
+    """Finds a few fixed patterns in a long text. The time is linear in the length of the text, whatever its content:
+    this class uses Python's own text search, once for each pattern."""
 
     __slots__ = ("_failures", "_patterns")
 
@@ -238,7 +238,7 @@ class _Patterns(Generic[AnyStr]):
 
     def cut_short(self: _Patterns[str], text: str) -> Iterator[tuple[int, int]]:
         """Yield the spans of cut patterns. Where haft cut the text, the characters just before the cut may be the start
-        of a pattern, and the characters just after it the end of one."""
+        of a pattern, and the characters just after the cut may be the end of a pattern."""
         for cut in (place.start() for place in re.finditer(_CUT, text)):
             before, after = text[max(0, cut - MIN_SECRET_LENGTH) : cut], text[cut + 1 : cut + 1 + MIN_SECRET_LENGTH]
             for pattern in self._patterns:
@@ -267,7 +267,7 @@ class _Patterns(Generic[AnyStr]):
 
 def _occurrences(text: AnyStr, pattern: AnyStr) -> Iterator[tuple[int, int]]:
     """Spans that together cover every occurrence. Searches for the last overlapping occurrence first, so that a
-    repetitive text takes no more steps than any other."""
+    repetitive text takes no more steps than any other text."""
     size = len(pattern)
     at = text.find(pattern)
     while at >= 0:

@@ -105,7 +105,7 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a tool returns at the end of a call. Output that the tool sent while it ran is not part of it."""
+    """What a tool returns at the end of a call. Output that the tool sent while it ran is not part of the answer."""
 
     text: str | None = None
     """The output, if the tool did not send it while it ran."""
@@ -160,8 +160,8 @@ class RenamedTool:
 
 
 def configured(tool: Tool, config: Mapping[str, Any]) -> Tool:
-    """The tool with the configuration of one call. A tool without a method `configured` stays as it is. `BadConfig` if
-    a value is missing."""
+    """The tool with the configuration of one call. A tool without a method `configured` stays as it is. Raises
+    `BadConfig` if a value is missing."""
     configure: Any = getattr(tool, "configured", None)
     return tool if configure is None else configure(config)
 

@@ -1,6 +1,7 @@
 """Safe access to files: paths that cannot leave their root, atomic writes, locks, digests.
 
-`Root` implements the `Workspace` port. Packages that store or change files use this one; it imports only contracts.
+`Root` implements the `Workspace` port. Packages that store or change files use this package, which imports only
+`contracts`.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,8 @@
-"""The virtual environment in a workspace that a person has activated, and its files that decide which code runs.
+"""The virtual environment that a person has activated, if it lies in the workspace; and those of its files that decide
+which code runs.
 
 Calls can write this environment like any file of the workspace. So before haft puts the environment's programs on PATH,
-it checks that they are the ones that a person approved.
+it checks that a person approved exactly these programs.
 """
 
 from __future__ import annotations

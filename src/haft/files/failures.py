@@ -1,7 +1,7 @@
 """Turns an `OSError` into an error that names the path and the reason.
 
-All modules of this package use this one, so that each failure, such as a full disk, always has the same message. Errors
-about where a path leads are in `walk`."""
+All modules of this package use this module, so that each failure, such as a full disk, always has the same message.
+Errors about where a path leads are in `walk`."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def translate_errors(path: str, deed: str) -> Iterator[None]:
 
 
 def require_regular(path: str, mode: int) -> None:
-    """Raise unless the mode is that of a regular file. Other files may block, have effects when opened, or be
-    endless."""
+    """Raise an error unless the mode is the mode of a regular file. Other files may block, have effects when opened, or
+    be endless."""
     if stat.S_ISREG(mode):
         return
     if stat.S_ISDIR(mode):

@@ -1,5 +1,5 @@
-"""Writes a whole file atomically: no process ever sees half of it, and after a power loss it has the old content or the
-new.
+"""Writes a whole file atomically: no process ever sees a half-written file, and after a power loss the file has either
+the old content or the new content.
 
 The new content is written to a temporary file in the same directory, synced, and renamed over the old file, all through
 the descriptor of the directory that `walk` opened. The file keeps its mode and, if permitted, its owner. Hard links to
@@ -27,8 +27,8 @@ _PROBE: Final = os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O
 
 
 def replace_file(place: Walk, content: bytes, expect: Any) -> bool:
-    """Write `content` to `place`; True if there was no file before. Raises `Conflict` if `expect` is given, but is not
-    the identity of the file."""
+    """Write `content` to `place`. Returns True if there was no file before. Raises `Conflict` if `expect` is given, but
+    is not the identity of the file."""
     before = require_replaceable(place, expect)
     temporary = f".haft-{os.urandom(8).hex()}.tmp"
     # A new file gets its mode from the umask; the mode of an old file is set after the content was written.

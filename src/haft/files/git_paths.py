@@ -157,7 +157,7 @@ def _read(paths: Sequence[str] | Iterator[str]) -> Iterator[tuple[str, Setting]]
 
 def named_by(setting: Setting) -> list[str]:
     """The words of a setting that may name files that git runs. In a command, these are the words with a slash, and all
-    arguments. If the first word has no slash, it is left out, because git looks for it on PATH."""
+    arguments. If the first word has no slash, this word is left out, because git looks for such a program on PATH."""
     value = (setting.subsection or "" if setting.section == "url" else setting.value).strip()
     if not value or _is_harmless(setting) or len(value) > _LONGEST_VALUE:
         return []
@@ -227,8 +227,8 @@ def _configuration(top: str) -> Iterator[str]:
 
 
 def inside_of(workspace: str, base: str, named: str) -> list[str]:
-    """The path that a setting names, and the same path with links resolved. Both are relative to the workspace, and
-    left out if they are not in it."""
+    """The path that a setting names, and the same path with links resolved. Both are relative to the workspace. A path
+    outside of the workspace is left out."""
     if not named or "\0" in named or len(named) >= _LONGEST:
         return []
     place = os.path.join(base, os.path.expanduser(named))

@@ -133,7 +133,8 @@ class _Letters:
 
 
 def _section(letters: _Letters) -> tuple[str, str | None]:
-    """Parse a section header: `[a]`, the old form `[a.b]`, or `[a "b"]`."""
+    """Parse a section header: `[a]`, the old form `[a.b]`, or `[a "b"]`. Returns the section, and the subsection or
+    None."""
     words: list[str] = []
     while (letter := letters.next()) != "]":
         if letter and letter in _SPACE:

@@ -10,8 +10,8 @@ MAX_STEPS: Final = 16
 
 
 def steps_of(path: str) -> Iterator[str]:
-    """The path itself and, if it is a link, each path that it leads to, up to the last. An interpreter is often a link
-    to a link, and a call must see every step. Links among the directories above are not followed."""
+    """The path itself. If the path is a link, also each path that the link leads to, up to the last. An interpreter is
+    often a link to a link, and a call must see every step. Links among the directories above are not followed."""
     for _ in range(MAX_STEPS):
         yield path
         if not os.path.islink(path):

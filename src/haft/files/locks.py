@@ -2,7 +2,8 @@
 
 `HeldLock` shows that a process is alive: the process holds the lock for its whole life, so a process that gets the lock
 knows that the holder has ended. `locked` is for short critical sections on a file that is already open. Descriptors are
-closed on exec, so no program that a tool starts keeps a lock. Not for network file systems without `flock`.
+closed on exec, so no program that a tool starts keeps a lock. These locks do not work on network file systems without
+`flock`.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ def try_lock(path: str, *, makes: bool = True) -> HeldLock | None:
 
 def noted(path: str) -> bytes | None:
     """The note of the process that holds the lock at `path`, at most 64 KiB; None if no process holds it. For a moment
-    after a change, the end of an older, longer note may follow the new one.
+    after a change, the end of an older, longer note may follow the new note.
 
     This never takes a lock from its holder, and never makes the file. If the lock is free, this function takes it for
     an instant, and a `try_lock` at this instant finds the lock held.
@@ -141,7 +142,7 @@ def noted(path: str) -> bytes | None:
 
 
 def holder_of(path: str) -> int | None:
-    """The pid of the process that holds the lock at `path`, if the kernel reports it; for messages."""
+    """The pid of the process that holds the lock at `path`, for messages; None if the kernel does not report it."""
     try:
         found = os.stat(path, follow_symlinks=False)
         with open("/proc/locks") as file:

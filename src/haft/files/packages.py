@@ -2,7 +2,7 @@
 
 Another user who can put a file into a directory above a tool must not decide how much of the disk the tool sees. So the
 search stops at directories that everyone may write or that another user owns, and at a home directory or any directory
-above one.
+above a home directory.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def package_of(path: str) -> str | None:
 
 
 def holds_a_home(directory: str) -> bool:
-    """Whether a directory is a home, contains a home, or is (or contains) a part of a home that is never shown as a
-    whole."""
+    """Whether a directory is or contains a home directory, or is or contains a part of a home directory that is never
+    shown as a whole."""
     if directory == "/":
         return True
     words = directory.split("/")

@@ -1,8 +1,8 @@
 """Writes a path in a printable form, for people and models.
 
-A file name may contain newlines, escape sequences, invisible characters, or bytes that are no UTF-8. Printed as it is,
-it could fake a line of output or hide a part of itself; so all unprintable characters are escaped. The exact name is in
-the structured result.
+A file name may contain newlines, escape sequences, invisible characters, or bytes that are no UTF-8. If haft printed
+such a name unchanged, the name could fake a line of output, or hide a part of itself. So all unprintable characters are
+escaped. The exact name is in the structured result.
 """
 
 from __future__ import annotations

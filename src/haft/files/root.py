@@ -26,7 +26,7 @@ _LIST: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Root:
-    """The files below one directory. Paths are relative to it, or absolute and below it."""
+    """The files below one directory. Paths are relative to this directory, or absolute and below this directory."""
 
     __slots__ = ("_aliases", "_masked", "_start")
 
@@ -105,7 +105,7 @@ class Root:
             return place.where
 
     def seen_at(self, place: str) -> Root:
-        """The same files, accessed through another path, usually that of a descriptor."""
+        """The same files, accessed through another path, usually the path of a descriptor."""
         other = Root.__new__(Root)
         other._aliases, other._masked, other._start = self._aliases, self._masked, place
         return other

@@ -33,9 +33,10 @@ _MAX_SIBLINGS: Final = 1000
 
 
 class Walk:
-    """The end of a resolved path: `name` in `directory`. A moment ago `name` was no link.
+    """The end of a resolved path: `name` in `directory`. When the walk ended, `name` was not a link.
 
-    Use a walk with `with`, which closes every descriptor. Open `name` with O_NOFOLLOW nevertheless.
+    Use a walk with `with`, which closes every descriptor. Open `name` with O_NOFOLLOW, because it may be a link by
+    then.
     """
 
     __slots__ = (
@@ -61,7 +62,8 @@ class Walk:
         masked: Sequence[str] = (),
         top: str | None = None,
     ) -> None:
-        """`top` is the directory where the walk begins; by default the first alias of the root."""
+        """`aliases` are paths that lead to the root. `top` is the directory where the walk begins, by default the first
+        of `aliases`."""
         self._top = aliases[0] if top is None else top
         self.path = path
         self.name = "."
@@ -118,7 +120,8 @@ class Walk:
             return None
 
     def nothing_there(self, name: str | None = None) -> CallError:
-        """The error for a missing `name` (by default the last), with a similar name in the directory as hint."""
+        """The error for a missing `name` (by default the last name of the path). Its hint is a similar name in the
+        directory."""
         name = self.name if name is None else name
         near = near_miss(name, some_names(self.directory, _MAX_SIBLINGS))
         hint = None if near is None else f"did you mean `{shown('/'.join([*self._names, near]))}`?"
@@ -168,7 +171,8 @@ class Walk:
         return names
 
     def _split(self, path: str) -> list[str] | None:
-        """The names of `path` in reverse; None for an absolute path that does not begin with the path of the root.
+        """The names of `path`, in reverse order; None for an absolute path that does not begin with the path of the
+        root.
 
         The comparison only decides where the walk begins: all further names are walked below the root in any case.
         """
@@ -185,7 +189,8 @@ class Walk:
         return None
 
     def _enter(self, name: str) -> str | None:
-        """Enter the directory `name`; if it is a link, return its target instead."""
+        """Enter the directory `name`, and return None. If `name` is a link, do not enter, and return the link's
+        target."""
         if len(self._descriptors) > _MAX_DEPTH:
             raise ToolFailed(f"`{shown(self.path)}` is more than {_MAX_DEPTH} directories deep")
         try:
@@ -206,7 +211,7 @@ class Walk:
         return None
 
     def _settle(self, name: str) -> str | None:
-        """Take `name` as the end of the walk; if it is a link, return its target instead."""
+        """Take `name` as the end of the walk, and return None. If `name` is a link, only return the link's target."""
         target = self._read_link(name)
         if target is None:
             self.name = name

@@ -1,8 +1,8 @@
 """Watches directories for changes with Linux's inotify, instead of polling them.
 
 The kernel watches inodes, but callers mean paths. So call `follow` again after each change: it watches the directories
-that are at the paths by then. Not reported are changes by other machines on a network file system, and writes through a
-memory mapping.
+that are at the paths by then. Changes by other machines on a network file system, and writes through a memory mapping,
+are not reported.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Watches:
 
     def follow(self, paths: Iterable[str]) -> tuple[set[str], set[str]]:
         """Watch the directories that are at these paths now, and no others. Returns the newly watched paths, and the
-        paths that cannot be watched. A path without a directory is in neither."""
+        paths that cannot be watched. A path without a directory is in neither result."""
         wanted = dict.fromkeys(paths)
         for path in self._watched.keys() - wanted.keys():
             self._forget(path)

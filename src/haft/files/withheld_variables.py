@@ -11,8 +11,8 @@ from haft.files.tool_source import texts_of
 
 
 def variables_of(spec: ToolSpec, arguments: Mapping[str, object] | None = None) -> tuple[str, ...]:
-    """The variables that a tool reads, as far as its files and its command lines show. Empty for a tool in this
-    process: it sees all variables, so none is withheld."""
+    """The variables that a tool reads, as far as its files and its command lines show. Empty for a tool in the process
+    of the host: such a tool sees all variables, so no variable is withheld."""
     if not spec.has_processes:
         return ()
     return tuple(dict.fromkeys(name for text in texts_of(spec, arguments) for name in _read_in(text)))
@@ -32,8 +32,8 @@ def withheld_from(call: Call, confinement: Confinement, host: Mapping[str, str])
 def missed_by(
     call: Call, said: str, confinement: Confinement, host: Mapping[str, str], *, failed: bool
 ) -> tuple[str, ...]:
-    """The withheld variables that a call seems to have needed: those that its output reports as missing. If the output
-    reports none and the call failed: those that the tool's source reads."""
+    """The withheld variables that a call seems to have needed: the variables that its output reports as missing. If the
+    output reports no variable, and the call failed: the variables that the tool's source reads."""
     complained = withheld(names_reported_missing(said, host), host, {*confinement.env, *call.env})
     return complained or (withheld_from(call, confinement, host) if failed else ())
 

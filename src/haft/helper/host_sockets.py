@@ -38,8 +38,8 @@ class HostSockets:
             self._own = os.open("/proc/self/net/unix", os.O_RDONLY | os.O_CLOEXEC)
 
     def paths(self, *, everywhere: bool) -> set[str]:
-        """The paths of the host's sockets as this process sees them. `everywhere` includes sockets of containers, which
-        is slower."""
+        """The paths of the host's sockets as this process sees them. With `everywhere`, sockets of containers are
+        included, which is slower."""
         found: set[str] = set()
         if self._own is not None:
             os.lseek(self._own, 0, os.SEEK_SET)

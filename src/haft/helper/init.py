@@ -1,8 +1,8 @@
 """The init (pid 1) of one call: prepares the sandbox ahead, starts the command, supervises it and reports how it ended.
 
-An init restricts itself and then spawns the command, which is cheaper than another fork. It keeps its own capabilities;
-the processes that it starts do not inherit them, and can neither trace nor signal it. When it ends, the kernel kills
-the remaining processes of its namespace.
+An init restricts itself and then spawns the command, which is cheaper than another fork. The init keeps its own
+capabilities. The processes that it starts do not inherit these capabilities, and can neither trace nor signal the init.
+When it ends, the kernel kills the remaining processes of its namespace.
 """
 
 from __future__ import annotations
@@ -120,8 +120,8 @@ class Init:
             os.close(self._witnesses.pop())
 
     def _prepare(self, sandbox: jail.CallSandbox) -> OSError | None:
-        """Prepare everything that does not depend on the call. An error is returned, and reported when the call
-        comes."""
+        """Prepare everything that does not depend on the call. Returns the error if that fails, otherwise None. The
+        error is reported when the call comes."""
         try:
             sandbox.build()
             kernel.limit_future_capabilities(kernel.ROOT_KEEPS if self._is_root else ())
@@ -176,8 +176,8 @@ class Init:
             self._last()
 
     def _enter(self, sandbox: jail.CallSandbox, request: dict[str, Any]) -> bool:
-        """Open the sandbox for this call, and change to its working directory. False if the workspace or this directory
-        is not the one that the host means, because it was replaced since the helper started."""
+        """Open the sandbox for this call, and change to its working directory. Returns False if somebody has replaced
+        the workspace or this directory since the helper started."""
         confinement = request["sandbox"]
         if not self.open_for_call(sandbox, request):
             return False
@@ -189,8 +189,8 @@ class Init:
         return True
 
     def open_for_call(self, sandbox: jail.CallSandbox, request: dict[str, Any]) -> bool:
-        """Open the sandbox for this call. False if the workspace is not the one that the host means, because it was
-        replaced."""
+        """Open the sandbox for this call. Returns False if somebody has replaced the workspace, so that it is not the
+        directory that the host means."""
         found = os.stat(self._template.workspace)
         if not [found.st_dev, found.st_ino] == request["root"] == self._template.root:
             return False

@@ -6,7 +6,7 @@
 - `open_for_call`: when the call is known. Makes the workspace writable if the call may write, except protected paths.
 
 Each step starts with a copy of the mounts of the step before, and adds only what that step could not know. Descriptors
-of the host's directories never enter the sandbox: through one, a command could leave it.
+of the host's directories never enter the sandbox: through such a descriptor, a command could leave the sandbox.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def open_or_none(path: str, flags: int = os.O_PATH) -> int | None:
 
 
 def open_checked(path: str, rest: list[Any]) -> int | None:
-    """Like `open_or_none`. But if `rest` has a second item, this is the identity that the file must have: raise
-    `Replaced` if the file has another identity, or cannot be opened without following links."""
+    """If `rest` has no second item, the same as `open_or_none`. A second item is the identity that the file must have:
+    then raise `Replaced` if the file has another identity, or cannot be opened without following links."""
     if len(rest) < 2:
         return open_or_none(path)
     place = open_path_without_links(path)
@@ -132,7 +132,8 @@ class Template:
         return [(path, place) for path, place in own if path is not None]
 
     def _make_device(self, path: str, name: str) -> bool:
-        """Make a device file. False in a user namespace, which forbids it; then the host's device is bound instead."""
+        """Make a device file. Returns False in a user namespace, which forbids device files; then the host's device is
+        bound instead."""
         if self.in_user_namespace:
             return False
         try:
@@ -438,7 +439,7 @@ class CallSandbox:
             os.close(tree)
 
     def open_for_call(self, confinement: dict[str, Any]) -> None:
-        """Remount as writable what this call may write, except protected paths."""
+        """Remount the paths that this call may write as writable, except protected paths."""
         self._attach_layers()
         if confinement["scratch"] is not None and not self._unasked:
             self.thread_tmp = ThreadTmp(
@@ -529,8 +530,8 @@ class CallSandbox:
             self.share = None
 
     def _layer_place(self, name: str, which: list[int] | None = None) -> int:
-        """A descriptor of a directory in `LAYERS`. Raises `Replaced` if its identity is not `which`, the one that the
-        host means."""
+        """A descriptor of a directory in `LAYERS`. Raises `Replaced` if its identity is not `which`, the identity that
+        the host means."""
         place = open_path_without_links(f"{LAYERS}/{name}")
         if place is None or (which is not None and identity(place) != which):
             raise Replaced(f"{self._site['layers']}/{name}")
@@ -586,7 +587,8 @@ class CallSandbox:
 
     def outside(self, *, keeps: bool) -> list[str | int]:
         """The paths below which Landlock must allow writes, for a process that starts before its first call. The layers
-        of its calls will be mounted below these paths and, if `keeps`, so will the `/tmp` of its thread."""
+        of its calls will be mounted below these paths. If `keeps` is true, the `/tmp` of its thread will be mounted
+        there, too."""
         # Not all of `/dev`: the layers of other calls are visible there for a moment.
         devices = [*(f"/dev/{name}" for name in DEVICES), "/dev/shm", "/dev/pts"]  # noqa: S108  its own
         hidden = [path for path, _mode in self._site["hide"]]
@@ -595,8 +597,8 @@ class CallSandbox:
         return [*devices, *hidden, *caches, *kept, os.path.dirname(self._template.workspace)]
 
     def lasting_places(self) -> list[str | int]:
-        """The paths below which Landlock must allow writes, for a program that outlives its calls: those of `outside`,
-        and the paths outside the workspace that were granted to the program."""
+        """The paths below which Landlock must allow writes, for a program that outlives its calls: the paths that
+        `outside` returns, and the paths outside the workspace that were granted to the program."""
         granted = [target for _source, target, *rest in self._extra if rest and rest[0]]
         return [*self.outside(keeps=False), *granted]
 

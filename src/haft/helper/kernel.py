@@ -74,7 +74,7 @@ def mount(source: str | None, target: str, kind: str | None, flags: int, options
 
 
 def unmount(target: str, *, idle: bool = False) -> None:
-    """Remove the topmost mount. With `idle`, raise `OSError` with EBUSY if a process uses the mount."""
+    """Remove the topmost mount at `target`. With `idle`, raise `OSError` with EBUSY if a process uses the mount."""
     flags = UMOUNT_NOFOLLOW | (0 if idle else MNT_DETACH)
     checked(libc.umount2(os.fsencode(target), flags), f"unmount of {target}")
 
@@ -141,8 +141,8 @@ def set_mount(path: str, *, add: int = 0, clear: int = 0, recursive: bool = Fals
 
 
 def watch(descriptor: int, path: str) -> None:
-    """Set an inotify watch that reports when the file system at `path` is finally gone. The watch does not keep it
-    alive."""
+    """Set an inotify watch that reports when the file system at `path` is finally gone. The watch does not keep the
+    file system alive."""
     checked(libc.inotify_add_watch(descriptor, os.fsencode(path), IN_DELETE_SELF), f"watch on {path}")
 
 
@@ -157,8 +157,8 @@ def become_subreaper() -> None:
 
 
 def limit_future_capabilities(kept: tuple[int, ...]) -> None:
-    """Let the processes that this one starts from now on have only the capabilities `kept`. This process keeps its
-    own."""
+    """From now on, the processes that this process starts get only the capabilities `kept`. This process keeps its own
+    capabilities."""
     _inherit_none()
     for capability in range(64):
         if capability not in kept and libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0):

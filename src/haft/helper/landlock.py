@@ -1,7 +1,8 @@
 """Landlock, a second protection in addition to namespaces. After a process has restricted itself, neither the process
 nor its children can write outside the named paths or mount anything, ever again.
 
-Landlock does not check chmod, chown, utime, xattr, mknod or UDP, so alone it is no sandbox; the namespaces are.
+Landlock does not check chmod, chown, utime, xattr, mknod or UDP, so Landlock alone is no sandbox. The namespaces are
+the sandbox.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ FIRST_WITH_TCP, FIRST_WITH_SCOPES = 4, 6
 
 
 def version() -> int:
-    """The Landlock version of this kernel; 0 if it has none."""
+    """The Landlock version of this kernel; 0 if the kernel has no Landlock."""
     found: int = libc.syscall(SYS_CREATE, None, ctypes.c_size_t(0), VERSION_FLAG)
     return max(found, 0)
 
@@ -66,7 +67,7 @@ def restrict_to_reading(paths: Sequence[str], *, abi: int) -> None:
 
 
 def ruleset(writable: Sequence[str | int], *, tcp: bool, abi: int) -> int:
-    """A descriptor of the rules that `restrict` describes; a process can restrict itself with it."""
+    """A descriptor of the rules that `restrict` describes; a process can restrict itself with this descriptor."""
     rights = (1 << RIGHTS_BY_VERSION.get(abi, 16)) - 1
     words = [rights]
     if abi >= FIRST_WITH_TCP:

@@ -211,7 +211,7 @@ def _device(words: bytes) -> int:
 
 
 def _hides(pids: Iterable[int], counted: set[tuple[int, int]]) -> bool:
-    """Whether a process maps shared memory that no counted file contains: of such memory, only the mapped part can be
+    """Whether a process maps shared memory that no counted file contains. Only the mapped part of such memory can be
     measured."""
     return any(
         (_device(where), int(inode)) not in counted

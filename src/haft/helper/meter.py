@@ -1,8 +1,8 @@
 """Measures many times a second what a call uses: memory, processes, processor time, bytes written, files made.
 
 If the call has a cgroup, the meter reads the counters of the cgroup, and only the other numbers from `/proc`. A
-measurement costs a few microseconds for each process. Until the next measurement, the meter pauses for at least ten
-times the processor time of this one.
+measurement costs a few microseconds for each process. After a measurement, the meter pauses for at least ten times the
+processor time of this measurement.
 """
 
 from __future__ import annotations
@@ -156,8 +156,8 @@ class Meter:
         return held if held > limit else None
 
     def scratch_is_full(self) -> int:
-        """The bytes in the scratch directories if these are full, else 0. They are in memory, and the kernel limits
-        their size to nearly the memory limit."""
+        """The bytes in the scratch directories if these are full, else 0. These directories are in memory, and the
+        kernel limits their size to nearly the memory limit."""
         used, free = self._in_scratch()
         return used if self._limits["memory_bytes"] and not free else 0
 

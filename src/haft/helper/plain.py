@@ -2,9 +2,9 @@
 
 The host sends one message per call, with five descriptors: the call's control socket, its stdin, stdout, stderr and
 working directory. The helper forks a supervisor for each call. The supervisor is a subreaper: even daemons that fork
-twice and leave their session become its children. If a command kills its own supervisor, its processes become children
-of the helper, which is a subreaper too and kills them. When the host closes the socket, the helper ends; each
-supervisor ends with its call.
+twice and leave their session become its children. If a command kills its own supervisor, the processes of the command
+become children of the helper, which is a subreaper too and kills them. When the host closes the socket, the helper
+ends; each supervisor ends with its call.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def parents() -> dict[int, int]:
 
 
 def descendants(root: int, spared: frozenset[int] = frozenset()) -> list[int]:
-    """All descendants of `root`, except the `spared` and their descendants."""
+    """All descendants of `root`, except the processes in `spared` and their descendants."""
     children: dict[int, list[int]] = {}
     for pid, parent in parents().items():
         children.setdefault(parent, []).append(pid)
@@ -64,7 +64,7 @@ def descendants(root: int, spared: frozenset[int] = frozenset()) -> list[int]:
 
 
 def send_signal(pids: list[int], number: int) -> None:
-    """Signal each process; ignore those that have ended or are not ours."""
+    """Send a signal to each process. Processes that have ended or are not ours are ignored."""
     for pid in pids:
         with contextlib.suppress(OSError):
             os.kill(pid, number)
@@ -153,7 +153,7 @@ def start(
     request: dict[str, Any], streams: list[int], directory: int, group: cgroups.Group | None, filters: dict[bool, bytes]
 ) -> tuple[int, list[Any] | None]:
     """Fork, and execute the command in the child. Returns the child's pid, and the error if the command could not be
-    executed."""
+    executed, otherwise None."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:

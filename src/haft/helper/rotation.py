@@ -42,8 +42,9 @@ class OldLayer:
 
 
 def stop_all(pids: Callable[[], Iterable[int]]) -> set[int]:
-    """Stop every process, and return those that were not stopped before. All are checked twice: a process could wake
-    another that was checked already, and then stop itself. Raises `StillRunning` if some cannot be stopped."""
+    """Stop every process. Returns the pids of the processes that were not stopped already. Each process is checked
+    twice: a process could wake another that was checked already, and then stop itself. Raises `StillRunning` if some
+    cannot be stopped."""
     ours: set[int] = set()
     until = time.monotonic() + STOP_SECONDS
     still_for = 0

@@ -6,7 +6,8 @@ opens sockets without a system call that a filter could check, so it is refused.
 number on a machine is limited and a call could use them all up. A process may change only its own limits.
 
 Unix sockets of the host are files, which no namespace separates. A call without approval gets no socket that can
-connect to one. It may not trace its own processes either; on some kernels no call may (see `tracing`).
+connect to such a Unix socket. Such a call may not trace its own processes either. On some kernels, no call may trace
+its processes (see `tracing`).
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ Step = tuple[int, int, int, int]
 
 
 def problem() -> str | None:
-    """Why system calls cannot be filtered here; None if they can."""
+    """Why system calls cannot be filtered on this machine; None if they can be filtered."""
     if not kernel_abis():
         return f"haft does not know the system calls of {os.uname().machine}"
     libc.prctl(PR_SET_SECCOMP, MODE_FILTER, None, 0, 0)  # Always fails; EFAULT shows that the kernel supports it.
@@ -72,9 +73,9 @@ def problem() -> str | None:
 
 
 def build_filters(*, tracing: bool) -> dict[bool, bytes]:
-    """The filters for this machine: the key True has the filter for calls without approval, the key False the filter
-    for other calls. Both filters are empty if this machine cannot filter. `tracing`: whether a filter on this kernel
-    also holds for a process that is traced."""
+    """The filters for this machine: the key True has the filter for calls without approval, the key False has the
+    filter for other calls. Both filters are empty if this machine cannot filter. `tracing`: whether a filter on this
+    kernel also holds for a process that is traced."""
     if problem() is not None:
         return {True: b"", False: b""}
     return {unasked: packed(program(unasked=unasked, tracing=tracing)) for unasked in (True, False)}

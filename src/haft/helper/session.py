@@ -84,7 +84,8 @@ class SessionRunner:
         self._init.supervise_call(control, main, request, sandbox, wake, orders=self.handle_order)
 
     def _start(self, request: dict[str, Any], streams: list[int]) -> tuple[int, list[Any] | None]:
-        """Start the program. Returns its pid, and the error if it could not be executed."""
+        """Start the program. Returns the program's pid, and the error if the program could not be executed, otherwise
+        None."""
         reading, writing = os.pipe()
         pid = os.fork()
         if pid == 0:

@@ -33,8 +33,8 @@ USUAL_BUFFER = 212_992
 
 
 def largest_buffers() -> tuple[int, int]:
-    """The most bytes that one Unix socket can queue, and the most that one socket of any kind can queue. To be called
-    on the host, since some network namespaces do not have these settings."""
+    """The most bytes that one Unix socket can queue, and the most that one socket of any kind can queue. Call this in
+    the network namespace of the host, since some other network namespaces do not have these settings."""
     unix = _setting("core/wmem_max")
     most = max(unix, *map(_setting, ("core/rmem_max", "ipv4/tcp_wmem", "ipv4/tcp_rmem")))
     return 4 * unix, 4 * most  # The kernel doubles the setting, and the last message may exceed that by as much again.

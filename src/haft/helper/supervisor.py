@@ -2,7 +2,7 @@
 
 Both helpers, with and without a sandbox, use this module; they differ in how they find the processes of a call
 (`CallProcesses`). In a sandbox, the supervisor is pid 1 of the call's own namespace and sees only these processes.
-Without one, it searches for its descendants.
+Without a sandbox, the supervisor searches for its descendants.
 """
 
 from __future__ import annotations
@@ -74,15 +74,15 @@ def forget_signals() -> None:
 
 
 def drain(descriptor: int) -> None:
-    """Empty the pipe that woke us."""
+    """Empty the pipe that woke this process."""
     with contextlib.suppress(BlockingIOError):
         while os.read(descriptor, 512):
             pass
 
 
 def reap(options: int = 0) -> tuple[dict[int, int], bool]:
-    """The children that ended, with their wait status, and whether any are left. With `WUNTRACED` as option, stopped
-    children are killed: a stopped supervisor supervises nothing."""
+    """The children that ended, each with its wait status; and whether any children are left. With `WUNTRACED` as
+    option, stopped children are killed: a stopped supervisor supervises nothing."""
     ended: dict[int, int] = {}
     try:
         while True:
@@ -162,7 +162,7 @@ class Supervisor:
         self.processes.signal(signal.SIGKILL)
 
     def read_order(self) -> bool:
-        """Read a message of the host and act on it. False if the host is gone."""
+        """Read a message of the host and act on it. Returns False if the host is gone."""
         try:
             words = self.control.recv(1)
         except (BlockingIOError, InterruptedError):
@@ -178,7 +178,7 @@ class Supervisor:
         return True
 
     def _ordered(self) -> bool:
-        """Carry out an order of the host about the running program. False if the host is gone."""
+        """Carry out an order of the host about the running program. Returns False if the host is gone."""
         self.control.setblocking(True)
         try:
             words = read_request(self.control)

@@ -1,4 +1,4 @@
-"""The `/tmp` that a thread keeps between calls, inside the sandbox of a call: mounts it, measures it, unmounts it.
+"""Mounts, measures and unmounts, in the sandbox of a call, the `/tmp` that a thread keeps between its calls.
 
 This `/tmp` is a directory on disk whose size the kernel does not limit, so haft measures its content while a call runs
 and when the call ends. A call can put any file there, so this module follows no link and opens no file in it.
@@ -44,8 +44,8 @@ class ThreadTmp:
         """The time at which the thread's `/tmp` is measured again at the latest."""
 
     def _mount(self, source: int) -> None:
-        """Mount the thread's `/tmp` over the empty one. Paths that were shown in the empty one are mounted again, in
-        the new one."""
+        """Mount the thread's `/tmp` over the empty `/tmp`. Paths that were visible in the empty `/tmp` are mounted
+        again, in the thread's `/tmp`."""
         onto = os.open(self._place, _PLACE | os.O_DIRECTORY)
         shown = []
         for path in _mounted_on(_mount_of(onto)):
@@ -79,9 +79,9 @@ class ThreadTmp:
 
     def over(self, held: Callable[[], int], *, surely: bool = False) -> tuple[str, float] | None:
         """The limit that the thread's `/tmp` exceeds, and the amount in it; None if it exceeds none. `held` returns the
-        bytes of deleted files that are still open. Without `surely`, this measures only if the last measurement is some
-        time ago, or if the file system has grown so much since that a limit may be exceeded; otherwise it returns
-        None."""
+        bytes of deleted files that are still open. With `surely`, always measures. Without `surely`, returns None
+        without a measurement if the last measurement was a short time ago and the file system has not grown much
+        since."""
         files, size = self._on_disk()
         grown = self._files + files - self._disk[0], self._bytes + size - self._disk[1]
         is_close = grown[0] > self.most_files or grown[1] > self.most_bytes
@@ -103,7 +103,8 @@ class ThreadTmp:
         return found.f_files - found.f_ffree, (found.f_blocks - found.f_bfree) * found.f_frsize
 
     def _counted(self) -> tuple[int, int]:
-        """Count files and bytes, and stop at the limits. Directories that are too deep count as too many files."""
+        """Count files and bytes, and stop at the limits. Returns both numbers. Directories that are too deep count as
+        too many files."""
         files = size = 0
         seen: set[int] = set()
         waiting = [(top := os.open(".", _INSIDE, dir_fd=self._tree), os.listdir(top))]

@@ -1,10 +1,10 @@
 """Finds out whether seccomp filters hold for a traced process, by tracing a tiny program of each width (32 and 64
 bits).
 
-A tracer may change the arguments of a system call when it enters the kernel. On x86 a filter then sees the new
-arguments. Many kernels for ARM show the filter the old first argument, but run the call with the new one, so a process
-that may trace its child can evade every rule about that argument. The kernel version does not tell which kernels do so,
-and haft finds out by trying.
+A tracer may change the arguments of a system call when the call enters the kernel. On x86 a filter then sees the new
+arguments. Many kernels for ARM show the filter the old first argument, but run the call with the new first argument, so
+a process that may trace its child can evade every rule about that argument. The kernel version does not tell which
+kernels behave in this way, so haft finds out by trying.
 """
 
 from __future__ import annotations

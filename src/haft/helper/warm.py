@@ -1,4 +1,4 @@
-"""Keeps a program loaded in its own sandbox; it serves one call after another, each in a fork.
+"""Keeps a program loaded in its own sandbox. The program serves one call after another, each in a fork.
 
     init ── keeper        has loaded the program's libraries; is stopped except while it forks
       └──── answerer      forked ahead and stopped until its call; a child of init like any command
@@ -6,7 +6,7 @@
 The keeper has loaded foreign code, so init does not trust it: the keeper has no capabilities, sees the workspace
 read-only, and is stopped while anything is mounted. Init mounts the layer of each call over the workspace and unmounts
 it afterwards, which works only if no process, the keeper included, has anything open in it. The sandbox serves another
-call only if the last one ended by itself, left no process, and its scratch files could be removed. If not, everything
+call only if the last call ended by itself, left no process, and its scratch files could be removed. If not, everything
 in the sandbox ends, and the host starts another sandbox.
 
 Init and keeper talk over a socket, which is descriptor 3 of the keeper. The keeper first sends `ready`, or `no` and a
@@ -129,7 +129,8 @@ class WarmRunner:
         return self._sandbox.scratch
 
     def _begin(self, request: dict[str, Any], streams: list[int]) -> socket.socket:
-        """Start the keeper, with the same restrictions as a call, but without a layer."""
+        """Start the keeper, with the same restrictions as a call, but without a layer. Returns the socket to the
+        keeper."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._keeper = os.fork()
         if self._keeper == 0:
@@ -318,7 +319,7 @@ class WarmRunner:
 
     def _finish_call(self, supervisor: Supervisor) -> dict[str, Any]:
         """Find out whether the sandbox can serve another call. If not, kill all processes in the sandbox before the
-        report is sent."""
+        report is sent. Returns a field for the report: `kept`, which is True if the sandbox can serve another call."""
         if supervisor.kill_at is not None or supervisor.hit is not None:
             self._why = "a call was killed, or left processes behind"
         elif _run_counters(self._keeper) != self._run_counters:

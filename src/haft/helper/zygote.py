@@ -37,7 +37,7 @@ MAX_LEFT = 64_000_000
 
 class Forker:
     """Forks inits, each of which is pid 1 of one call. Without cgroups, the zygote itself is the forker. With cgroups,
-    it has children that are forkers, each in its own cgroup."""
+    the zygote has children that are forkers, each in its own cgroup."""
 
     def __init__(self, template: jail.Template, group: cgroups.Group | None = None) -> None:
         self._template = template
@@ -87,7 +87,7 @@ class CgroupSlot:
         theirs.close()
 
     def order(self, kind: dict[str, Any]) -> PreparedInit:
-        """Fork an init, which prepares this kind of sandbox and waits for its call."""
+        """Fork an init, which prepares this kind of sandbox and waits for its call. Returns the init."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         socket.send_fds(self.orders, [json.dumps({**kind, "sealed": self.sealed}).encode()], [theirs.fileno()])
         theirs.close()

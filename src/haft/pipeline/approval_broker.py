@@ -121,7 +121,7 @@ class ApprovalBroker:
 
     async def ask(self, run: Run, request: ApprovalRequest) -> ReceivedAnswer:
         """Wait for an answer. Cancelling withdraws the request. While the run waits, the runs that wait for it hold no
-        place in the queue. When this returns, a person's answer is in the audit log. `NeedsPerson` if an agent
+        place in the queue. When this returns, a person's answer is in the audit log. Raises `NeedsPerson` if an agent
         approved."""
         if run.parent is None:
             given = await self._answer(run.call, request)
@@ -292,8 +292,8 @@ async def _as_coroutine(work: Awaitable[T]) -> T:
 
 
 def _inbox_answer(answered: Answered, seen: str) -> ReceivedAnswer:
-    """The answer that another process wrote into the inbox. If it answers another request than the one that waits,
-    whose digest is `seen`, the result is a rejection by nobody."""
+    """The answer that another process wrote into the inbox. `seen` is the digest of the request that waits. If the
+    answer belongs to another request, the result is a rejection whose `by` is `nobody`."""
     if answered.seen != seen:
         message = "the answer belongs to another request than the one that waits"
         return ReceivedAnswer(ApprovalAnswer(approved=False, message=message), "nobody")

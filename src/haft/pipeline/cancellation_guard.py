@@ -2,7 +2,7 @@
 
 A separate task for every tool would cost three more iterations of the event loop per call. So the coroutine runs in the
 run's own task, step by step, as `await` would run it. If a tool still runs when the grace period after its cancellation
-is over, it is abandoned: it continues in a task of its own, and the run ends.
+is over, the tool is abandoned: the coroutine continues in a task of its own, and the run ends.
 """
 
 from __future__ import annotations

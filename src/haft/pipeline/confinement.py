@@ -21,7 +21,8 @@ class Confinements:
         self._sandbox = sandbox
 
     async def of(self, run: Run) -> Confinement:
-        """The confinement of a call's processes. `Conflict` if a granted path was replaced since a person saw it."""
+        """The confinement of a call's processes. Raises `Conflict` if a granted path was replaced since a person saw
+        it."""
         spec, decision = run.tool.spec, run.decision
         if spec.hosting == "session":
             basis: Any = spec.grants | grants_of(run.call) if needs_own_process(run) else spec.grants
@@ -63,7 +64,8 @@ def needs_own_process(run: Run) -> bool:
 
 
 def hosting_of(run: Run) -> Hosting:
-    """Where the work of this call is done: see `Hosting`."""
+    """Where the work of this call is done: in the host, in processes that end with the call, in a session process, or
+    outside of haft's control."""
     hosting = run.tool.spec.hosting
     return "per-call" if hosting == "session" and needs_own_process(run) else hosting
 

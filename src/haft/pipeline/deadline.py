@@ -39,7 +39,7 @@ class Deadline:
             self._parent.restart_idle()
 
     def pause(self) -> None:
-        """Stop counting time, because a call that this one made waits for a person."""
+        """Stop counting time, because a nested call of this call waits for a person."""
         if not self._pauses:
             self._paused_at = monotonic()
         self._pauses += 1
@@ -66,7 +66,7 @@ class Deadline:
 
 
 class Clocks:
-    """All deadlines of a host. The timer runs only while there are any."""
+    """All deadlines of a host. The timer runs only while there are deadlines."""
 
     def __init__(self) -> None:
         self._running: set[Deadline] = set()

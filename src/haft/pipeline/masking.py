@@ -1,7 +1,7 @@
 """Masks secrets in the outcome of a call and in the request for its approval.
 
 `output_buffer` masks the output, and the run masks its events. Policy and the tool use the real arguments; a person
-sees masked ones. So if a person's answer repeats a masked argument, it means the real one.
+sees masked arguments. So a masked argument in a person's answer stands for the real argument.
 """
 
 from __future__ import annotations
@@ -61,8 +61,9 @@ def masked_for_person(call: Call, decision: Decision) -> tuple[Any, Decision]:
 
 
 def unmasked_arguments(call: Call, answered: Mapping[str, Any]) -> Any:
-    """The arguments of an answer, with the real value wherever the answer repeats a masked one. `InvalidArguments` if a
-    mark is left that cannot be replaced, because the person moved it or changed the text around it."""
+    """The arguments of an answer, with the real value wherever the answer repeats a masked value. Raises
+    `InvalidArguments` if a mark is left that cannot be replaced, because the person moved it or changed the text around
+    it."""
     real = own_copy(call.arguments)
     meant = _restored(own_copy(answered), call.secrets.masked(real), real)
     given = set(texts_in(real))

@@ -80,7 +80,7 @@ def find_deadlock(run: Run, waiting: Collection[Run]) -> RunId | None:
 
 
 def attach_to_caller(run: Run) -> None:
-    """Add a new run to its caller's children; `BadUsage` if the caller cannot make calls."""
+    """Add a new run to its caller's children; raises `BadUsage` if the caller cannot make calls."""
     caller = run.parent
     if caller is None:
         return

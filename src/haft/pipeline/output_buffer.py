@@ -1,9 +1,9 @@
-"""The output of a run: masks it, passes all of it to a store, and keeps its beginning and its end, which the outcome
+"""Masks the output of a run, passes the whole output to a store, and keeps its beginning and its end, which the outcome
 shows.
 
-Secrets are masked before output is stored, shown or cut, so that no secret and no part of one gets any further. Memory
-use does not grow with the output. Invalid bytes are decoded with replacement characters; a character that is split
-between two pieces is put together again.
+Secrets are masked before output is stored, shown or cut, so that no secret and no part of a secret gets any further.
+Memory use does not grow with the output. Invalid bytes are decoded with replacement characters; a character that is
+split between two pieces is put together again.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ class Pipeline:
         return run
 
     def caller(self, name: str) -> Run:
-        """The run with the id `name`, as the caller of a new call; `BadUsage` if no live run of this host has this
-        id."""
+        """The run with the id `name`, as the caller of a new call; raises `BadUsage` if no live run of this host has
+        this id."""
         run = self._live.get(RunId(name))
         if run is None:
             raise BadUsage(

@@ -1,8 +1,8 @@
 """A run: one call in the pipeline, as the code that made the call and any number of observers see it.
 
-`Pipeline.call` makes it, the stages move it on (`set_status`, `output`, `emit`), and `finish` ends it once. A run makes
-no decisions and writes nothing to disk: it tells its recorder, the `record` stage, about every step before it tells the
-observers.
+`Pipeline.call` makes a run, the stages report its progress (`set_status`, `output`, `emit`), and `finish` ends the run
+once. A run makes no decisions and writes nothing to disk: it tells its recorder, the `record` stage, about every step
+before it tells the observers.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MAX_NOTE_LENGTH: Final = 1000
 
 
 class RunRecorder(Protocol):
-    """Is told about every step of a run before the observers are."""
+    """Is told about every step of a run, before the observers are told."""
 
     def on_status(self, run: Run) -> None: ...
 
@@ -171,8 +171,8 @@ class Run:
         return observer.events(self._forget)
 
     def cancel(self, by: Principal | None = None) -> bool:
-        """Cancel the run, which goes to `cancellation-requested`. False if the run had already ended. The audit log
-        names the principal `by`."""
+        """Cancel the run, which goes to `cancellation-requested`. Returns False if the run had already ended. The audit
+        log names the principal `by`."""
         if self._outcome is not None:
             return False
         if not self._cancel_requested:
@@ -197,7 +197,7 @@ class Run:
 
     @property
     def child_lock(self) -> asyncio.Lock:
-        """A lock for the runs that this one made, when only one of them may work at a time."""
+        """A lock for the calls that this run made. It is used if only one of these calls may work at a time."""
         self._child_lock = self._child_lock or asyncio.Lock()
         return self._child_lock
 
@@ -283,8 +283,8 @@ class Run:
         self.ended_children.extend(children)
 
     def add_note(self, text: str) -> None:
-        """Add a text for the person to the outcome's `notes`. Repeated texts are dropped, and so are texts beyond
-        `MAX_NOTES`."""
+        """Add a text for the person to the outcome's `notes`. Repeated texts, and all texts after the first
+        `MAX_NOTES`, are dropped."""
         if text not in self.notes and len(self.notes) < MAX_NOTES:
             self.notes.append(text[:MAX_NOTE_LENGTH])
 

@@ -45,8 +45,8 @@ _HARMLESS: Final = frozenset(
 
 
 def is_plain_word(word: str) -> bool:
-    """Whether a word is harmless in a rule: it sets no variable, and names no hidden file, no file outside of the
-    workspace and no file that controls programs, not even as a piece of the word. Links are not followed."""
+    """Whether a word is harmless in a rule. A harmless word sets no variable. Neither the word nor a piece of it names
+    a hidden file, a file outside of the workspace, or a file that controls programs. Links are not followed."""
     if _ASSIGNMENT.match(word) or word.startswith(("/", "~")):
         return False
     for name in re.split(r"[/=:,]", re.sub(r"^-[A-Za-z]", "", word)):

@@ -7,8 +7,8 @@ decision.
   answers come first, then the rules of the embedding program, of the workspace and of the user. If no rule matches, a
   part that only reads is allowed, and so is a tool that a trusted party declares read-only; everything else needs
   approval.
-- If the written rules alone would allow a call, and grant at least what a remembered answer grants, these rules decide
-  the call.
+- If the written rules alone would allow a call, and grant everything that a remembered answer grants and more, these
+  rules decide the call.
 - If rules allow some parts of a line, a part that only analysis allows needs approval if it may start other programs.
 - A dangerous part needs approval even if a rule allows it, unless that rule names the danger.
 - A tool that no trusted party vouches for is bound to the definition that a person approved, or that ran first because
@@ -60,7 +60,9 @@ _HARMLESS_VARIABLES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """The decision about one unit of a call."""
+    """The decision about one unit of a call: about one part of its command line, or about the whole call if it has no
+    command line.
+    """
 
     action: Action
     reason: str
@@ -168,7 +170,9 @@ class PolicyEngine:
     def _units(
         self, query: PolicyQuery, call: CallFacts, analysis: Analysis | None, answers: Sequence[Rule], steps: list[Step]
     ) -> list[_Unit]:
-        """The decision about every unit of a call, by the rules and by these remembered answers."""
+        """The decisions about all units of a call (the parts of its command line, or the whole call), by the rules and
+        by the remembered `answers`.
+        """
         if analysis is None:
             return [self._unit(query, call, None, answers, steps)]
         units = [self._unit(query, call, part, answers, steps) for part in analysis.parts]
@@ -196,8 +200,10 @@ class PolicyEngine:
     def _deciding_rule(
         self, call: CallFacts, part: Part | None, answers: Sequence[Rule], steps: list[Step]
     ) -> tuple[Rule | None, Action]:
-        """The rule that decides a unit, or None if no rule matches; and an action. If the rule delegates to a program,
-        this action applies when the program allows the call."""
+        """The rule that decides about `part`, or about the whole call if `part` is None; None if no rule matches. The
+        second value is an action. If the rule delegates to a program, this action applies when the program allows the
+        call.
+        """
         first = {origin: self._first_of_origin(rules, call, part, steps) for origin, rules in self._rules.items()}
         rejecting = next((rule for rule in first.values() if rule is not None and rule.action == "reject"), None)
         if rejecting is not None:
@@ -219,8 +225,9 @@ class PolicyEngine:
     def _first_of_origin(
         self, rules: Sequence[Rule], call: CallFacts, part: Part | None, steps: list[Step]
     ) -> Rule | None:
-        """The rule of one origin that counts: the first that matches. But a later rule that rejects a danger of the
-        part counts instead, unless the first one names this danger."""
+        """The rule that counts among the rules of one origin: the first rule that matches. But a later rule that
+        rejects a danger of the part counts instead, unless the first rule names this danger. None if no rule matches.
+        """
         chosen = self._first(rules, call, part, steps)
         if part is None or chosen is None or chosen.action == "reject":
             return chosen
@@ -304,7 +311,7 @@ class PolicyEngine:
     @staticmethod
     def _ask_about_starters(units: list[_Unit], steps: list[Step]) -> list[_Unit]:
         """Require approval for parts that only analysis allows and that may start other programs, if rules allow the
-        rest of the line.
+        rest of the line. Returns the changed units.
 
         A line that rules allow runs like an approved call, which can read more of the machine than a call that only
         analysis allows. A part that only analysis allows names no files outside of the workspace, but the programs that
@@ -326,7 +333,8 @@ class PolicyEngine:
 
     def _reject_unparsed(self, call: CallFacts, units: list[_Unit], steps: list[Step]) -> list[_Unit]:
         """Reject a line that haft could not parse, if a rule that rejects has a pattern that occurs anywhere in the
-        text of the line."""
+        text of the line. Returns the units, changed if the line is rejected.
+        """
         text = "\n".join(value for name in call.commands if isinstance(value := call.arguments.get(name), str))
         every = [rule for rules in self._rules.values() for rule in rules]
         rule = reject_unparsed(every, call, text)
@@ -379,8 +387,10 @@ class PolicyEngine:
     def _check_pin(
         self, query: PolicyQuery, decision: Decision, units: list[_Unit], pin: Pin | None, steps: list[Step]
     ) -> Decision:
-        """Require approval if no trusted party vouches for the tool and nobody has approved its present definition. If
-        the call needs approval, also offer the rules that the person may choose to remember."""
+        """If no trusted party vouches for the tool, and nobody has approved its present definition, return a decision
+        by which the call needs approval; otherwise return the given decision. If the call needs approval, the returned
+        decision also offers rules, which the person may choose to remember.
+        """
         spec = query.spec
         if pin is not None and not spec.is_vouched_for and decision.action != "reject":
             decision = self._check_approved_definition(query, decision, pin, steps)
@@ -395,8 +405,10 @@ class PolicyEngine:
     def _check_approved_definition(
         self, query: PolicyQuery, decision: Decision, pin: Pin, steps: list[Step]
     ) -> Decision:
-        """Require approval if the tool's definition is not the one that a person approved. If a rule delegates the
-        decision to a program, this program runs first, and a person is asked only if the program allows the call."""
+        """If the tool's definition is not the one that a person approved, return a decision by which the call needs
+        approval; otherwise return the given decision. If a rule delegates the decision to a program, this program runs
+        first, and a person is asked only if the program allows the call.
+        """
         spec = query.spec
         approved = self._pinned(spec.name)
         shown = None
@@ -415,10 +427,11 @@ class PolicyEngine:
     def _check_environment(
         self, query: PolicyQuery, decision: Decision, units: list[_Unit], steps: list[Step]
     ) -> Decision:
-        """Require approval if the line would run a program of an activated environment, and this program has changed
-        since a person approved it. If a person has activated an environment (such as a virtual environment) inside the
-        workspace, its programs are on the PATH of calls. They are not on the PATH of calls that need no approval
-        because they only read, nor of calls that a rule allows and that have grants.
+        """If the line would run a program of an activated environment, and this program has changed since a person
+        approved it, return a decision by which the call needs approval; otherwise return the given decision, with the
+        state of the environment. If a person has activated an environment (such as a virtual environment) inside the
+        workspace, its programs are on the PATH of calls. These programs are not on the PATH of calls that need no
+        approval because they only read, nor on the PATH of calls that have grants and that a rule allows.
         """
         unlike = decision.unasked or decision.action == "reject" or query.spec.hosting != "per-call"
         if self._environments is None or unlike or not may_use_environment(query.spec):
@@ -460,8 +473,9 @@ def _stops(unit: _Unit) -> bool:
 
 
 def _weight(unit: _Unit) -> tuple[int, bool, bool]:
-    """The sort key of the unit that decides and gives the reason: the strictest, then a dangerous one, then one that a
-    rule decided."""
+    """A sort key for units of a call: the unit with the highest key decides, and gives the reason. A stricter unit has
+    a higher key. Of equally strict units, a dangerous one has a higher key, then one that a rule decided.
+    """
     return _STRICTNESS[unit.action], unit.part is not None and bool(unit.part.dangers), unit.rule is not None
 
 

@@ -61,8 +61,8 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class _Reach:
-    """The past calls that a candidate matches, according to the policy engine. The candidate cannot change the decision
-    about any other call."""
+    """The past calls that a candidate (a rule that may be suggested) matches, according to the policy engine. The
+    candidate cannot change the decision about any other call."""
 
     units: frozenset[Unit]
     """The parts that need approval and that the candidate matches."""
@@ -173,7 +173,8 @@ class Suggester:
     def _together(
         self, reaches: dict[Candidate, _Reach], covered: set[Unit], answered: set[int]
     ) -> set[frozenset[Candidate]]:
-        """A set of candidates for each line that needs more than one rule: the best candidate for each of its parts."""
+        """For each command line that needs more than one rule, a set of candidates: the best candidate for each part of
+        the line."""
         fitting: dict[Unit, list[Candidate]] = {}
         for each, reach in reaches.items():
             for unit in reach.units:

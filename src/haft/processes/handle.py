@@ -66,7 +66,7 @@ class Ending:
 
 
 class Handle(Protocol):
-    """A started child."""
+    """A child process that was started."""
 
     ending: asyncio.Future[Ending]
     """Set when the child and all its descendants have ended."""
@@ -85,7 +85,7 @@ class Handle(Protocol):
 
 
 class Starter(Protocol):
-    """A way of starting children."""
+    """Starts child processes. Each class that implements this protocol starts them in its own way."""
 
     async def start(self, request: Request) -> Handle: ...
 

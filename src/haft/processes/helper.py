@@ -157,7 +157,7 @@ def _resolve_answer(waiting: asyncio.Future[dict[str, Any]], answer: dict[str, A
 
 
 class Helper:
-    """Starts children through a helper program."""
+    """Starts child processes through a helper program."""
 
     def __init__(self, program: Program = "plain", site: Mapping[str, Any] | None = None) -> None:
         self._program = program

@@ -136,7 +136,7 @@ class ProcessLauncher:
         return _Started(handle, drains, feed)
 
     async def _wait_for_end(self, command: Command, sink: OutputSink, begun: _Started) -> Exit:
-        """Wait until the command has ended and all its output was read."""
+        """Wait until the command has ended and all its output was read. Returns how the command ended."""
         drains = begun.drains
         try:
             ending, cancelled = await until_ended(begun.handle, kill_at_once=command.kill_at_once)
@@ -201,8 +201,8 @@ class ProcessSession:
 
 
 async def until_ended(handle: Handle, *, kill_at_once: bool = False) -> tuple[Ending, asyncio.CancelledError | None]:
-    """Wait until the child and all its descendants have ended. A cancellation ends them first, and is then returned,
-    not raised."""
+    """Wait until the child and all its descendants have ended. Returns how the child ended, and None. If this wait is
+    cancelled, the processes are ended first, and the `CancelledError` is returned instead of None, not raised."""
     cancelled: asyncio.CancelledError | None = None
     while not handle.ending.done():
         try:

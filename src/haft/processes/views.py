@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def view_socket(view: Callable[[int], None], loop: asyncio.AbstractEventLoop) -> Iterator[int]:
-    """A context that yields one end of a socket, which is to be sent to the helper. `view` is called with the
+    """A context manager that yields one end of a socket. Send this end to the helper. `view` is called with the
     descriptor that the helper sends back."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     ours.setblocking(False)

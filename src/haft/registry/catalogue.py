@@ -124,7 +124,8 @@ class Catalogue:
         return entry.listing
 
     def remove(self, name: str) -> None:
-        """Remove the tool with this name. `BadConfig` for a built-in tool: its name always means the built-in tool."""
+        """Remove the tool with this name. Raises `BadConfig` for a built-in tool: its name always means the built-in
+        tool."""
         entry = self._named.get(name)
         if entry is not None:
             if entry.listing.spec.provenance == "builtin":
@@ -258,8 +259,8 @@ class Catalogue:
 
 
 def unknown_tool(name: str, listings: Iterable[Listing]) -> UnknownTool:
-    """The error for an unknown tool, which suggests a similar name, or names the broken tools and plugins that may be
-    the reason."""
+    """The error for an unknown tool. It suggests a similar name, or names the broken tools and plugins that may be the
+    reason."""
     listings = list(listings)
     off = [one for one in listings if one.state in ("broken", "needs-config")]
     return UnknownTool(

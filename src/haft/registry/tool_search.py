@@ -1,8 +1,9 @@
 """Finds tools by words: first in the name, then in the description, then in the parameters.
 
 The score depends only on words, so the same query always gives the same list, and no index is needed. A word of the
-query also matches, with less weight, a word that begins with it, a word that it begins with, and a word that differs by
-one typing error. Words that most tools have count less. Results that are much worse than the best result are not shown.
+query also matches other words, with less weight: longer words that begin with the query's word, shorter words with
+which the query's word begins, and words that differ by one typing error. Words that most tools have count less. Results
+that are much worse than the best result are not shown.
 """
 
 from __future__ import annotations

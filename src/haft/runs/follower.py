@@ -49,7 +49,7 @@ class _Output:
         self._decoders: dict[str, codecs.IncrementalDecoder] = {}
 
     def events(self) -> Iterator[Event]:
-        """The events since the last call."""
+        """The events that came after this method was last called."""
         return map(self._event, self._reader.frames())
 
     def _event(self, frame: Frame) -> Event:

@@ -72,7 +72,7 @@ class History:
         return found
 
     def runs(self, wanted: Filter) -> list[RunRecord]:
-        """The runs that match, newest first."""
+        """The runs that match the filter `wanted`, newest first."""
         latest = {run.id: run for run in self._journal_runs()}
         _merge(latest, (RunRecord.from_text(text) for name in [*latest] for text in self._store.named(name, 1)))
         found = {name: run for name, run in latest.items() if wanted.fits(run.record, run.rest)}
@@ -100,7 +100,8 @@ class History:
         return sorted(found)
 
     def each(self, wanted: Filter) -> Iterator[RunRecord]:
-        """The runs that match, newest first, read page by page, since there may be very many."""
+        """The runs that match the filter `wanted`, newest first. They are read page by page, since there may be very
+        many."""
         left, before = wanted.limit, wanted.before
         while left > 0:
             page = self.runs(replace(wanted, limit=min(left, PAGE), before=before))

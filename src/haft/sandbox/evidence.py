@@ -1,8 +1,10 @@
 """Finds out from the output of a failed call whether the sandbox or a limit stopped it.
 
-The kernel reports a refusal only to the program, so the program's output is the only evidence. haft reads it only after
-a failure, only the part that is shown, and only for messages that a sandbox is known to cause. If the program prints no
-message, or prints it in another language than English, the call counts as a plain failure."""
+The kernel reports a refusal only to the program, so the program's output is the only evidence. haft reads the output
+only after a failure. It reads only the part that is shown, and looks only for messages that a sandbox is known to
+cause. If the program prints no message, or prints it in another language than English, the call counts as a plain
+failure.
+"""
 
 from __future__ import annotations
 
@@ -292,8 +294,8 @@ def _not_writable(line: str, said: str, confinement: Confinement, host: HostFact
 
 
 def _unopened(line: str, workspace: str) -> str | None:
-    """The directory that a person must grant, relative to the workspace, before a program can write the path that the
-    line names; `.` if the line names no path; None if the path is outside the workspace."""
+    """The directory, relative to the workspace, that a person must grant before a program can write the path that
+    `line` names. `.` if the line names no path; None if the path is outside the workspace."""
     named = _NAMED.findall(line) or _paths(line, "") or [""]
     path = os.path.normpath(os.path.join(workspace, named[-1]))
     if not is_below(path, (workspace,)):

@@ -47,8 +47,8 @@ def sign_in(line: str) -> re.Pattern[str]:
 
 def _host_listens(line: str, lines: Sequence[str]) -> bool:
     """Whether the local port that refused the connection is open outside the sandbox. The port is the one that `line`
-    names; if it names none, one of those in `lines`. If the port is closed outside, too, the sandbox did not cause the
-    failure."""
+    names. If `line` names no port, the ports in `lines` are checked. If the port is closed outside, too, the sandbox
+    did not cause the failure."""
     named = _LOCAL_PORT.findall(line) or [port for each in lines for port in _LOCAL_PORT.findall(each)]
     ports = set(map(int, named))
     found = set()

@@ -375,7 +375,8 @@ class Sandbox:
 
     @property
     def activated(self) -> str | None:
-        """The virtual environment in the workspace that a person has activated; None if there is none."""
+        """The path of the virtual environment in the workspace that a person has activated; None if no environment is
+        activated."""
         return activated_in(self._workspace, self._env)
 
     def launcher(
@@ -701,8 +702,8 @@ class Sandbox:
         return f"it has no network and may have waited for it: {NEVER if confinement.never_network else '`--network`'}"
 
     def missed_scratch(self, thread: str, said: str, confinement: Confinement) -> str | None:
-        """A hint for a call that did not find a file in `/tmp`, because the file is in the `/tmp` of the thread and the
-        call had a `/tmp` of its own; None if there is no such file."""
+        """A hint for a call that had a `/tmp` of its own and did not find a file there, because the file is in the
+        `/tmp` of the thread. None if there is no such file."""
         if self.scratch is None or confinement.scratch is not None or confinement.unasked:
             return None
         path = self.scratch.missed(thread, said)
@@ -782,7 +783,7 @@ class _SandboxLauncher:
         return self._grants
 
     def with_grants(self, grants: Grants) -> DescribeLauncher:
-        """See `DescribeLauncher`."""
+        """A launcher for a program to which a person granted more: network, variables, and files to read."""
         if grants == NO_GRANTS:
             return self
         return self._sandbox._describe_launcher_with(Grants(network=grants.network, env=grants.env, read=grants.read))

@@ -5,8 +5,8 @@ of these calls.
     STATE/scratch/NAME/lock   locked by the call that uses `tmp`; its modification time tells when a call last did so
 
 NAME is a digest of the workspace and the thread. The helper watches the size while calls run. This module makes the
-directory, locks it for one call at a time, and removes it: when it is too full, when no call has used it for a day, or,
-if the host made up the name of the thread, when the host process ends.
+directory, locks it for one call at a time, and removes it when it is too full or when no call has used it for a day. If
+the host made up the name of the thread, the directory is removed when the host process ends.
 """
 
 from __future__ import annotations
@@ -165,8 +165,8 @@ def scratch_in(root: str, before: float | None = None) -> Removed:
 
 
 def remove_scratch(root: str, before: float) -> Removed:
-    """Remove directories that no call has used since the time `before`, and what `empty` could not remove. Directories
-    that a call uses now stay."""
+    """Remove directories that no call has used since the time `before`, and the remains of directories that `empty`
+    could not remove. Directories that a call uses now stay."""
     threads = size = 0
     for place in _places(root):
         if os.path.basename(place).startswith(_GONE) or _last_used(place) < before:

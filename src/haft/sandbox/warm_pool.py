@@ -76,8 +76,8 @@ class WarmPool:
         return len(self._loaded)
 
     def take(self, key: Key, helper: Helper) -> WarmStarter | None:
-        """A loaded program that is free; None if there is none. After the call, the program must be returned with
-        `give_back`."""
+        """A loaded program that no call uses now; None if there is no such program. After the call, the program must be
+        returned with `give_back`."""
         self._end_outdated(key, helper)
         for each in reversed(self._loaded):
             if each.key == key and not each.is_busy:

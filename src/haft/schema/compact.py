@@ -25,7 +25,7 @@ TYPES: Final = {
 
 def from_compact(args: Mapping[str, Any]) -> dict[str, Any]:
     """The input schema of `{name: [type, description]}`. No parameter is required, since this form cannot express that.
-    `ValueError` with an explanation if the form is wrong."""
+    Raises `ValueError` with an explanation if the form is wrong."""
     properties: dict[str, Any] = {}
     for name, said in args.items():
         match said:

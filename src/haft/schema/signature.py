@@ -42,7 +42,8 @@ class Signature:
 
 
 def read_signature(function: Callable[..., Any], *, injected: type = ToolContext) -> Signature:
-    """Read a function's parameters, docstring and return annotation. `BadConfig` if it cannot be a tool."""
+    """Read a function's parameters, docstring and return annotation. Raises `BadConfig` if the function cannot be a
+    tool."""
     label = in_backticks(_name(function))
     try:
         parameters = list(inspect.signature(function).parameters.values())

@@ -31,7 +31,7 @@ _compiled: dict[int, tuple[Mapping[str, Any], Validator]] = {}
 
 
 class Validator:
-    """Checks values against one schema. `BadConfig` if the schema is not valid."""
+    """Checks values against one schema. Raises `BadConfig` if the schema is not valid."""
 
     __slots__ = ("_compiled", "_is_untouched", "schema")
 

@@ -222,17 +222,17 @@ class Host:
 
     @property
     def thread(self) -> ThreadId:
-        """The thread of this service."""
+        """The thread to which the calls of this service belong, unless a call names another thread."""
         return ThreadId(self.principal.thread or "")
 
     def running(self) -> Pipeline:
-        """The pipeline; `BadConfig` if the service is not open."""
+        """The pipeline. Raises `BadConfig` if the service is not open."""
         if self.pipeline is None:
             raise BadConfig("this service is not open", hint="use it inside `async with ToolService.open(...)`")
         return self.pipeline
 
     def changes(self) -> Transactions:
-        """The change sets; `BadConfig` if the service is not open."""
+        """The change sets. Raises `BadConfig` if the service is not open."""
         self.running()
         return self.tracking.engine_selector().transactions
 
@@ -269,7 +269,7 @@ class Host:
         return known | Secrets(value for table in given for value in named_secrets(table)) if any(given) else known
 
     def cancel_live(self, run: RunId, principal: Principal) -> bool:
-        """Cancel a run of this host. False if the run has ended, or belongs to another host."""
+        """Cancel a run of this host. Returns False if the run has ended, or belongs to another host."""
         live = self.pipeline.live.get(run) if self.pipeline is not None else None
         return live is not None and live.cancel(principal)
 

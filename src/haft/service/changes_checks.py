@@ -109,7 +109,8 @@ def _shown(area: Area, home: StateHome, place: StateHome) -> str:
 
 @contextlib.contextmanager
 def _trial_home(home: StateHome, workspace: str) -> Iterator[StateHome]:
-    """The state home if it exists, else a temporary one that is removed afterwards."""
+    """A context manager that yields the state home if it exists, else a temporary state home, which is removed at the
+    end."""
     if os.path.isdir(home.hosts):
         home.prepare()
         yield home

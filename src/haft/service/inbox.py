@@ -71,7 +71,8 @@ class InboxFacade:
         return self._inbox.waiting(workspace)
 
     def find(self, name: str) -> Waiting:
-        """A request by its id or its run's id; `BadUsage` if it can no longer be answered."""
+        """The request with this id, or with a run that has this id. Raises `BadUsage` if the request can no longer be
+        answered."""
         found = self._inbox.find(name)
         if found.state in ("answered", "taken") and found.answer is not None:
             said = "yes" if found.answer.approved else "no"
@@ -96,7 +97,7 @@ class InboxFacade:
         scope: str = "once",
         allow: int = 0,
     ) -> Reply:
-        """Answer a request. `NeedsPerson` if an agent approves."""
+        """Answer a request. Raises `NeedsPerson` if an agent approves."""
         if approved:
             who.must_be_person("approve")
         lives = self._leases.is_alive(waiting.host)

@@ -154,8 +154,8 @@ async def with_delegates(
 
 
 def rules_in(file: ConfigFile, workspace: str | None, env: Mapping[str, str]) -> tuple[Rule, ...]:
-    """The rules of a file, read as if it were the user's haft.toml. `BadConfig` if anything in the file is wrong, or a
-    rule can never match."""
+    """The rules of a file, read as if it were the user's haft.toml. Raises `BadConfig` if anything in the file is
+    wrong, or if a rule can never match."""
     collector = SettingsCollector(workspace, env)
     collector.add_file(file, "user")
     lists = {name: tuple(each) for name, each in collector.lists.items()}

@@ -70,8 +70,8 @@ class PreviewContext:
 
 
 async def preview(tool: Tool, arguments: Mapping[str, Any], context: PreviewContext) -> str | None:
-    """The tool's preview line for these arguments; None if the tool has no preview. `InvalidArguments` if the arguments
-    do not fit the tool's schema."""
+    """The tool's preview line for these arguments; None if the tool has no preview. Raises `InvalidArguments` if the
+    arguments do not fit the tool's schema."""
     given = own_copy(arguments)
     if tool.spec.preprocesses:
         given = await tool.preprocess(given, context)

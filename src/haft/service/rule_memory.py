@@ -18,14 +18,15 @@ def remembered_rules(home: StateHome, workspace: str) -> list[Rule]:
 
 
 def forget_rule(home: StateHome, workspace: str, number: int) -> bool:
-    """Forget a remembered rule. False if there is no rule with this number."""
+    """Forget a remembered rule. Returns False if there is no rule with this number."""
     with _memory(home, workspace) as memory:
         return memory is not None and memory.forget(number)
 
 
 @contextlib.contextmanager
 def _memory(home: StateHome, workspace: str) -> Iterator[Memory | None]:
-    """The remembered rules; None if no host ever used this state home. Does not create the state home."""
+    """A context manager that yields the remembered rules; None if no host ever used this state home. Does not create
+    the state home."""
     if not has_state(home):
         yield None
         return

@@ -161,7 +161,7 @@ class ToolService:
 
     @property
     def principal(self) -> Principal:
-        """The principal that methods act for if they get no other."""
+        """The principal (a person or an agent) that methods act for, unless they get another one as `who`."""
         return self._host.principal
 
     @property
@@ -171,7 +171,7 @@ class ToolService:
 
     @property
     def thread(self) -> ThreadId:
-        """The thread of this service."""
+        """The thread to which the calls of this service belong, unless a call names another thread."""
         return self._host.thread
 
     @property
@@ -198,7 +198,8 @@ class ToolService:
 
     @property
     def loaded(self) -> int:
-        """How many programs the warm pool keeps loaded. The next call of such a program runs in a fork of it."""
+        """How many programs the warm pool keeps loaded. The next call of such a program runs in a fork of the loaded
+        program."""
         return self._host.sandbox.loaded
 
     @property
@@ -337,7 +338,7 @@ class ToolService:
         who: str | Principal | None = None,
     ) -> asyncio.Task[Reply]:
         """Approve a call that waits. `name` is the id of its request or of its run. The answer takes effect even if
-        nobody awaits the task. `NeedsPerson` if the principal is an agent."""
+        nobody awaits the task. Raises `NeedsPerson` if this method acts for an agent and not for a person."""
         answer: Any = {"scope": scope, "allow": allow, "arguments": arguments, "grants": grants, "message": message}
         return self.approvals.approve(name, who=who, **answer)
 
@@ -351,20 +352,23 @@ class ToolService:
         self, *runs: str, thread: str | None = None, force: bool = False, who: str | Principal | None = None
     ) -> Run:
         """Undo the changes of the named runs. If one of them cannot be undone, nothing is undone. Without named runs
-        and without `thread`, the principal's last run is undone. Returns the run that does the undo, without waiting
-        for its end. `thread` selects all runs of that thread; it is not the thread of the undo itself."""
+        and without `thread`, the last run of `who` is undone (by default, of the service's own principal). Returns the
+        run that does the undo, without waiting for its end. `thread` selects all runs of that thread; it is not the
+        thread of the undo itself."""
         return self.changes.undo(*runs, thread=thread, force=force, who=who)
 
     def redo(self, *runs: str, force: bool = False, who: str | Principal | None = None) -> Run:
-        """Redo the changes of runs that were undone. `runs` are the undone runs, not the runs that undid them."""
+        """Redo the changes of runs that were undone. `runs` are the undone runs, not the runs that undid them. Returns
+        the run that does the redo, without waiting for its end."""
         return self.changes.redo(*runs, force=force, who=who)
 
     def apply(self, run: str, *, who: str | Principal | None = None) -> Run:
-        """Apply the held changes of a run. `NeedsPerson` if the principal is an agent."""
+        """Apply the held changes of a run. Returns the run that applies them, without waiting for its end. Raises
+        `NeedsPerson` if this method acts for an agent and not for a person."""
         return self.changes.apply(run, who=who)
 
     def drop(self, run: str, *, who: str | Principal | None = None) -> Run:
-        """Drop the held changes of a run."""
+        """Drop the held changes of a run. Returns the run that drops them, without waiting for its end."""
         return self.changes.drop(run, who=who)
 
     def look_ahead(
@@ -374,7 +378,7 @@ class ToolService:
         return self.changes.look_ahead(direction, *runs, thread=thread, force=force)
 
     def diff(self, run: str) -> str:
-        """The changes of a run as a patch. `BadUsage` if the run changed nothing."""
+        """The changes of a run as a patch. Raises `BadUsage` if the run changed nothing."""
         return self.changes.patch(run)
 
     def run(self, run: str) -> Run | RunRecord:
@@ -382,7 +386,7 @@ class ToolService:
         return self.runs.one(run)
 
     def cancel(self, run: str, *, who: str | Principal | None = None) -> bool:
-        """Cancel a run of this host or of another. False if the run had already ended."""
+        """Cancel a run of this host or of another host. Returns False if the run had already ended."""
         return self.runs.stop(run, who)
 
     async def look_again(self, name: str) -> Listing | None:

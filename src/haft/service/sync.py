@@ -22,8 +22,8 @@ T = TypeVar("T")
 
 
 class Service(Protocol):
-    """The part of `ToolService` that this module uses. The module of `ToolService` imports this one, so this one cannot
-    import `ToolService`."""
+    """The part of `ToolService` that this module uses. The module of `ToolService` imports this module, so this module
+    cannot import `ToolService`."""
 
     @property
     def record(self) -> AuditLogFacade: ...
@@ -81,7 +81,7 @@ class SyncRun:
         return self._run.status
 
     def wait(self, timeout: float | None = None) -> Outcome:
-        """Wait for the outcome. `TimeoutError` after `timeout` seconds; the run continues."""
+        """Wait for the outcome. Raises `TimeoutError` after `timeout` seconds; the run then continues."""
 
         async def outcome() -> Outcome:
             return await self._run
@@ -191,7 +191,7 @@ class SyncToolService:
         self, *runs: str, thread: str | None = None, force: bool = False, who: str | Principal | None = None
     ) -> SyncRun:
         """Undo the changes of the named runs. If one of them cannot be undone, nothing is undone. Without named runs
-        and without `thread`, the principal's last run is undone."""
+        and without `thread`, the last run of `who` is undone (by default, of the service's own principal)."""
         return self._started(lambda: self._service.undo(*runs, thread=thread, force=force, who=who))
 
     def redo(self, *runs: str, force: bool = False, who: str | Principal | None = None) -> SyncRun:

@@ -98,7 +98,7 @@ def _lines_of_rules(text: str, tables: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def _require_same(text: str, expected: Mapping[str, Any]) -> dict[str, Any]:
-    """The parsed text. `BadUsage` if it differs from `expected`."""
+    """The parsed text. Raises `BadUsage` if it differs from `expected`."""
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

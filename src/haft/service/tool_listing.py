@@ -39,8 +39,8 @@ class ListedTools:
         return None if self.config is None else self.config.enablement.why_not(spec.name, spec.kind)
 
     def fill(self) -> bool:
-        """Add the tools that are known without starting a process. True if there are tools that haft must describe
-        first."""
+        """Add to the catalogue the tools that are known without starting a process. Returns True if there are other
+        tools, which haft must describe first."""
         fill_catalogue(self.catalogue, builtin=self.discovery.fill_builtin)
         return self.discovery.fill(self.catalogue)
 
@@ -87,8 +87,8 @@ def approval_of(spec: ToolSpec) -> dict[str, Any] | None:
 
 
 def withheld_from(spec: ToolSpec, workspace: str, home: StateHome) -> tuple[str, ...]:
-    """The environment variables that a tool says it uses, but that its calls do not get although they are set in this
-    process: no rule grants them to all calls of the tool."""
+    """The environment variables that a tool says it uses and that are set in this process, but that its calls do not
+    get, because no rule grants them to all calls of the tool."""
     from haft.contracts import withheld
     from haft.files import variables_of
 

@@ -75,8 +75,8 @@ class TrustFacade:
         self._home = home.path
 
     def look(self) -> Proposal:
-        """What a person can trust. `BadUsage` if there is nothing to trust, `BadConfig` if haft could not use the
-        file."""
+        """The file or workspace that a person can trust. Raises `BadUsage` if there is nothing to trust, and
+        `BadConfig` if haft could not use the file."""
         workspace, home = check_workspace(self._workspace, self._home), self._home
         file, stranger = workspace_config(workspace), foreign_file_in(workspace)
         if file is None and stranger is None:
@@ -106,7 +106,7 @@ class TrustFacade:
 
     def trust(self, proposal: Proposal, principal: Principal) -> str | None:
         """Trust the proposal as it was shown. Returns the digest of the trusted file; None if the proposal has no file.
-        `NeedsPerson` if the principal is an agent."""
+        Raises `NeedsPerson` if the principal is an agent."""
         principal.must_be_person("trust")
         file = proposal.file
         if file is not None:
@@ -115,7 +115,7 @@ class TrustFacade:
         return trust(self._home, proposal.workspace, file, principal.who, text)
 
     def revoke(self) -> bool:
-        """End the trust. False if there was none."""
+        """End the trust in the workspace. Returns False if the workspace was not trusted."""
         return revoke(self._home, self._workspace)
 
 

@@ -187,8 +187,8 @@ class DescriptionCache:
 
 
 def _grant_names(grants: Grants) -> dict[str, Any] | None:
-    """Grants as they are stored in an entry, to see later whether a file would get the same grants again. Variables are
-    stored by name, without values."""
+    """Grants as they are stored in an entry; None if nothing is granted. Later, haft compares them with the grants that
+    the file would get then. Variables are stored by name, without values."""
     if grants == NO_GRANTS:
         return None
     return {"network": grants.network, "env": list(grants.env), "read": list(grants.read)}

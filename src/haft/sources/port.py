@@ -39,7 +39,7 @@ class SourceHost(Protocol):
     def definitions(self) -> Definitions: ...
     @property
     def sessions(self) -> SessionLauncher | None:
-        """Starts programs that outlive a call; None if this host calls no tools."""
+        """The launcher of programs that outlive a call; None if this host calls no tools."""
         ...
 
     @property
@@ -110,7 +110,7 @@ class ToolSource(Protocol):
         return ()
 
     def due(self) -> bool:
-        """Whether to refresh this source now and then although no path in `places` changes: for example, a tool failed
+        """Whether to refresh this source now and then although no path in `places` changes. For example, a tool failed
         because a program is missing, and that program may be installed anywhere."""
         return False
 

@@ -122,8 +122,8 @@ class CatalogueRefresher:
 
     @contextlib.contextmanager
     def _watching(self) -> Iterator[WatchedPlaces | None]:
-        """Watch the places of tools, and wake the refreshing task when one changes. None if this machine cannot
-        watch."""
+        """A context manager that watches the places of tools, and wakes the refreshing task when one of them changes.
+        Yields the watched places; None if this machine cannot watch."""
         from haft.toolsets.watched_places import WatchedPlaces
 
         loop = asyncio.get_running_loop()

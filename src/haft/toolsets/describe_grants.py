@@ -2,8 +2,8 @@
 
 If a rule allows every call of a tool, haft describes the tool with the network, variables and files that these calls
 get. As for calls, the rule holds only for the file that a person approved under the tool's name, or that first ran
-under the rule. If there is no such file yet, a file of the user gets the grants if no other file has the same tool
-name; a file of the workspace gets none.
+under the rule. If there is no such file yet, a file of the workspace gets no grants, and a file of the user gets the
+grants only if no other file has the same tool name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _of_describing(grants: Grants) -> Grants:
 
 
 class DescribeGrants:
-    """The describe grants of the tools of one workspace. Not thread-safe."""
+    """The grants that the tools of one workspace have while haft describes them. Not thread-safe."""
 
     def __init__(self, config: Config, home: StateHome, workspace: str) -> None:
         self._config = config

@@ -234,7 +234,8 @@ class Discovery:
         return any(os.path.realpath(place) == wanted for place in self.source(name).places())
 
     async def at(self, path: str, launcher: DescribeLauncher, grants: Grants = NO_GRANTS) -> DiscoveredTool:
-        """Describe the tool at any path. While haft does so, the tool has `grants`, and those that rules give it."""
+        """Describe the tool at any path. While haft describes the tool, the tool has `grants` and the grants that rules
+        give to it."""
         path = os.path.abspath(os.path.expanduser(path))
         if not os.path.lexists(path):
             raise BadUsage(f"there is no file {path}")
@@ -246,7 +247,7 @@ class Discovery:
         raise BadUsage(f"{path} is a directory, but not a template", hint="name an executable file, or a template")
 
     async def close(self) -> None:
-        """Close the sources, and end their session processes."""
+        """Close the sources, and end their processes that outlive calls."""
         for source in self._sources.values():
             with _logging_errors(source, "be closed", OSError, HaftError):
                 await source.close()
@@ -266,8 +267,8 @@ class Discovery:
 
 @contextlib.contextmanager
 def _logging_errors(source: ToolSource, doing: str, *told: type[Exception]) -> Iterator[None]:
-    """Log errors of a source, so that a faulty source does not stop the others. A `HaftError` or `OSError` is logged
-    only if its type is in `told`, and raised if not."""
+    """A context manager that logs errors of a source, so that a faulty source does not stop the others. A `HaftError`
+    or `OSError` is logged if its type is in `told`; otherwise it is raised."""
     try:
         yield
     except Exception as error:

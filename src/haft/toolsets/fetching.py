@@ -235,9 +235,8 @@ def _cache(config: Config, workspace: str, env: Mapping[str, str]) -> str:
 
 
 def _written_by_calls(env: Mapping[str, str]) -> list[str]:
-    """The paths of the cache directories, in place of which each call sees a private directory that it can write to.
-    Plugins must not be stored at these paths: a call could write code there, and the next call would run this code as
-    the plugin."""
+    """The paths of cache directories that each call sees as private directories, to which it can write. Plugins must
+    not be stored at these paths: a call could write code there, and the next call would run this code as the plugin."""
     home = home_of(env)
     return [os.path.realpath(os.path.join(home, place)) for place in CACHES.values()]
 

@@ -66,7 +66,7 @@ class Origins:
         return listing is not None and discovery.is_current(listing)
 
     async def renew(self, launcher: DescribeLauncher) -> bool:
-        """Refresh the tools of other workspaces. True if any have changed."""
+        """Refresh the tools of other workspaces. Returns True if any of these tools have changed."""
         before = [catalogue.version for _discovery, catalogue in self._others.values()]
         self.are_unasked = False
         for discovery, catalogue in self._others.values():

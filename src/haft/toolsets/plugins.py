@@ -118,7 +118,8 @@ class ConfiguredPlugins:
         return is_file and not self._trusted and os.path.realpath(os.path.dirname(reference.source)) == self._workspace
 
     def _provenance(self, reference: PluginReference, path: str) -> tuple[Provenance, str | None]:
-        """The provenance of a plugin, and the directory that links in it may not leave."""
+        """The provenance of a plugin, and the directory out of which links in the plugin may not lead; None in place of
+        the directory if links may lead anywhere."""
         is_workspaces = self._is_workspaces(reference)
         inside = any(each.startswith(self._workspace.rstrip("/") + "/") for each in (path, os.path.realpath(path)))
         return "workspace" if inside or is_workspaces else "user", self._workspace if is_workspaces else None
@@ -175,8 +176,8 @@ class BashPluginSource(BashPlugins):
         return is_bash_plugin(script(path).encode())
 
     async def load(self, path: str, launcher: DescribeLauncher, grants: Grants) -> DiscoveredTool | None:
-        """Load the plugin at a path. The plugin need not be configured, because a person or a program named its path.
-        None if the path is a directory."""
+        """Load the plugin at a path, and return its tool; None if the path is a directory. The plugin need not be
+        configured, because a person or a program named its path."""
         from haft.sources import DESCRIBE_SECONDS
 
         if os.path.isdir(path):

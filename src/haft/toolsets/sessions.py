@@ -38,7 +38,7 @@ _log = logging.getLogger("haft")
 
 
 class Sessions:
-    """The session processes of one open service."""
+    """The processes of one open service that outlive their calls."""
 
     def __init__(
         self, sandbox: Callable[[], Sandbox], engine_selector: Callable[[], EngineSelector], trail: Callable[[], Trail]

@@ -90,7 +90,7 @@ class TemplateSource(Templates):
 
 
 def _folder(path: str) -> str:
-    """The folder of a template. The path may also name the entry file in it."""
+    """The folder of a template. `path` is the path of this folder, or of the entry file in the folder."""
     return os.path.dirname(path) if os.path.basename(path) == ENTRY and not os.path.isdir(path) else path
 
 

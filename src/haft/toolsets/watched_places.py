@@ -68,7 +68,7 @@ class WatchedPlaces:
             directory, name = os.path.split(directory)
 
     def changed(self) -> _Sources:
-        """The sources that need a refresh after the changes since the last call. Never waits."""
+        """The sources that need a refresh because of changes after this method was last called. Never waits."""
         changes = self._watches.changes()
         if changes is None:
             return self._sources_of(self._wanted)
@@ -81,8 +81,8 @@ class WatchedPlaces:
         return found
 
     def missed(self) -> _Sources:
-        """The sources whose places have changed since `follow`. Checks only the next few places at each call, so that
-        an idle service with many tools costs no more than one with few."""
+        """The sources whose places have changed since `follow`. Each time, this method checks only the next few places,
+        so that an idle service with many tools costs no more than one with few."""
         some = list(islice(self._next, MOST_LOOKS))
         if len(some) < MOST_LOOKS:
             self._next = iter(list(self._looks.items()))

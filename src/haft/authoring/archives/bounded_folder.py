@@ -24,7 +24,7 @@ _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXE
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The limits for what may be written."""
+    """The largest number and the largest total size of the files that may be written."""
 
     files: int
     """The largest number of files and directories together."""

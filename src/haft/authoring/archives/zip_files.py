@@ -35,8 +35,8 @@ def open_archive(path: str, most: int) -> IO[bytes]:
 
 
 def require_short_directory(archive: str, file: IO[bytes], most_files: int, most_bytes: int) -> None:
-    """`BadUsage` if the table of contents has more than `most_bytes` bytes. Checked first, because `zipfile` reads the
-    whole table before anything can be counted. `most_files` is only for the message."""
+    """Raise `BadUsage` if the table of contents has more than `most_bytes` bytes. Checked first, because `zipfile`
+    reads the whole table before anything can be counted. `most_files` is only for the message."""
     file.seek(0, os.SEEK_END)
     file.seek(max(0, file.tell() - 65_600))
     end = file.read()

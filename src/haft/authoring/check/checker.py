@@ -1,8 +1,8 @@
 """Checks many targets at once, and returns the reports in the order of the targets.
 
-A limited number of programs is described at the same time. A program that takes longer than a second no longer counts,
-so that another can start, up to a second and higher limit. A program that seemed slow is described again alone, because
-the load of the machine or the start of the sandbox may have made it slow.
+Only `AT_ONCE` programs are described at the same time. A program that has run for more than one second no longer
+counts, so that another program can start. But never more than `MOST_WAITED_FOR` programs run. A program that seemed
+slow is described once more, alone: perhaps only the load of the machine or the start of the sandbox made it slow.
 """
 
 from __future__ import annotations

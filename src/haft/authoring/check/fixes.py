@@ -1,8 +1,8 @@
 """The fixes of `--fix`: mode bits, line ends and a byte order mark. Nothing else of a file changes.
 
 A file is opened through the directory that it was found in, and never through a link out of that directory. A file in
-the workspace is opened relative to the workspace, so that nothing outside changes even if a directory is a link.
-Content is replaced in one step, and only if all of it is text.
+the workspace is opened relative to the workspace, so that nothing outside changes even if a directory is a link. The
+content of a file is replaced in one step, and only if the whole content is text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class FixResult:
 
 
 def apply_fixes(findings: Iterable[Finding], workspace: str | None = None) -> FixResult:
-    """Fix the findings that are marked as fixable. A path in the workspace must not lead out of it."""
+    """Fix the findings that are marked as fixable. A path in the workspace must not lead out of the workspace."""
     result = FixResult()
     # Fix the content first, then the modes, because a fix of the content replaces the file by a new one.
     for finding in sorted(findings, key=lambda one: one.code not in ("bom-shebang", "crlf-shebang")):

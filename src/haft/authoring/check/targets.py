@@ -43,8 +43,8 @@ def _recognized(
 
 
 def placed(target: Target, workspace: str | None = None) -> Target:
-    """A copy of the target that also names the skill's folder, if its file is a tool of a skill, and the workspace, if
-    its file lies in the workspace."""
+    """A copy of the target with two more facts: the folder of the skill, if the target's file is a tool of a skill; and
+    the workspace, if the file lies in the workspace."""
     if os.path.isdir(target.path):
         return target
     directory = os.path.dirname(os.path.abspath(target.path))

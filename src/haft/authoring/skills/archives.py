@@ -34,13 +34,13 @@ class BoundedFolder(bounded_folder.BoundedFolder):
 
 
 def checked_path(path: str) -> str | None:
-    """The path in its plain form; None if a name in it is in `LEFT_OUT`. `BadUsage` if the path could leave its
+    """The path in its plain form; None if a name in it is in `LEFT_OUT`. Raises `BadUsage` if the path could leave its
     folder."""
     return bounded_folder.checked_path(path, LEFT_OUT)
 
 
 def unpack(archive: str, folder: str) -> None:
-    """Unpack a .zip, .tar or .tar.gz. The first bytes of the file tell which of them it is."""
+    """Unpack a .zip, .tar or .tar.gz. The first bytes of the file tell which of these formats it has."""
     into = BoundedFolder(folder)
     with zip_files.open_archive(archive, MOST_BYTES) as file:
         beginning = file.read(512)

@@ -45,7 +45,7 @@ class Installed:
 
 
 def install(source: str, place: str, *, force: bool) -> list[Installed]:
-    """Install the skills at `source` in `place`. Skills of the same name are replaced only with `force`."""
+    """Install the skills at `source` in `place`. Existing skills with the same names are replaced only with `force`."""
     source = os.path.abspath(os.path.expanduser(source))
     if not os.path.lexists(source):
         raise BadUsage(f"{source} does not exist", hint="give a folder with a SKILL.md, a .zip or a .tar.gz")

@@ -1,7 +1,8 @@
 """The staging folder: a hidden folder beside the skills, in which an install prepares them. Also cleans up after an
 interrupted install.
 
-A process that uses a staging folder holds its lock, which ends with the process: a folder that can be locked is unused.
+A process locks the staging folder that it uses, and the lock ends with the process. So if another process can lock a
+staging folder, nobody uses this folder.
 """
 
 from __future__ import annotations

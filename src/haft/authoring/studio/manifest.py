@@ -46,8 +46,8 @@ class Pack:
 
 
 def manifest_of(entries: Sequence[Entry], workflow: str) -> dict[str, Any]:
-    """The manifest for a ZIP of these templates. The format requires a workflow around them: `workflow` is its name,
-    and it has no other content."""
+    """The manifest for a ZIP of these templates. The format requires a workflow around the templates. `workflow` is the
+    name of this workflow, which has no other content."""
     return {
         "template_version": VERSION,
         _WORKFLOW: {
@@ -79,8 +79,8 @@ def manifest_of(entries: Sequence[Entry], workflow: str) -> dict[str, Any]:
 
 
 def read_pack(content: bytes, name: str | None = None) -> Pack:
-    """Read a manifest. If a field is invalid, `BadUsage` names it. If there is a single template, `name` gives it
-    another name."""
+    """Read a manifest. If a field is invalid, raises `BadUsage` with the name of the field. If there is a single
+    template, `name` gives it another name."""
     try:
         manifest = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:

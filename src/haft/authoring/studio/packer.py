@@ -131,7 +131,7 @@ def _entries(folders: Sequence[str], name: str | None) -> list[Entry]:
 
 
 def _require_apart(folder: str, pieces: Sequence[TemplateEntry]) -> None:
-    """`BadUsage` if two paths differ only in case: on some machines, they would be the same file."""
+    """Raise `BadUsage` if two paths differ only in case: on some machines, they would be the same file."""
     seen: dict[str, str] = {}
     for piece in pieces:
         other = seen.setdefault(fold_path(piece.path), piece.path)
@@ -154,7 +154,8 @@ def _archive_entries(
 
 
 def _write(target: str, pieces: Sequence[tuple[str, TemplateEntry]], *, force: bool) -> int:
-    """Write a temporary file beside the target and rename it, so that nobody ever sees half a file."""
+    """Write a temporary file beside the target and rename it, so that nobody ever sees half a file. Returns the size in
+    bytes."""
     temporary = os.path.join(os.path.dirname(target), f".haft-{os.urandom(8).hex()}.tmp")
     try:
         descriptor = os.open(temporary, _NEW, 0o666)

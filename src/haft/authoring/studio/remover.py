@@ -68,7 +68,7 @@ def _unknown(word: str, known: Sequence[TemplateFolder], workflow: str | None) -
 
 def remove(template: TemplateFolder, keeping: Sequence[str] = ()) -> None:
     """Remove a template: move it to a hidden folder, then delete it. If its folder is a link, only the link is removed.
-    `BadUsage` if a path in `keeping` lies inside the template."""
+    Raises `BadUsage` if a path in `keeping` lies inside the template."""
     folder = template.folder
     if os.path.islink(folder):
         _unlink(folder)

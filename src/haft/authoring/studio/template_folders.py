@@ -1,7 +1,7 @@
 """Finds the folders of templates, and locks a directory of templates while it is changed.
 
-A process that installs or removes holds the lock of the directory; the lock ends with the process. A staging folder in
-a directory that nobody has locked was left by a process that was killed.
+A process that installs or removes templates holds the lock of the directory; the lock ends with the process. A staging
+folder in a directory that nobody has locked was left by a process that was killed.
 """
 
 from __future__ import annotations

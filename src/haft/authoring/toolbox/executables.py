@@ -41,8 +41,8 @@ class WrittenExecutable:
 
 
 def place(texts: Mapping[str, str], directory: str, *, force: bool = False) -> list[WrittenExecutable]:
-    """Write each text to an executable file with its name. `BadUsage` if a file of that name has another text, unless
-    `force` is set."""
+    """Write each text in `texts` to an executable file. The keys of `texts` are the file names. Raises `BadUsage` if a
+    file of that name has another text, unless `force` is set."""
     made = _made(directory)
     paths = {name: os.path.join(directory, name) for name in texts}
     there = {name: _text_at(path) for name, path in paths.items()}

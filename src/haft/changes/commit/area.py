@@ -1,8 +1,8 @@
 """The area of a workspace: the directory that holds its layers and its originals (replaced files).
 
 Originals are moved, not copied, if a rename can move a file from the workspace to the area. So the area is in the state
-home if a rename to there works; if not, beside the workspace if that works. If neither works, the area is in the state
-home, and originals are copied.
+home if a rename from the workspace to the state home works. If not, the area is beside the workspace, if a rename works
+there. If neither works, the area is in the state home, and originals are copied.
 
     AREA/live/HOST/RUN/   running transactions: `upper` and the like; `manifest` and `out` once the commit begins
     AREA/held/RUN/        change sets that wait for a person
@@ -74,7 +74,7 @@ class Area:
 
 
 def workspace_key(workspace: str) -> str:
-    """A short name for a workspace that can be used as a file name: a digest of its path."""
+    """A digest of a workspace's path. It is a short name for the workspace, and can be used as a file name."""
     return hashlib.sha256(os.fsencode(workspace)).hexdigest()[:20]
 
 

@@ -2,7 +2,7 @@
 
 Only attributes that belong to the file are tracked: `user.` attributes, access lists, capabilities, and root's
 `trusted.` attributes. Labels of a security module such as SELinux belong to the system, and the marks of an overlay
-mean nothing outside of it: both are ignored.
+mean nothing outside of the overlay: both are ignored.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def can_be_set(text: str | None) -> bool:
 
 
 def without_names(text: str | None, *names: str) -> str | None:
-    """The text of the attributes, without those called `names`. None (unknown) if this text cannot be made, because
-    only digests of the values are kept."""
+    """The text of the attributes, without the attributes called `names`. None (unknown) if this text cannot be made,
+    because only digests of the values are kept."""
     if not text or not any(name in text for name in names):
         return text
     kept = {name: value for name, value in _from_text(text).items() if name not in names}
@@ -109,7 +109,8 @@ def value_of(text: str | None, name: str) -> str | None:
 
 
 def differing_names(one: str | None, other: str | None) -> tuple[str, ...]:
-    """The names of attributes that differ between two texts. If one of the texts is None (unknown), none differ."""
+    """The names of attributes that differ between two texts. If one of the texts is None (unknown), no name counts as
+    different."""
     if one is None or other is None or one == other:
         return ()
     before, after = _from_text(one), _from_text(other)

@@ -1,7 +1,7 @@
 """The exact state of one path: its kind, its content, and everything that undo must restore.
 
-`read_entry` reads an `Entry` from the disk, manifests keep it, and haft later compares it with the disk by `is_like`:
-everything that haft promises to restore must be equal; the inode does not count.
+`read_entry` reads an `Entry` from the disk, and manifests store entries. Later, haft compares a stored entry with the
+disk by `is_like`. Everything that haft promises to restore must be equal; the inode does not count.
 """
 
 from __future__ import annotations

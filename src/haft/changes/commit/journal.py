@@ -215,8 +215,8 @@ def _narrowed(
 
 
 def resume(area: Area, directory: str, manifest: Manifest) -> bool:
-    """After a crash or disk failure: finish a commit, or revert it if that is impossible or no step was taken yet.
-    Returns whether the commit was finished."""
+    """After a crash or disk failure: finish a commit. If that is impossible, or if no step was taken yet, revert the
+    commit instead. Returns whether the commit was finished."""
     steps = steps_of(manifest)
     full = os.path.join(area.path, directory)
     live = os.path.dirname(full)
@@ -281,7 +281,7 @@ def _is_sound(runner: StepRunner, manifest: Manifest, steps: Sequence[Step], *, 
 
 def _incoming_files(manifest: Manifest, steps: Sequence[Step]) -> Iterator[tuple[str, Entry, Step]]:
     """Yield the path and the state of each new file, and the step that brings the file: the step of its own path, or
-    that of a directory above it."""
+    the step of a directory above it."""
     coming = {step.path: step for step in steps if step.verb == "swap" and step.put is not None}
     for each in manifest.entries:
         wanted = each.after

@@ -88,8 +88,8 @@ class _Plan:
             self._end("mode", each.path, None, after)
 
     def steps(self) -> list[Step]:
-        """All steps. Those that set the mode of a directory or remove it come last, innermost directory first, because
-        other steps must enter these directories first."""
+        """All steps. Steps that set the mode of a directory, or remove a directory, come last, innermost directory
+        first, because other steps must enter these directories first."""
         return [*self._moves, *reversed(self._ends)]
 
     def _move(self, verb: str, path: str, before: Entry | None, after: Entry | None) -> None:

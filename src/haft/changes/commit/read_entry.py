@@ -30,7 +30,7 @@ def read_entry(
     stopped: Callable[[], bool] | None = None,
 ) -> Entry | None:
     """The state of a path; None if the path does not exist. With `forced`, files of our user are read even if their
-    mode forbids it. `stopped` is checked while reading, since files can be very large; if it is true, raises
+    mode forbids it. `stopped` is called while reading, since files can be very large. If `stopped` returns True, raises
     `CallStopped`."""
     if status is None:
         status = tree.status(path)

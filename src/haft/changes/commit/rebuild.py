@@ -88,7 +88,7 @@ class Rebuilder:
         os.mkdir(name, 0o700, dir_fd=where)
 
     def _make(self, place: str, wanted: Entry) -> int | None:
-        """Make one file, link or device. Returns the inode of a file, and None for the others."""
+        """Make one file, link or device. Returns the inode of a file, and None for a link or device."""
         where, name = self._ours.at(place)
         if wanted.kind == "file":
             descriptor = os.open(name, _NEW, 0o600, dir_fd=where)

@@ -121,8 +121,8 @@ def _line(row: _Row, widths: _Widths, width: int) -> str:
 
 
 def _shortened(name: str, room: int) -> str:
-    """The name; if it is longer than `room`, `...` and as much of its end as fits, beginning with a slash if
-    possible."""
+    """The name. If the name is longer than `room`: `...` and as much of the end of the name as fits, beginning with a
+    slash if possible."""
     if len(name) <= room:
         return name
     end = name[len(name) - max(0, room - 3) :]

@@ -1,10 +1,10 @@
 """Finds the lines that two versions of a text have in common, in bounded time.
 
-Equal lines at both ends are set aside, then every line that only one version has. The rest goes through Myers' greedy
-algorithm (as in git), which is exact, and fast if little differs. If much differs, the algorithm takes quadratic time,
-so it has a budget of steps. When the budget is used up, the texts are split at lines that occur once in each, and the
-pieces are compared, with a second budget. If this is used up too, the texts count as too different. So even a malicious
-pair of files costs only about a second.
+First, equal lines at both ends are set aside. Then every line that only one version has is set aside. The remaining
+lines go through Myers' greedy algorithm (as in git), which is exact, and fast if little differs. If much differs, the
+algorithm takes quadratic time, so it has a budget of steps. When the budget is used up, the texts are split at lines
+that occur once in each, and the pieces are compared, with a second budget. If the second budget is used up too, the
+texts count as too different. So even a malicious pair of files costs only about a second.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def differing_middle(old: Sequence[str], new: Sequence[str]) -> tuple[int, int, int]:
-    """Three indexes: of the first differing line, which is the same in both texts; after the last differing line in the
-    old text; and after the last differing line in the new text."""
+    """Three indexes. The first is the index of the first differing line, and is the same in both texts. The second is
+    the index after the last differing line of `old`, the third is the index after the last differing line of `new`."""
     shorter = min(len(old), len(new))
     start = 0
     while start < shorter and old[start] == new[start]:

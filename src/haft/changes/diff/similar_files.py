@@ -68,8 +68,8 @@ def _similarity(one: _Text, other: _Text) -> int:
 
 
 def _best_first(scores: Iterable[tuple[int, str, str]]) -> dict[str, tuple[str, int]]:
-    """Pair each file at most once: the most similar files first, and among equally similar ones those with the same
-    file name."""
+    """Maps new paths to old paths, with the percentage of equal lines. Each file is paired at most once. The most
+    similar files are paired first. Among equally similar files, files with the same file name come first."""
     found: dict[str, tuple[str, int]] = {}
     taken: set[str] = set()
     ranked = sorted(

@@ -88,7 +88,7 @@ class DeclaredTransaction(TransactionDefaults):
         return self._inner.prepare(path, expect=expect)
 
     def replace(self, path: str, content: bytes, *, expect: Any = None) -> WrittenFile:
-        """Write a whole file: it is checked now, and reaches the workspace when the call ends."""
+        """Write a whole file. The write is checked now, and reaches the workspace when the call ends."""
         with self._lock:
             return self._stage(path, content, expect)
 

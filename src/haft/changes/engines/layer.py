@@ -5,8 +5,8 @@ have changed since. So haft notes when the call began, by the clock of the files
 changed at or after this time, it may not be the file that the call saw: this is a conflict.
 
 In this module, "below" and "under" mean the workspace that the layer covers. Marks are the extended attributes by which
-the kernel's overlay remembers that a directory was renamed (`redirect`), that it hides the one below (`opaque`), or
-which file was copied up (`origin`).
+the kernel's overlay remembers that a directory was renamed (`redirect`), that it hides the directory below (`opaque`),
+or which file was copied up (`origin`).
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class OverlayTransaction(TransactionDefaults):
         self._doubt: str | None = None
 
     def is_untouched(self) -> bool:
-        """Whether the layer is empty: most calls only read."""
+        """Whether the layer is empty. It often is, because most calls only read."""
         with os.scandir(self._upper) as found:
             return next(found, None) is None
 

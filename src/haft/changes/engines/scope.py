@@ -4,13 +4,13 @@
                             ▲                  │ a copy, finished
                             └──────────────────┴──► the nested call is mounted over these, below a layer of its own
 
-The caller's view is the workspace as the caller sees it: with the caller's own changes. A nested call sees the same. A
-layer in use must not be mounted a second time: so haft copies the caller's layer when the nested call begins, and puts
-the copy under a new layer for the nested call. When the nested call ends, its changes are compared with the caller's
-current view and written there through the caller's own mount. So the caller keeps running, with its working directory
-and open files, and sees the changes at once. In the end the caller's layer holds all changes, and is committed, held or
-discarded as one. The change sets of nested calls are kept beside that of the caller, and are added to the ledger when
-the caller's change set is committed.
+The caller's view is the workspace as the caller sees it: with the caller's own changes. A nested call sees the same
+view. A layer in use must not be mounted a second time: so haft copies the caller's layer when the nested call begins,
+and puts the copy under a new layer for the nested call. When the nested call ends, its changes are compared with the
+caller's current view and written there through the caller's own mount. So the caller keeps running, with its working
+directory and open files, and sees the changes at once. In the end the caller's layer holds all changes, and is
+committed, held or discarded as one. The change sets of nested calls are kept beside the change set of the caller, and
+are added to the ledger when the caller's change set is committed.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ class Scope:
         above._contained += self._contained
 
     def drop(self) -> None:
-        """Record that this call's changes are discarded, and those of its nested calls with them."""
+        """Record that the changes of this call and of its nested calls are discarded."""
         if not self._transactions.has_journal(self.run):
             remove(os.path.join(self._transactions.live, self.run))
         for each in self._contained:

@@ -1,11 +1,11 @@
-"""The calls of a session process, which outlives them. The process works in a layer of its own during each call, and in
-another layer between two calls.
+"""The calls of a session process: a process that a tool keeps running between its calls. During each call, the process
+works in a layer for this call. Between two calls, it works in another layer.
 
     stop ─► collect writes between calls ─► a fresh layer ─► the call ─► stop ─► commit ─► a fresh layer ─► go on
 
 A layer is replaced by a copy before it is committed: otherwise the process could change committed files through files
-that it still has open. Writes between two calls belong to no call: those to protected paths are dropped, and the rest
-is held for a person.
+that it still has open. Writes between two calls belong to no call: writes to protected paths are dropped, and all other
+writes are held for a person.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SessionEnded(Exception):
 
 @dataclass(frozen=True, slots=True)
 class WritesBetweenCalls:
-    """What a process wrote while none of its calls ran."""
+    """The files that a session process wrote while none of its calls ran."""
 
     run: str
     """The run that holds these changes."""
@@ -118,8 +118,8 @@ class SessionCalls:
         return transaction
 
     async def collect_writes(self) -> WritesBetweenCalls | None:
-        """Hold what the process wrote since its last call, report it, and return it. Returns None if the process wrote
-        nothing. The process must be stopped or ended."""
+        """Hold the writes of the process since its last call, report these writes, and return them. Returns None if the
+        process wrote nothing. The process must be stopped or ended."""
         between, self._between = self._between, None
         if between is None:
             return None
@@ -222,8 +222,8 @@ class SessionTransaction(OverlayTransaction):
 
     @contextlib.asynccontextmanager
     async def at_rest(self) -> AsyncIterator[str | None]:
-        """Stop the process while in this context. Yields the reason why the call's changes may be incomplete, or None.
-        Afterwards the process goes on, and the next call may begin."""
+        """Within this context, the process is stopped. Yields the reason why the call's changes may be incomplete, or
+        None. Afterwards the process goes on, and the next call may begin."""
         session = self._calls.session
         assert session is not None
         try:

@@ -1,8 +1,8 @@
 """The snapshot engine: a call changes the workspace itself, and holds the workspace lock meanwhile.
 
 The changes are found by comparing the whole workspace before and after the call. If the changes may not stay in the
-workspace, they are reverted and held like those of any other call. A session process is a process that a tool keeps
-running between its calls.
+workspace, they are reverted and held like the changes of any other call. A session process is a process that a tool
+keeps running between its calls.
 """
 
 from __future__ import annotations
@@ -100,9 +100,9 @@ class SnapshotTransaction(TransactionDefaults):
             raise
 
     def _write_back_pages(self) -> str | None:
-        """Write all changed pages of the workspace's files to disk. A session process may write through a memory
-        mapping: such a write changes the file's times, by which snapshots find changes, only if it is the first since
-        the page was last written to disk. Returns the reason if some writes may still go unnoticed, otherwise None."""
+        """Write all changed pages of the workspace's files to disk. Snapshots find changes by the times of files. But
+        if a session process writes through a memory mapping, only the first write to a page after the page was written
+        to disk changes the times. Returns the reason if some writes may still go unnoticed, otherwise None."""
         if self._watched is None or sys.platform != "linux":
             return None
         unfit = []

@@ -18,7 +18,7 @@ IN_PLACE: Final = (
 
 
 def state_of(directory: str) -> tuple[int, str | None]:
-    """The mode of a directory, and its extended attributes; None for these if they may not be read."""
+    """The mode of a directory, and its extended attributes; None in place of the attributes if they may not be read."""
     try:
         attributes = attributes_of(directory)
     except UnreadableAttributes:

@@ -1,5 +1,6 @@
-"""The role of each directory of a workspace, which decides what a call may write there: a directory of hooks, of editor
-settings, a part of a git directory, or nothing special. "Git obeys a file" means: the file decides what git runs.
+"""The roles of the directories of a workspace. A directory may hold hooks or editor settings, be a part of a git
+directory, or be nothing special. Its role decides what a call may write there. "Git obeys a file" means: the file
+decides what git runs.
 
 A git directory is recognized by its name, `.git`, or by its content: git obeys the files of any directory with `HEAD`,
 `objects` and `refs`, whatever its name. Inside a `.git`, other protected names mean nothing: a branch may be called
@@ -94,7 +95,7 @@ class DirectoryRoles:
         self._makes: dict[tuple[str, str], PathChange] | None = None
 
     def of(self, directory: str) -> DirectoryRole:
-        """The role of a directory. Without recursion, because trees can be deeper than Python's stack."""
+        """The role of a directory. This works without recursion, because trees can be deeper than Python's stack."""
         missing: list[str] = []
         here = directory
         while (known := self._known.get(here)) is None:
@@ -107,7 +108,7 @@ class DirectoryRoles:
 
     def own(self, path: str) -> str | None:
         """Why a path is protected although its name is ordinary: it is one of the paths `own`, or git's configuration
-        names it as a place for hooks or configuration. None if it is neither."""
+        names it as a place for hooks or configuration. None if neither is true."""
         if not self._own or (place := folded_path(path)) not in self._own:
             return None
         return "git runs or obeys what lies there" if place in self._hooks else "haft runs what lies there"
@@ -130,7 +131,7 @@ class DirectoryRoles:
 
     def is_repository(self, directory: str, when: When = "after") -> bool:
         """Whether git treats the directory as a git directory, whatever its name. Only the names in the directory are
-        checked, not the content of the files: it could change later without the guard."""
+        checked, not the content of the files, because this content could change later without a check by the guard."""
         found = self._repositories.get((directory, when))
         if found is None:
             found = self._repositories[directory, when] = self._has(directory, "HEAD", when) and (
@@ -158,7 +159,7 @@ class DirectoryRoles:
                     waiting.append(each.path)
 
     def repository(self, directory: str, role: DirectoryRole) -> DirectoryRole | None:
-        """The role of a directory as a git directory; None if it is not one."""
+        """The role of a directory as a git directory; None if the directory is not a git directory."""
         if role.kind in ("git", "worktree"):
             return role
         if role.kind in ("plain", "inside") and self.is_repository(directory):
@@ -208,7 +209,7 @@ class DirectoryRoles:
 
 def remaining_names(above: DirectoryRole, name: str) -> Names | None:
     """The parts that may follow `name` in protected names, if `name` lies in a directory with the role `above`. Empty
-    if `name` is the last part of a protected name, None if it is not a part of any."""
+    if `name` is the last part of a protected name, None if `name` is not a part of any protected name."""
     if above.hidden:
         return None
     if above.pending_names is not None and name in above.pending_names:

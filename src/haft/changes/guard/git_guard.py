@@ -111,7 +111,7 @@ class GitGuard:
 
     def _is_worktree(self, entry: PathChange, name: str, role: DirectoryRole) -> bool:
         """Whether a pointer file in a worktree's git directory is as git writes it: `commondir` must name the main git
-        directory, and `gitdir` the `.git` file of the worktree."""
+        directory, and `gitdir` must name the `.git` file of the worktree."""
         line = self._line(entry) if role.kind == "worktree" else None
         target = None if line is None else self._resulting_tree.resolve_inside(line, role.base)
         return target is not None and (target == role.owner if name == "commondir" else target.endswith("/.git"))

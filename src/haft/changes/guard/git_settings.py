@@ -76,8 +76,8 @@ _CONTROL: Final = regex(r"[\x00-\x1f\x7f]")
 
 
 def offending(before: Iterable[Setting], after: Iterable[Setting], is_free: Free) -> Iterator[Setting]:
-    """Added or changed settings that are not free. Settings may be removed, but not the last value of a key that has
-    several: an earlier value would become valid."""
+    """Added or changed settings that are not free. A call may remove settings. But if a key has several values, a call
+    may not remove the last value, because an earlier value would become valid."""
     old: dict[str, list[str]] = {}
     for each in before:
         old.setdefault(each.key, []).append(each.value)
@@ -123,7 +123,7 @@ def is_free_in_modules(setting: Setting) -> bool:
 
 
 def is_address(value: str) -> bool:
-    """Whether git takes the value for an address or a path, not for the name of a program or an option."""
+    """Whether git treats the value as an address or a path, and not as the name of a program or an option."""
     if value.startswith("-") or _HELPER.match(value):
         return False
     found = _SCHEME.match(value)

@@ -2,11 +2,12 @@
 
 The guard is called before every commit, whatever engine found the changes. It does not ask a person: it only returns
 the offences, the changes that need approval. `directory_roles` knows the role of a directory, and `git_guard` judges
-repositories. The guard must see the whole change set, and under the workspace lock: two calls together may make a
-directory a repository. "Git obeys a file" means: the file decides what git runs.
+repositories. The guard must see the whole change set, and must run under the workspace lock: two calls together may
+make a directory a repository. "Git obeys a file" means: the file decides what git runs.
 
-- **At any depth.** Editors and agents obey the settings of any folder that a person opens, git and direnv those of any
-  directory that a person enters. A shell reads its files only in a home directory, but any directory may be one.
+- **At any depth.** Editors and agents obey the settings of any folder that a person opens. Git and direnv obey the
+  settings of any directory that a person enters. A shell reads its files only in a home directory, but any directory
+  may be a home directory.
 - **Directories** are harmless by themselves: their content is in the change set too, and is judged path by path.
 - **Removing** is an offence only for files that a person set up to protect the workspace: protected files at its top,
   the hooks and the configuration of its own repository, and the paths `own`. Protected files of nested repositories,
@@ -49,9 +50,10 @@ def offences(
     granted_paths: Sequence[str] = (),
     own: Sequence[str] = (),
 ) -> list[Offence]:
-    """The offences: the paths of a change set whose changes could run code later on this machine, without those that
-    `granted_paths` cover. `granted_paths` are write grants, relative to the workspace, and may be patterns. `own` are
-    further protected paths: haft's code, toolboxes, and the paths that `haft.files.elsewhere` finds."""
+    """The offences: the paths of a change set whose changes could run code later on this machine. Paths that
+    `granted_paths` cover are left out. `granted_paths` are write grants, relative to the workspace, and may be
+    patterns. `own` are further protected paths: haft's code, toolboxes, and the paths that `haft.files.elsewhere`
+    finds."""
     guard = _Guard(entries, read, os.path.normpath(workspace), own)
     grants = list(map(_grant_parts, granted_paths))
     found = (guard.offence(each) for each in entries)
@@ -60,8 +62,8 @@ def offences(
 
 def is_granted(path: str, grants: Sequence[str]) -> bool:
     """Whether one of the grants covers a path. In a grant, `*` matches any part of a name. A grant for a directory
-    covers the directory and everything below it; with `/**` at its end, it covers only what is below the directory. A
-    grant for the whole workspace covers no protected path."""
+    covers the directory and everything below it; a grant with `/**` at its end covers only the paths below the
+    directory. A grant for the whole workspace covers no protected path."""
     return _is_granted(path, list(map(_grant_parts, grants)))
 
 

@@ -28,7 +28,8 @@ _LONGEST: Final = max(name.count("/") + 1 for name in NAMES)
 
 
 def why(path: str) -> str:
-    """Why a protected path is protected. The reason is that of the last protected name in the path."""
+    """Why a protected path is protected. If several names in the path are protected, the last of them gives the
+    reason."""
     words = [folded(word) for word in path.split("/")]
     if (ending := os.path.splitext(words[-1])[1]) in ENDINGS:
         return ENDINGS[ending]
@@ -47,5 +48,5 @@ def folded_path(path: str) -> str:
 
 
 def is_area(name: str) -> bool:
-    """Whether a folded name is that of an area beside a workspace, where haft keeps replaced files."""
+    """Whether a folded name is the name of an area beside a workspace, where haft keeps replaced files."""
     return AREA.fullmatch(name) is not None

@@ -89,8 +89,8 @@ class ResultingTree:
         return content if content is not None and len(content) <= most else None
 
     def existing_in(self, directory: str, most: int) -> list[PathChange]:
-        """Paths directly in a directory, without those that the call changed, each as if it were created now. At most
-        `most` paths are looked at. Changed directories are included, because paths in them may be unchanged."""
+        """The unchanged paths directly in a directory, each as if it were created now. At most `most` paths are looked
+        at. Changed directories are included too, because paths in them may be unchanged."""
         if self.is_new(directory):
             return []
         try:
@@ -124,9 +124,9 @@ class ResultingTree:
                 yield directory
 
     def resolve_inside(self, target: str, directory: str) -> str | None:
-        """The path in the workspace that `target` names, seen from `directory`. None if it leads out of the workspace
-        or through a link. This is so even if the link's target is in the workspace, because the link can be changed
-        later."""
+        """The path in the workspace that `target` names, seen from `directory`. None if this path leads out of the
+        workspace or through a link. A link counts even if its target is in the workspace, because someone can change
+        the link later."""
         words = [word for word in directory.split("/") if word]
         if os.path.isabs(target):
             inside = next((each for each in self._tops() if target.startswith(f"{each}/")), None)

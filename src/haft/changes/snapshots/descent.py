@@ -1,12 +1,13 @@
 """Walking a tree of any depth to read it, from directory to directory, without following links.
 
-`scan` visits every directory in this way, `read_files` those with files to read. If the mode of a file or directory of
-our user forbids reading, the mode is widened only as long as needed: of a file, while it is opened; of a directory,
-while the walk is inside it. The mode is set through a descriptor, never by a name that someone could exchange for a
-link. A note about the mode is written before, for recovery if haft is killed meanwhile.
+`scan` visits every directory in this way. `read_files` visits only the directories with files to read. If the mode of a
+file or directory of our user forbids reading, the mode is widened only as long as needed: for a file, while the file is
+opened; for a directory, while the walk is inside the directory. The mode is set through a descriptor, never by a name
+that someone could exchange for a link. A note about the mode is written before, for recovery if haft is killed
+meanwhile.
 
-Only the innermost directories of the walk stay open, so that a deep tree does not use up all descriptors. The others
-are reached again by `..`, and their device and inode are checked.
+Only the innermost directories of the walk stay open, so that a deep tree does not use up all descriptors. Outer
+directories are reached again by `..`, and their device and inode are checked.
 """
 
 from __future__ import annotations
@@ -229,8 +230,8 @@ def _open_widened(
 
 def _may_widen(status: os.stat_result) -> bool:
     """Whether a widened mode could be restored exactly. It could not if the file has the set-group-ID bit and this
-    process is not in the group, because the system then removes the bit. Whether our user owns the file is not checked:
-    if not, the system refuses to change the mode."""
+    process is not in the group, because the system then removes the bit. It is not checked whether our user owns the
+    file: if another user owns the file, the system refuses to change the mode."""
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
         return False
     return not status.st_mode & stat.S_ISGID or status.st_gid in (os.getegid(), *os.getgroups())

@@ -1,8 +1,8 @@
 """The index of a workspace on disk: for each file, its stamp (see `scan`) and the digest of its content.
 
-The index is only a cache: files that it does not know are read again, and so are all files if it is missing or broken.
-Data is stored by columns, which load several times faster than rows: a header line, the paths, the digests, then each
-field of the stamps. Extended attributes, which few files have, follow at the end.
+The index is only a cache: haft reads a file again if the index does not know the file, and reads all files again if the
+index is missing or broken. Data is stored by columns, which load several times faster than rows: a header line, the
+paths, the digests, then each field of the stamps. Extended attributes, which few files have, follow at the end.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 To take a snapshot, `scan` looks at the status of every path. `read_files` reads only the files that the index from
 earlier calls does not know, and their content is stored as blobs. After the call every path is scanned again, and files
-whose stamp (size, times and so on) differs are read: a file has changed if its content has.
+whose stamp (size, times and so on) differs are read: a file has changed if its content has changed.
 
 A snapshot locks nothing: to know that only the call made the changes, the caller must hold the workspace lock.
 """

@@ -85,7 +85,7 @@ def digest_of_descriptor(descriptor: int, stopped: Callable[[], bool] | None = N
 
 
 def compressed(content: bytes) -> bytes | None:
-    """The compressed content; None if that would save too little space."""
+    """The compressed content; None if compression would save too little space."""
     if not pays(content):
         return None
     smaller = zlib.compress(content, _LEVEL)

@@ -1,5 +1,5 @@
-"""The limits of the store, and whether maintenance is due. Every host checks that, but few hosts have something to do:
-so this module imports very little."""
+"""The limits of the store, and whether maintenance is due. Every host checks whether maintenance is due, but few hosts
+find that it is. So this module imports very little."""
 
 from __future__ import annotations
 

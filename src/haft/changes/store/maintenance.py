@@ -105,7 +105,7 @@ class MaintenancePass:
         return done
 
     def run(self, *, thorough: bool) -> PruneResult:
-        """Run the pass, without the workspaces that stay locked. If the store is within its limits, prune only if
+        """Run the pass. Workspaces that stay locked are left out. If the store is within its limits, prune only if
         `thorough`."""
         self._blobs.sweep()
         self._sync()
@@ -159,8 +159,8 @@ class MaintenancePass:
             packed.bytes += packer.packed.bytes
 
     def _forget(self, plan: Plan) -> None:
-        """Record that the pruned runs can no longer be undone, then remove their originals. They are recorded under the
-        workspace lock, so that no undo or redo is under way that needs the originals."""
+        """Record that the pruned runs can no longer be undone, then remove their originals. haft holds the workspace
+        lock while it records this, so that no undo or redo that needs the originals is under way."""
         places = {area.path: area for area in self._areas}
         by_area: dict[str, list[PrunedRun]] = {}
         for each in plan.runs:

@@ -1,9 +1,9 @@
 """Which blobs are still needed, and for each of them the newest run that needs it. All other blobs may be removed.
 
-A blob is needed if it belongs to the change set of a run that can be undone or redone, to a held change set, to the
-change set of a running call, or to a change set that is in an area but not in the ledger. This module removes nothing.
-Calls go on and commit while it reads. So before `maintenance` removes a blob, it locks all workspaces and updates the
-needs once more.
+A blob is needed if one of these change sets contains it: the change set of a run that can be undone or redone; a held
+change set; the change set of a running call; a change set that is in an area but not in the ledger. This module removes
+nothing. Calls go on and commit while it reads. So before `maintenance` removes a blob, it locks all workspaces and
+updates the needs once more.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class Needs:
     _read: set[str] = field(default_factory=set)
 
     def update(self, areas: Iterable[Area]) -> None:
-        """Read manifests: the first time those of all change sets, later only those of change sets that are new since
-        the last update."""
+        """Read manifests. The first update reads the manifests of all change sets. Later updates read only the
+        manifests of change sets that are new since the last update."""
         first = not self._seen
         rows = self._again + self.ledger.since(self._seen)
         self._again = []

@@ -114,7 +114,7 @@ def places_of(run: str, manifest: Manifest) -> list[tuple[str, str]]:
 
 
 def _is_as_it_was(here: os.stat_result, entry: Entry) -> bool:
-    """Whether owner, mode, size and mtime of an original are those of `entry`."""
+    """Whether owner, mode, size and mtime of an original are the same as in `entry`."""
     if (here.st_uid, here.st_gid) != (entry.uid, entry.gid):
         return False
     if entry.kind == "link":

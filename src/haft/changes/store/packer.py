@@ -1,7 +1,7 @@
 """Packing: moves originals of older runs into the blob store, if that saves space.
 
-`packable` says which originals may be packed, `maintenance` says when. An original is removed only after its blob is
-synced to disk, under the workspace lock, and only if the original is unchanged.
+`packable` says which originals may be packed, `maintenance` says when. An original is removed under the workspace lock,
+only after its blob is synced to disk, and only if the original is unchanged.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def _short(content: str | None) -> str:
 
 
 def _batches(originals: list[Original]) -> Iterator[list[Original]]:
-    """The originals in batches that are small, so that each batch is synced soon and the lock is held briefly."""
+    """The originals in small batches, so that each batch is synced soon and the lock is held briefly."""
     batch: list[Original] = []
     size = 0
     for each in originals:

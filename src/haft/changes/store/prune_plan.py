@@ -93,8 +93,8 @@ def plan_for(
     budget: int,
     days: float,
 ) -> Plan:
-    """Make the plan. `rows` are all change sets, oldest first. `sizes` maps each blob to its bytes on disk.
-    `remembered` are the snapshot indexes of all workspaces, most recently used first."""
+    """Make the plan: what to prune. `rows` are all change sets, oldest first. `sizes` maps each blob to its bytes on
+    disk. `remembered` are the snapshot indexes of all workspaces, most recently used first."""
     kept = [row for row in rows if is_kept(row)]
     originals = {row.seq: originals_of(row.area, row.run) for row in kept}
     leftovers = _leftovers(rows)
@@ -121,8 +121,8 @@ def plan_for(
 
 
 def _leftovers(rows: Iterable[Row]) -> list[tuple[str, int]]:
-    """Directories that an earlier prune or drop did not remove, because it was killed or the disk failed; each with its
-    bytes."""
+    """Directories that an earlier prune or drop did not remove, because it was killed or the disk failed; each
+    directory with its bytes."""
     found = []
     for row in rows:
         place = os.path.join(row.area, "kept", row.run, "out")

@@ -1,5 +1,5 @@
-"""Stops: a call that needs approval waits here for a person, with the status `blocked-on-user`. It ends here if the
-person rejects it, or if no person can answer.
+"""A stage that may stop a call: a call that needs approval waits here for a person, with the status `blocked-on-user`.
+The call ends here if the person rejects it, or if no person can answer.
 
 A person may approve with other arguments. Then haft validates these arguments and decides about the call again, so that
 nothing runs without a decision. An approval is bound to the tool's definition as the person saw it, and can be
@@ -104,7 +104,7 @@ class Approve:
         run.revise(preview=await preview_of(run.call, self._preview_context(run)))
 
     async def _ask(self, run: Run) -> None:
-        """Let a person decide. `Rejected` if nobody approves the call."""
+        """Let a person decide. Raises `Rejected` if nobody approves the call."""
         decision = run.decision
         confinement = await self._confinement(run)  # Raises, before anyone is asked, if the call could not run.
         kept = await self._broker.kept_approval(run.call)
@@ -144,7 +144,7 @@ class Approve:
         return approval_request(other, confinement, reason, withheld=self._sandbox.withheld(other.call, confinement))
 
     async def _approved(self, run: Run, answer: ApprovalAnswer) -> None:
-        """Turn the call into the one that the person approved."""
+        """Replace the call by the call that the person approved."""
         call = run.call
         try:
             _check(answer)
@@ -218,7 +218,7 @@ def _is_allowed_by_rule(decision: Decision) -> bool:
 
 
 def _check(answer: ApprovalAnswer) -> None:
-    """`ValueError` if an approver's answer has a field with a wrong value."""
+    """Raise `ValueError` if an approver's answer has a field with a wrong value."""
     if answer.scope not in get_args(Scope):
         raise ValueError(f"`scope` is {answer.scope!r}, and must be one of {', '.join(get_args(Scope))}")
     if not isinstance(answer.allow, int):

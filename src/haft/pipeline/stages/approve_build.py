@@ -1,5 +1,5 @@
-"""Stops: if a tool's environment needs a package that must be built, a person must approve the build, because it runs
-code of the package's authors.
+"""A stage that may stop a call: if a tool's environment needs a package that must be built, a person must approve the
+build, because it runs code of the package's authors.
 
 The stage lies outside the queue, so that the call holds no place while a person thinks. haft does not know that a
 package must be built until it makes the environment. So the stage first runs the remaining stages, and runs them once

@@ -1,8 +1,8 @@
-"""Changes and watches: puts a sandbox around the processes of the call. If the sandbox denied an action, the error says
-so.
+"""A stage that changes and watches a call: it puts a sandbox around the processes of the call. If the sandbox denied an
+action, the error says so.
 
 The profile and the grants come from the decision; the sandbox knows what this machine supports. An in-process tool has
-no sandbox, and its outcome says so; the commands that it starts have one.
+no sandbox, and its outcome says so; the commands that the tool starts have a sandbox.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _grant_hint(run: Run, root: str) -> str:
 
 
 def _relative(paths: Iterable[str], root: str) -> tuple[str, ...]:
-    """The paths as a configuration writes them: those in the workspace are relative to it."""
+    """The paths as a configuration writes them: paths in the workspace are relative to the workspace."""
     return tuple(os.path.relpath(path, root) if f"{path}/".startswith(f"{root}/") else path for path in paths)
 
 

@@ -1,7 +1,9 @@
-"""Changes: adds the decision to the call. It stops no call itself; the stage `approve` acts on the decision.
+"""A stage that changes a call: it adds the decision to the call. It stops no call: the stage `approve` acts on the
+decision.
 
 If a rule delegates the decision to a program, this stage runs that program in the sandbox. Exit code 0 allows the call,
-1 means that it needs approval, and any other code rejects it. A delegate that fails or times out rejects it too.
+1 means that the call needs approval, and any other code rejects the call. A delegate that fails or times out rejects
+the call, too.
 """
 
 from __future__ import annotations

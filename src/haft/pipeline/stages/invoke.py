@@ -1,8 +1,8 @@
 """The last stage: runs the tool, and turns its answer into an outcome.
 
 A tool that ignores cancellation cannot block its run: after a grace period the run ends, the tool is abandoned and
-counted, and its answer is dropped. The calls that a tool made end before its run does. The stage waits for them if the
-tool succeeded, and cancels them if the tool failed or was cancelled.
+counted, and its answer is dropped. All nested calls of a run end before the run itself ends. The stage waits for the
+nested calls if the tool succeeded, and cancels them if the tool failed or was cancelled.
 """
 
 from __future__ import annotations

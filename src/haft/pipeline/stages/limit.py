@@ -1,9 +1,10 @@
-"""Changes and watches: sets the limits and the deadline of the call, and bounds the output that the outcome shows.
+"""A stage that changes and watches a call: it sets the limits and the deadline of the call, and bounds the output that
+the outcome shows.
 
 The deadline counts only from here on, so that it does not count the time in which the call waits for a person or for a
 place. The shortest of these deadlines applies: the timeout of the call, a timeout among its arguments, and the deadline
-of the tool. The deadline of the tool is the one that is configured for it (`tools.timeout`). If there is none, it is
-the deadline in the tool's definition or a configured `max_seconds`, whichever is shorter. If nothing is set, the
+of the tool. The deadline of the tool is its configured deadline (`tools.timeout`). Without such a setting, the shorter
+of two deadlines counts: the deadline in the tool's definition, and a configured `max_seconds`. If nothing is set, the
 default of `max_seconds` applies.
 """
 

@@ -1,5 +1,5 @@
-"""Watches: lets the tool make what its calls need, mostly a Python environment, before the deadline and the transaction
-start."""
+"""A stage that watches a call: it lets the tool make what its calls need, mostly a Python environment, before the
+deadline and the transaction start."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Watches: lets only a limited number of calls run at the same time (`max_concurrent`). Each of them holds a place in
-the queue; a call that finds no free place waits here with the status `queued`. No call holds a place while a person
-thinks.
+"""A stage that watches a call: it lets only a limited number of calls run at the same time (`max_concurrent`). Each of
+them holds a place in the queue; a call that finds no free place waits here with the status `queued`. No call holds a
+place while a person thinks.
 
 A call that another call made borrows the place of its caller: see `haft.schedule.slot`.
 """

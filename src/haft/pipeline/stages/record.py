@@ -1,5 +1,5 @@
-"""Watches: records every run. It is the outermost stage, so that it also records rejections and crashes. It turns
-everything that happens in the other stages into one outcome.
+"""A stage that watches a call: it records every run. It is the outermost stage, so that it also records rejections and
+crashes. It turns everything that happens in the other stages into one outcome.
 
 Whoever made a call gets its outcome only after the outcome is on disk. A call that may change something is in the audit
 log before it starts to act, and its end is in the audit log before the outcome is returned. A call that only reads is
@@ -108,8 +108,8 @@ class Record:
             self._save_timer = None
 
     def _save_long_runs(self) -> None:
-        """Save the runs that have lasted a while, so that other processes see them. Does so again and again while there
-        are runs."""
+        """Save the runs that have lasted a while, so that other processes see them. Repeats this while there are
+        runs."""
         self._save_timer = None
         if not self._live:
             return

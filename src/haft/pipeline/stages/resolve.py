@@ -1,5 +1,5 @@
-"""Changes: finds the tool that the call names. If there is none, the stage stops the call and suggests a similar
-name."""
+"""A stage that changes a call: it finds the tool that the call names. If there is no such tool, the stage stops the
+call and suggests a similar name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Watches: after a trial run, shows a person its output and its diff, and then applies or drops the changes.
+"""A stage that watches a call: after a trial run, it shows the output and the diff to a person, and then applies or
+drops the changes.
 
 The stage lies outside the queue, so that the call holds no place and no lock while a person thinks. If no person can
 answer, the changes stay held, and any process can apply or drop them.

@@ -1,4 +1,5 @@
-"""Changes and watches: makes the call a transaction, and commits, holds or discards its changes at the end.
+"""A stage that changes and watches a call: it makes the call a transaction, and commits, holds or discards its changes
+at the end.
 
 If the tool ended by itself, with success or failure, its changes are committed. If a limit stopped the tool, its
 changes are held: nothing is lost, but half-finished work gets into the workspace only if a person applies it. If the
@@ -73,7 +74,7 @@ class Transact:
             self._with_sessions.discard(run)
 
     async def _run_in_caller_scope(self, run: Run, proceed: Proceed) -> Outcome:
-        """Run the call. If another run made the call, it shares that run's lock or layer."""
+        """Run the call. If another run made the call, the call shares the lock or the layer of that run."""
         if run.parent is None:
             return await self._run_to_end(run, proceed)
         caller = next((each for each in nesting.callers(run) if each.transaction is not None), None)
@@ -180,7 +181,7 @@ class Transact:
         return await self._finish_outcome(run, transaction, outcome)
 
     async def _run_reading(self, run: Run, proceed: Proceed, scope: Scope | None) -> Outcome:
-        """Run a call that changes nothing itself, and let it see its caller's changes."""
+        """Run a call that changes nothing itself. The call sees the changes of its caller."""
         if scope is None or run.tool.spec.hosting == "session" or isinstance(run.tool, changing.ChangesTool):
             return await proceed(run)
         run.workspace = self._workspace.seen_at(scope.path)

@@ -1,4 +1,5 @@
-"""Changes and stops: runs the tool's own preprocessing, then checks the arguments against the tool's schema.
+"""A stage that changes a call and may stop it: it runs the tool's own preprocessing, then checks the arguments against
+the tool's schema.
 
 All later stages use the resulting arguments. So policy decides about the same arguments that are shown, recorded and
 passed to the tool.
@@ -30,7 +31,7 @@ class Validate:
         return await proceed(run)
 
     async def check(self, run: Run) -> None:
-        """Preprocess and check the arguments; `InvalidArguments` if the tool cannot be called with them."""
+        """Preprocess and check the arguments; raises `InvalidArguments` if the tool cannot be called with them."""
         tool = run.tool
         if tool.spec.preprocesses:
             given = await self._untrusted.guard(tool.preprocess(own_copy(run.call.arguments), self._context(run)))

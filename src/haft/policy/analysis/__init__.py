@@ -5,7 +5,7 @@ A *part* is one simple command, one redirection, or syntax that haft does not an
 reads, inside the workspace. A table has an *entry* for each known program, which lists the options and operands with
 which the program only reads. A *pattern* of file names is a word such as `*.py`, which the shell expands. The parser
 and the table are loaded when the first line is analysed, because most processes that import this package never analyse
-one.
+a line.
 """
 
 from __future__ import annotations

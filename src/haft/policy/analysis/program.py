@@ -69,7 +69,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """A command, split by its program's entry."""
+    """A command, split into options and operands by its program's entry."""
 
     name: str
     """The name of the program, with its subcommand if it has one: `git log`."""
@@ -88,7 +88,7 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The entry of one program."""
+    """The entry of one program in the table of programs."""
 
     options: str = ""
     operands: Operands = "paths"

@@ -42,7 +42,7 @@ even if a rule allows it, unless the rule names the class."""
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One thing that a line would do: a simple command, a redirection, or syntax that haft does not analyse."""
+    """One thing that a command line would do: a simple command, a redirection, or syntax that haft does not analyse."""
 
     kind: PartKind
     text: str
@@ -69,13 +69,13 @@ class Part:
 
 
 def not_understood_part(text: str, reason: str) -> Part:
-    """The only part of a line that haft could not parse: it may have any danger."""
+    """The one part that stands for a whole command line that haft could not parse. It may have any danger."""
     return Part("syntax", text, (), False, reason, ("not-understood",), literal=False, possible=tuple(DANGERS))
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """The analysis of a whole line."""
+    """The analysis of a whole command line."""
 
     parts: tuple[Part, ...]
     understood: bool
@@ -89,7 +89,7 @@ class Analysis:
 
 @dataclass(frozen=True, slots=True)
 class AnalysisContext:
-    """The place where the line would run: its workspace, directory and sandbox."""
+    """The place where a command line would run: its workspace, directory and sandbox."""
 
     workspace: str
     """The absolute path of the workspace, with links resolved."""

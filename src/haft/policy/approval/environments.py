@@ -72,7 +72,7 @@ class Environments:
         self._safe_path = safe_path
 
     def current(self) -> ActivatedEnvironment | None:
-        """The activated environment; None if there is none, or it cannot be read."""
+        """The activated environment; None if no environment is activated, or if it cannot be read."""
         place = activated_in(self._workspace, self._host)
         if place is None:
             return None
@@ -107,7 +107,7 @@ class Environments:
         """How the environment affects a call that starts the programs `names`. The programs in `ruled` are allowed by a
         rule.
 
-        `is_asked` says whether the call needs approval anyway; `carries`, whether it has grants.
+        `is_asked` says whether the call needs approval anyway. `carries` says whether the call has grants.
         """
         current = self.current()
         if current is None and not ruled:

@@ -52,8 +52,8 @@ class Inbox:
         return self._store.open(time.time(), workspace)
 
     def find(self, name: str) -> Waiting:
-        """The request whose id, or whose run's id, is `name` or begins with `name`. `UnknownRequest` if there is none;
-        `BadUsage` if there are several."""
+        """The request whose id, or whose run's id, is `name` or begins with `name`. Raises `UnknownRequest` if there is
+        no such request, and `BadUsage` if there are several."""
         if len(name) < SHORTEST_NAME:
             raise UnknownRequest(name)
         found = self._store.named(name)
@@ -68,7 +68,7 @@ class Inbox:
         return still[0] if still else found[0]
 
     def answer(self, waiting: Waiting, answered: Answered) -> bool:
-        """Answer a request; False if somebody else answered it before or it has expired."""
+        """Answer a request. Returns False if somebody answered the request before, or if it has expired."""
         return self._store.answer(waiting.id, answered)
 
     def answer_to(self, name: str) -> Answered | None:
@@ -88,7 +88,7 @@ class Inbox:
 
     def take_unused_approval(self, fingerprint: str, is_alive: Callable[[HostId], bool]) -> Waiting | None:
         """Take over an approval of exactly this call that another host got, but did not use because that host died.
-        Returns the request with the approval; None if there is none."""
+        Returns the request with the approval; None if there is no such approval."""
         for waiting in self._store.answered(fingerprint, time.time()):
             answer = waiting.answer
             usable = answer is not None and answer.approved and answer.seen == waiting.digest

@@ -39,7 +39,7 @@ class Memory:
         return [Remembered(kept.number, _rule(kept), kept.who, kept.at) for kept in self._store.all(self._workspace)]
 
     def forget(self, number: int) -> bool:
-        """Forget a rule; False if no rule has this number."""
+        """Forget a rule. Returns False if no rule has this number."""
         return self._store.forget(self._workspace, number)
 
 

@@ -50,7 +50,7 @@ def pinned_files(spec: ToolSpec) -> dict[str, str]:
 
 
 def pin_of(spec: ToolSpec) -> Pin | None:
-    """The definition of the tool as it is now; None if haft itself vouches for it."""
+    """The definition of a tool as it is now; None if haft itself vouches for the tool."""
     if spec.provenance == "builtin" and "export" not in spec.meta:
         return None
     definition: dict[str, Any] = {

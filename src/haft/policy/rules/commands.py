@@ -42,13 +42,13 @@ def subject(part: Part) -> str | None:
 
 
 def joined(words: Sequence[str]) -> str:
-    """The subject of a command with these words."""
+    """The subject of a command with these words: the text that patterns are matched against."""
     return " ".join(word.translate(_INNER) for word in words)
 
 
 def part_matches(matcher: Any, part: Part, *, widely: bool = False) -> bool:
-    """Whether a part matches a rule's pattern for the command. With `widely`, which is for rules that reject or ask,
-    other spellings of the command (see `spellings`) are tried, too."""
+    """Whether a part matches a rule's pattern for the command. With `widely`, other spellings of the command (see
+    `spellings`) are tried, too; this is for rules that reject or ask."""
     if isinstance(matcher, list | tuple):
         return any(part_matches(one, part, widely=widely) for one in matcher)
     if not isinstance(matcher, str):
@@ -111,8 +111,8 @@ def _text_matches(pattern: str, part: Part) -> bool:
 
 @lru_cache(maxsize=4096)
 def command_pattern(written: str) -> str:
-    """A pattern that a person wrote, in the form that is matched against subjects; `ValueError` if a quote is not
-    closed."""
+    """A pattern that a person wrote, in the form in which it is matched against commands. Raises `ValueError` if a
+    quote is not closed."""
     made: list[str] = []
     quote, at = "", 0
     while at < len(written):

@@ -1,9 +1,9 @@
 """Checks the examples of a rule when the rule is loaded: commands that the rule must match, and commands that it must
 not match.
 
-For a rule that lets calls run, an example counts as a match if this rule and analysis alone would allow the whole line:
-every part only reads or matches, at least one part matches, and no part has a danger that the rule does not name. For a
-rule that rejects, an example counts as a match if any part matches.
+For a rule that lets calls run, an example counts as a match if this rule and analysis alone would allow the whole line.
+Then every part only reads or matches the rule, at least one part matches the rule, and no part has a danger that the
+rule does not name. For a rule that rejects, an example counts as a match if any part matches.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ WIDELY: Final = ("reject", "ask")
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """A call as rules see it."""
+    """The facts about a call that rules are matched against."""
 
     tool: str
     kind: str

@@ -1,9 +1,9 @@
 r"""Patterns for values: what a rule's matcher requires of an argument.
 
-A matcher is a text in which `*` matches anything (`\*`, `\\` and `\/` stand for the character itself), a `/regex/` that
-is searched anywhere in the text, a list of which one item must match, a boolean or number that must be equal, or a
-table for nested values. Every comparison takes time in proportion to the length of the text, whatever the pattern is.
-This matters because patterns may come from the files of strangers, and texts from a model.
+A matcher is one of these: a text, in which `*` matches anything (`\*`, `\\` and `\/` stand for the character itself); a
+`/regex/`, which is searched anywhere in the value; a list, of which one item must match; a boolean or number, which
+must be equal; or a table for nested values. Every comparison takes time in proportion to the length of the text,
+whatever the pattern is. This matters because patterns may come from the files of strangers, and texts from a model.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def _literals(pattern: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def regex_of(expression: str) -> Callable[[str], bool]:
-    """A function that searches a text for the expression; `ValueError` if it is no valid regular expression, or uses
-    look-around or back-references."""
+    """A function that searches a text for the expression. Raises `ValueError` if the expression is no valid regular
+    expression, or uses look-around or back-references."""
     # Rust's engine has no look-around and no back-references, so it takes linear time for every text.
     import jsonschema_rs
 

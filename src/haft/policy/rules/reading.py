@@ -55,7 +55,7 @@ def rule_source(source: str, number: int, lines: Sequence[int] | None) -> str:
 
 
 def rule_from(table: Any, *, origin: RuleOrigin, source: str) -> Rule:
-    """The rule that a decoded table describes; `BadConfig` if the table has a mistake."""
+    """The rule that a decoded table describes. Raises `BadConfig` if the table has a mistake."""
     if not isinstance(table, Mapping):
         raise BadConfig(f"{source}: a rule must be a table, not {table!r}")
     for key in table:

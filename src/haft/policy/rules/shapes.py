@@ -30,12 +30,12 @@ KNOWN: Final[Shapes] = {"shell": Shape("builtin", commands=("command",), paths=(
 
 
 def shapes_of(specs: Iterable[ToolSpec]) -> dict[str, Shape]:
-    """The shapes of these tools."""
+    """The shape of each tool, by the tool's name: the kind of the tool, and facts about its arguments."""
     return {spec.name: shape_of(spec) for spec in specs}
 
 
 def shape_of(spec: ToolSpec) -> Shape:
-    """The shape of one tool, from its description."""
+    """The shape of one tool, made from its spec: the kind of the tool, and facts about its arguments."""
     properties = spec.input_schema.get("properties")
     closed = spec.input_schema.get("additionalProperties") is False
     known = frozenset(properties) if closed and isinstance(properties, Mapping) else None
@@ -43,7 +43,7 @@ def shape_of(spec: ToolSpec) -> Shape:
 
 
 def matching_tools(pattern: str, shapes: Shapes) -> list[tuple[str, Shape]]:
-    """The known tools that match a pattern."""
+    """The tools in `shapes` whose names match a pattern, each with its shape."""
     return [(name, shape) for name, shape in shapes.items() if name_matches(pattern, name, shape.kind)]
 
 

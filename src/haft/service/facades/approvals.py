@@ -44,7 +44,7 @@ class HostApprovals:
         who: str | Principal | None = None,
     ) -> asyncio.Task[Reply]:
         """Approve a call that waits. `name` is the id of its request or of its run. The answer takes effect even if
-        nobody awaits the task. `NeedsPerson` if the principal is an agent."""
+        nobody awaits the task. Raises `NeedsPerson` if this method acts for an agent and not for a person."""
         principal = self._host.acting(who)
         principal.must_be_person("approve")
         answer = {"scope": scope, "allow": allow, "arguments": arguments, "grants": grants, "message": message}

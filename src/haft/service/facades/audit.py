@@ -21,7 +21,8 @@ class HostAudit:
         self._record = AuditLogFacade(home)
 
     async def verify(self, *, since_checkpoint: bool = False) -> Verdict:
-        """Check every entry, or only those after the last one that an earlier check found intact."""
+        """Check every entry. With `since_checkpoint`, check only the entries after the last one that an earlier check
+        found intact."""
         return await asyncio.to_thread(self._record.verify, since_checkpoint=since_checkpoint)
 
     async def last(self, limit: int = 50) -> list[dict[str, Any]]:

@@ -42,26 +42,29 @@ class HostChanges:
         self, *runs: str, thread: str | None = None, force: bool = False, who: str | Principal | None = None
     ) -> Run:
         """Undo the changes of the named runs. If one of them cannot be undone, nothing is undone. Without named runs
-        and without `thread`, the principal's last run is undone. Returns the run that does the undo, without waiting
-        for its end. `thread` selects all runs of that thread; it is not the thread of the undo itself."""
+        and without `thread`, the last run of `who` is undone (by default, of the service's own principal). Returns the
+        run that does the undo, without waiting for its end. `thread` selects all runs of that thread; it is not the
+        thread of the undo itself."""
         principal = self._host.acting(who)
         rows = self._rows("undo", runs, thread, principal.who)
         return self._settle("undo", [row.run for row in rows], principal, force=force)
 
     def redo(self, *runs: str, force: bool = False, who: str | Principal | None = None) -> Run:
-        """Redo the changes of runs that were undone. `runs` are the undone runs, not the runs that undid them."""
+        """Redo the changes of runs that were undone. `runs` are the undone runs, not the runs that undid them. Returns
+        the run that does the redo, without waiting for its end."""
         principal = self._host.acting(who)
         rows = self._rows("redo", runs, None, principal.who)
         return self._settle("redo", [row.run for row in rows], principal, force=force)
 
     def apply(self, run: str, *, who: str | Principal | None = None) -> Run:
-        """Apply the held changes of a run. `NeedsPerson` if the principal is an agent."""
+        """Apply the held changes of a run. Returns the run that applies them, without waiting for its end. Raises
+        `NeedsPerson` if this method acts for an agent and not for a person."""
         principal = self._host.acting(who)
         principal.must_be_person("apply")
         return self._settle("apply", [self._here([self._change_set("apply", run)])[0].run], principal)
 
     def drop(self, run: str, *, who: str | Principal | None = None) -> Run:
-        """Drop the held changes of a run."""
+        """Drop the held changes of a run. Returns the run that drops them, without waiting for its end."""
         principal = self._host.acting(who)
         return self._settle("drop", [self._here([self._change_set("drop", run)])[0].run], principal)
 
@@ -79,7 +82,7 @@ class HostChanges:
         return await asyncio.to_thread(self.look_ahead, direction, *runs, thread=thread, force=force)
 
     def patch(self, run: str) -> str:
-        """The changes of a run as a patch. `BadUsage` if the run changed nothing. Blocks the event loop."""
+        """The changes of a run as a patch. Raises `BadUsage` if the run changed nothing. Blocks the event loop."""
         changes = self._host.changes()
         self._change_set("diff", run)
         with contextlib.closing(KeptChanges(changes.ledger, changes.blobs)) as kept:
@@ -102,7 +105,8 @@ class HostChanges:
         return self._host.history().made_by(run)
 
     def _change_set(self, verb: str, run: str) -> Row:
-        """The change set of a run; `BadUsage` if the run has no change set, `UnknownRun` if there is no such run."""
+        """The change set of a run. Raises `BadUsage` if the run has no change set, and `UnknownRun` if there is no such
+        run."""
         try:
             return self._host.changes().ledger.find(run)
         except UnknownRun:
@@ -113,7 +117,7 @@ class HostChanges:
             raise nothing_to(verb, record, hint) from None
 
     def _here(self, rows: list[Row]) -> list[Row]:
-        """Returns `rows` unchanged; `BadUsage` if one of these change sets belongs to another workspace."""
+        """Returns `rows` unchanged. Raises `BadUsage` if one of these change sets belongs to another workspace."""
         for row in rows:
             if row.workspace != self._host.root.root:
                 raise BadUsage(f"{row.run} changed {row.workspace}, which is not the workspace of this service")

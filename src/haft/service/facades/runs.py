@@ -47,7 +47,8 @@ class HostRuns:
         return await self._host.with_history(lambda history: self._up_to_date([history.find(run)])[0])
 
     def stop(self, run: str, who: str | Principal | None = None) -> bool:
-        """Cancel a run of this host or of another. False if the run had already ended. Blocks the event loop."""
+        """Cancel a run of this host or of another host. Returns False if the run had already ended. Blocks the event
+        loop."""
         principal = self._host.acting(who)
         if self._host.cancel_live(RunId(run), principal):
             return True

@@ -27,7 +27,7 @@ class HostTools:
         return self._host.catalogue.add(as_tool(tool))
 
     def remove(self, name: str) -> None:
-        """Remove a tool; `UnknownTool` if there is none of this name."""
+        """Remove the tool with this name. Raises `UnknownTool` if there is no such tool."""
         self._host.catalogue.remove(name)
 
     def watch(self) -> AsyncIterator[list[Listing]]:

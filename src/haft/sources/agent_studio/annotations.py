@@ -52,7 +52,7 @@ _UNREAD: Final = TypeMeaning({}, is_known=False)
 
 
 class Annotations:
-    """Reads the types of one module."""
+    """Converts the type annotations of one module to JSON Schema."""
 
     def __init__(self, scope: Scope, budget: Budget, define: Callable[[ast.ClassDef], TypeMeaning | None]) -> None:
         self._scope = scope

@@ -1,8 +1,8 @@
 """Converts texts that pydantic would convert to a number or a boolean, in the same way as pydantic.
 
-A model may send `"5"` for an `int` of a template, and pydantic converts it to 5. haft converts it before the call is
-decided: so rules, the person who approves and the audit log see the value that the template sees. A text that pydantic
-would not convert stays unchanged, and the schema rejects it.
+A model may send `"5"` for an `int` of a template, and pydantic converts this text to 5. haft converts the text before
+the call is decided. So rules, the audit log and the person who approves see the value that the template sees. A text
+that pydantic would not convert stays unchanged, and the schema rejects it.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def _value(value: Any, schema: Any, root: Mapping[str, Any]) -> Any:
 
 
 def _one_of(value: Any, options: list[Any], root: Mapping[str, Any]) -> Any:
-    """Convert by the first type of a union that accepts the value. A text stays a text if one of the types is plain
-    text. A type such as a date, whose values JSON also writes as texts, is not plain text: if the text is not a date,
-    the next type is tried, as in pydantic."""
+    """The value, converted to the first type of a union that accepts it. A text stays a text if one of the types is
+    plain text. A type such as a date, whose values JSON also writes as texts, is not plain text: if the text is not a
+    date, the next type is tried, as in pydantic."""
     schemas = [_resolved(option, root) for option in options]
     if isinstance(value, str):
         if any(_keeps_text(schema, value) for schema in schemas):

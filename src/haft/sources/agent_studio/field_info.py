@@ -139,8 +139,8 @@ def with_limits(schema: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[st
 
 
 def with_missing_limits(schema: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema, with those of the `limits` added that it does not have yet: limits of the type override limits of the
-    assigned `Field`."""
+    """The schema with all `limits` added for which the schema has no value yet: limits of the type override limits of
+    the assigned `Field`."""
     if not limits:
         return dict(schema)
     if isinstance(options := schema.get("anyOf"), list):

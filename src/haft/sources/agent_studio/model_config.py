@@ -39,7 +39,7 @@ class Config:
         return self.has_generator is True and self.by_name is not True and self.by_alias
 
     def then(self, later: Config) -> Config:
-        """This configuration and `later` combined; the settings of `later` override."""
+        """This configuration and `later` combined. If both have a value for a setting, the value in `later` counts."""
         return Config(
             self.extra if later.extra is None else later.extra,
             self.by_name if later.by_name is None else later.by_name,

@@ -108,7 +108,8 @@ class Models:
         return TypeMeaning({"$ref": f"#/$defs/{self._named[node]}"})
 
     def _root(self, node: ast.ClassDef, inner: ast.expr) -> TypeMeaning | None:
-        """The meaning of a root model: that of the one value in it. None if the model contains itself."""
+        """The meaning of a root model, which is the meaning of the one value in the model. None if the model contains
+        itself."""
         if node in self._roots:
             return None
         self._roots.add(node)
@@ -118,7 +119,7 @@ class Models:
 
     def _inner_schema(self, node: ast.ClassDef) -> dict[str, Any]:
         """The schema of a model inside another. For a missing optional parameter of the tool itself, haft sends null.
-        It does not do so inside a model, so there each field without a default is required."""
+        For a missing field of an inner model, haft sends nothing, so each field without a default is required there."""
         shape = self._shape(node)
         fields = [_parameter(one, shape.config) for one in shape.fields.values()]
         needed = [one.key for one in fields if one.required or one.null_when_absent]
@@ -147,7 +148,7 @@ class Models:
         return shape
 
     def _is_silent(self, base: ast.expr) -> bool:
-        """Whether a base has no fields."""
+        """Whether a base class is one of the known classes without fields."""
         return self._scope.is_named(_without_arguments(base), *_SILENT_BASES)
 
     def _own_fields(self, node: ast.ClassDef, config: Config) -> Iterator[_Field]:

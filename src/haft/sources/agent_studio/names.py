@@ -40,7 +40,7 @@ def slug_of(name: str) -> str:
 
 
 def new_folder_name(name: str) -> str:
-    """The slug with six random characters."""
+    """A name for the folder of a new template: the slug of the template's name, and six random characters."""
     import secrets
 
     return f"{slug_of(name)}_{''.join(secrets.choice(_ALPHABET) for _ in range(SUFFIX_LENGTH))}"

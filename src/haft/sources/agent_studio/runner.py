@@ -406,8 +406,8 @@ ALL = MODELS + ARGUMENTS
 
 
 def rehearse(what: str) -> None:
-    """Run what most templates do at their start, so that the libraries load the modules for it before the first
-    call."""
+    """Run the code `what`, which does the same as most templates at their start, so that the libraries load the modules
+    for this work before the first call."""
     if "pydantic" in sys.modules:
         with contextlib.suppress(Exception):
             exec(REHEARSALS[what], {"__name__": "rehearsal"})  # noqa: S102  the code is a constant of this file
@@ -419,8 +419,9 @@ REHEARSALS = {what: compile(what, "rehearsal", "exec") for what in (ARGUMENTS, A
 
 @contextlib.contextmanager
 def _watched() -> Any:
-    """Refuse libraries whose import does something that makes a fork differ from a new process: libraries that start
-    threads or processes, keep files open, print, or handle signals."""
+    """A context manager around the import of libraries. Raises `CannotPreload` if the import does something that makes
+    a fork differ from a new process. It refuses libraries that start threads or processes, keep files open, print, or
+    handle signals."""
     before = _descriptors()
     said = os.open("/dev/shm", os.O_TMPFILE | os.O_RDWR, 0o600)  # noqa: S108  a file without a name, in memory of this sandbox
     kept = [os.dup(1), os.dup(2)]

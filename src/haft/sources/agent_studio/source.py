@@ -197,7 +197,7 @@ def _type(schema: Mapping[str, Any]) -> str:
 
 
 def _ahead(source: bytes, instance: Instance) -> int:
-    """How many statements can run before a call is known."""
+    """The number of the template's statements that can run before a call is known."""
     module = parse_source(source)
     beside = {os.path.splitext(os.path.relpath(path, instance.folder).split("/")[0])[0] for path in instance.files}
     return (preloadable_statements(module, beside) or 0) if isinstance(module, ast.Module) else 0

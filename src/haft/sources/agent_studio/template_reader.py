@@ -64,8 +64,8 @@ def _description(module: ast.Module) -> str:
 
 
 def _output_key(module: ast.Module, constants: Constants) -> str | None:
-    """The text that is assigned to `OUTPUT_KEY`; None if it cannot be known. Only the last assignment counts. If that
-    one runs only sometimes, for example in an `if`, the text cannot be known."""
+    """The text that is assigned to `OUTPUT_KEY`; None if it cannot be known. Only the last assignment counts. If the
+    last assignment runs only sometimes, for example in an `if`, the text cannot be known."""
     found: str | None = None
     for node, where in statements(module):
         match node:

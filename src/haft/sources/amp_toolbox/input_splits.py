@@ -131,7 +131,7 @@ def splits(text: str) -> Iterator[Split]:
 
 
 class _Reader:
-    """Tracks which variables hold the input."""
+    """Tracks which variables hold the script's input."""
 
     def __init__(self, lines: list[str]) -> None:
         self._lines = lines

@@ -285,7 +285,8 @@ def help_of(action: Any, prog: str) -> str:
 
 
 def choice_of(each: Any, kind: str) -> Any:
-    """A choice as a call passes it: the value of an enum's member, and a text unless the parameter is a number."""
+    """A choice as a call passes it. A member of an enum becomes its value. A choice becomes a text, unless it is a
+    number and the parameter is no string."""
     each = each.value if isinstance(each, enum.Enum) else each
     return each if kind != "string" and isinstance(each, (int, float)) else str(each)
 

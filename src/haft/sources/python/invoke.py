@@ -162,8 +162,8 @@ class PythonTool(Generic[Parameters, Returned]):
 
     def start(self, arguments: dict[str, Any], context: ToolContext) -> Answer | Awaitable[Answer]:
         """Like `invoke`, for a worker process that has nothing else to do: a plain function runs at once, on this
-        thread, and its answer is returned. For other functions, returns an awaitable of the answer, which must then be
-        run on a new event loop."""
+        thread, and its answer is returned. For other functions, returns an awaitable of the answer; run this awaitable
+        on a new event loop."""
         signature = self._read()
         if self._on_loop:
             return self.invoke(arguments, context)

@@ -21,7 +21,7 @@ MOST_REFUSALS: Final = 1_000
 
 
 class WorkerCalls:
-    """The calls that one worker makes during one call."""
+    """The calls of other tools that one worker process makes while it carries out one call."""
 
     def __init__(self) -> None:
         self._send: Callable[[bytes], Awaitable[None]] | None = None

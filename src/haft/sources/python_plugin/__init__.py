@@ -1,9 +1,9 @@
 """Python plugins: a class with `init`, `get_tool_schemas` and `execute_tool`, or a file of `@tool` functions.
 
-No code of a plugin runs in the host. A plugin class has a worker process in the sandbox, which keeps the plugin's state
-between calls; each call of a function has its own process. `entries` finds the plugins of a configuration, `program`
-runs in the worker process, `worker` runs in the host, starts the worker process and sends it calls, and `source` makes
-the tools and caches their descriptions. Importing this package is cheap.
+No code of a plugin runs in the host. A plugin class has a worker process in the sandbox. This process keeps the
+plugin's state between calls. For a file of functions, each call has its own process. `entries` finds the plugins of a
+configuration. `program` runs in the worker process. `worker` runs in the host, starts the worker process and sends
+calls to it. `source` makes the tools and caches their descriptions. Importing this package is cheap.
 """
 
 from typing import TYPE_CHECKING

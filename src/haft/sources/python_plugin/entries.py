@@ -105,8 +105,8 @@ def _of_folder(
 
 
 def _dotted(name: str) -> tuple[str, str, str]:
-    """Split `package.module:Class` or `package.module.Class` into the path of the file in the plugin's folder, a colon
-    and the name of the class."""
+    """Split `package.module:Class` or `package.module.Class` into three texts: the path of the file in the plugin's
+    folder, a colon, and the name of the class."""
     module, _point, class_name = name.replace(":", ".").rpartition(".")
     return f"{module.replace('.', '/')}.py", ":", class_name
 

@@ -183,7 +183,7 @@ class _Plugin:
 
 
 class _Functions:
-    """A file of `@tool` functions. This class only describes the functions: each call of one runs in its own
+    """A file of `@tool` functions. This class only describes the functions: each call of a function runs in its own
     process."""
 
     def __init__(self, request: Mapping[str, Any]) -> None:

@@ -43,8 +43,8 @@ class Activations:
         return os.path.join(self._directory, self._name)
 
     def of(self, thread: str | None) -> frozenset[str]:
-        """The folders of the skills that are active in the workspace or in `thread`; if `thread` is None, only of those
-        that are active in the workspace."""
+        """The folders of the skills that are active in the workspace or in `thread`; if `thread` is None, only the
+        folders of the skills that are active in the workspace."""
         state = self._current()
         return frozenset(state.active) | frozenset(state.threads.get(thread, ()) if thread is not None else ())
 
@@ -142,7 +142,7 @@ class Activations:
 
 
 class _State:
-    """The content of the file."""
+    """The content of the file with the active skills."""
 
     __slots__ = ("active", "threads")
 

@@ -43,8 +43,8 @@ class Skills:
         self._last: tuple[Skill, ...] | None = None
 
     def places(self) -> list[tuple[str, SkillProvenance]]:
-        """The directories that may have skills, each with its provenance. If two have a skill of the same name, the
-        earlier directory counts."""
+        """The directories that may have skills, each with its provenance. If two directories have a skill of the same
+        name, the skill in the earlier directory counts."""
         wanted = [
             os.path.join(self.workspace, WORKSPACE_PLACE),
             os.path.join(self._home, USER_PLACE),

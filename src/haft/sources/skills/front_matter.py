@@ -99,7 +99,8 @@ def _wanted_lines(block: str) -> Iterator[str]:
 
 
 def _plain_lines(lines: list[str]) -> dict[str, str]:
-    """Parse `key: rest of the line`, with the indented lines after it."""
+    """The values by key, from lines of the form `key: rest of the line`. The indented lines after such a line belong to
+    its value."""
     found: dict[str, str] = {}
     key = None
     for line in lines:

@@ -41,7 +41,8 @@ class SkillFiles:
 
     @contextmanager
     def directory(self, path: str) -> Iterator[int]:
-        """A descriptor of a directory, for listing and opening its files."""
+        """A context manager that yields a descriptor of a directory, for listing and opening the files in the
+        directory."""
         descriptor = self._root.open_directory(self.locate(path))
         try:
             yield descriptor

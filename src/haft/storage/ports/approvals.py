@@ -70,7 +70,7 @@ class Waiting:
 
 
 class ApprovalStore(Protocol):
-    """Every request of a state home. Any thread may use it."""
+    """Every request of a state home. Any thread of the process may use this object."""
 
     def put(self, waiting: Waiting, forget_before: float) -> None:
         """Store a request, which can be answered from now on; remove the requests that expired before
@@ -88,7 +88,8 @@ class ApprovalStore(Protocol):
         ...
 
     def answer(self, name: str, answered: Answered) -> bool:
-        """Answer a request. False if it is no longer open, or had expired when the answer was given."""
+        """Answer a request. Returns False if the request is no longer open, or had expired when the answer was
+        given."""
         ...
 
     def answer_to(self, name: str) -> Answered | None:
@@ -100,13 +101,13 @@ class ApprovalStore(Protocol):
         ...
 
     def close_open(self, name: str) -> bool:
-        """Close an open request, and delete the stored text that was shown to the person. False if the request was no
-        longer open."""
+        """Close an open request, and delete the stored text that was shown to the person. Returns False if the request
+        was no longer open."""
         ...
 
     def take_answered(self, name: str) -> bool:
-        """Mark the answer to a request as taken, and delete the stored text that was shown to the person. False if
-        there was no answer to take."""
+        """Mark the answer to a request as taken, and delete the stored text that was shown to the person. Returns False
+        if there was no answer to take."""
         ...
 
     def answered(self, fingerprint: str, now: float) -> list[Waiting]:

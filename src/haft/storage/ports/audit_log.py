@@ -12,7 +12,7 @@ from typing import Protocol
 
 class AuditLog(Protocol):
     """The log of a state home. Only `begin` makes files. Without a call of `begin`, an existing log can be read, but
-    not written. Any thread may use it."""
+    not written. Any thread of the process may use this object."""
 
     def exists(self) -> bool:
         """Whether any writer ever called `begin`. The log exists before its head and its key."""
@@ -23,7 +23,7 @@ class AuditLog(Protocol):
         ...
 
     def turn(self) -> AbstractContextManager[None]:
-        """A context manager that holds an exclusive lock: only one thread of one process has it at a time. Raises
+        """A context manager that holds an exclusive lock: only one thread of one process has the lock at a time. Raises
         `LeaseLost` if another process has taken over the runs of this host."""
         ...
 
@@ -50,12 +50,12 @@ class AuditLog(Protocol):
         ...
 
     def checkpoint(self) -> bytes:
-        """The checkpoint that was last set. It says how far the log has been verified. Empty if none was set: the next
-        check then covers the whole log."""
+        """The checkpoint that was last set. It says how far the log has been verified. Empty if no checkpoint was ever
+        set: the next check then covers the whole log."""
         return b""
 
     def set_checkpoint(self, data: bytes) -> None:
-        """Replace the checkpoint as a whole. If that fails, the previous one stays."""
+        """Replace the checkpoint as a whole. If that fails, the previous checkpoint stays."""
 
     def key(self) -> bytes | None: ...
 

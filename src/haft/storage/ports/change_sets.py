@@ -64,7 +64,7 @@ class Row:
 
 
 class Ledger(Protocol):
-    """The list of change sets. Any thread may use it."""
+    """The list of change sets. Any thread of the process may use this object."""
 
     def put(
         self, row: Row, states: Sequence[tuple[str, ChangesState]] = (), paths: Collection[str] | None = None
@@ -112,11 +112,12 @@ class Ledger(Protocol):
         return found[0]
 
     def last(self, workspace: str, who: str) -> Row | None:
-        """The change set that `haft undo` without arguments undoes; None if there is none."""
+        """The newest change set that a call of the user `who` committed in a workspace and that is not undone. `haft
+        undo` without arguments undoes this change set. None if there is no such change set."""
         ...
 
     def last_undone(self, workspace: str, who: str) -> Row | None:
-        """The change set that was undone last and not redone since; None if there is none."""
+        """The change set that was undone last and not redone since; None if there is no such change set."""
         ...
 
     def touched(self, workspace: str, paths: Collection[str], after: int) -> set[str]:
@@ -144,7 +145,8 @@ class Ledger(Protocol):
     def of_thread(self, workspace: str, thread: str) -> list[Row]: ...
 
     def all(self, workspace: str | None = None, state: str | None = None) -> list[Row]:
-        """All change sets, oldest first; only those of `workspace` and those in `state`, if these are not None."""
+        """All change sets, oldest first. If `workspace` is given, only change sets of this workspace; if `state` is
+        given, only change sets in this state."""
         ...
 
     def held(self) -> list[Row]:

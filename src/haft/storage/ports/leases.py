@@ -43,7 +43,7 @@ class Leases(Protocol):
 
     def take(self) -> Lease:
         """The lease of a new host. Raises `BadConfig` if the stored data has a format that this haft cannot use, or
-        that it may not upgrade because another host is alive; `StorageFailed` if nothing can be written."""
+        that it may not upgrade because another host is alive. Raises `StorageFailed` if nothing can be written."""
         ...
 
     def dead(self, own: HostId | None) -> Iterator[Lease]:

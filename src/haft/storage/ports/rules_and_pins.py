@@ -21,7 +21,7 @@ class KeptRule(NamedTuple):
 
 
 class RuleStore(Protocol):
-    """The remembered rules. Any thread may use it."""
+    """The remembered rules. Any thread of the process may use this object."""
 
     def remember(self, workspace: str, rule: KeptRule) -> None:
         """Store a rule with a new number, in place of an equal rule for the same thread."""
@@ -32,7 +32,7 @@ class RuleStore(Protocol):
         ...
 
     def forget(self, workspace: str, number: int) -> bool:
-        """Remove a rule. False if there was none with that number."""
+        """Remove a rule. Returns False if no rule has that number."""
         ...
 
 
@@ -45,7 +45,7 @@ class KeptPin(NamedTuple):
 
 
 class PinStore(Protocol):
-    """Approved definitions. Any thread may use it."""
+    """Approved definitions of tools. Any thread of the process may use this object."""
 
     def of(self, workspace: str, tool: str) -> KeptPin | None: ...
 

@@ -49,7 +49,7 @@ class Filter:
 
 
 class RunStore(Protocol):
-    """The runs of a state home. Any thread may use it."""
+    """The runs of a state home. Any thread of the process may use this object."""
 
     def put(self, documents: Sequence[bytes]) -> None:
         """Write runs, all or none. A run that has ended stays ended, even if an older document of the run is written
@@ -61,7 +61,7 @@ class RunStore(Protocol):
         ...
 
     def select(self, wanted: Filter) -> list[str]:
-        """The documents that match, newest first."""
+        """The documents of the runs that match `wanted`, newest first."""
         ...
 
     def named(self, prefix: str, limit: int) -> list[str]:
@@ -81,10 +81,10 @@ class RunStore(Protocol):
         ...
 
     def request_cancel(self, run: RunId, who: str, at: float) -> None:
-        """Store a cancel request for the run's host. Of several, the last one counts."""
+        """Store a cancel request for the run's host. If there are several requests for one run, the last one counts."""
         ...
 
     def take_cancels(self, runs: Collection[RunId]) -> list[tuple[RunId, str]]:
-        """Take the cancel requests for any of these runs, each with the user who made it. Each is returned only
-        once."""
+        """Return the cancel requests for these runs, each as the run and the user who made the request. Each request is
+        returned only once."""
         ...

@@ -23,8 +23,8 @@ class Health:
 
 
 class Connection(Protocol):
-    """A connection to the storage, opened on first use. Any thread may use it; only one thread at a time accesses the
-    data."""
+    """A connection to the storage, opened on first use. Any thread of the process may use it; only one thread at a time
+    accesses the data."""
 
     @property
     def runs(self) -> RunStore: ...

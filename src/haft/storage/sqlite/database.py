@@ -60,7 +60,8 @@ class Database:
 
     @staticmethod
     def _use_wal(connection: sqlite3.Connection) -> None:
-        """Set WAL mode. Here SQLite does not wait for other processes that open the same new file, so we retry."""
+        """Set WAL mode. While SQLite does that, it does not wait for other processes that open the same new file, so
+        this method retries."""
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
             try:
@@ -94,7 +95,7 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """A transaction that excludes all other writers."""
+        """A context manager that runs its block in one transaction. Meanwhile, nobody else can write."""
         with self._turn:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")

@@ -18,7 +18,8 @@ NEWEST: Final = 1_000
 
 
 def health_of(home: StateHome) -> Health:
-    """The health of the database. If there is none, a temporary one shows whether SQLite works here."""
+    """The health of the database. If there is no database, a temporary one shows whether SQLite works on this
+    machine."""
     path = home.database
     with tempfile.TemporaryDirectory() as directory:
         place = path if os.path.exists(path) else os.path.join(directory, "haft.db")

@@ -31,7 +31,8 @@ class LeasedDatabase:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Database]:
-        """A transaction. Raises `LeaseLost` if another process took the lease over."""
+        """A context manager that runs its block in one transaction, and yields the database. Raises `LeaseLost` if
+        another process has taken over the lease."""
         database, lease = self.database, self._lease
         with database.transaction():
             if lease is not None:

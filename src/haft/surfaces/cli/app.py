@@ -103,20 +103,20 @@ TOOLS: Final = LazyGroup(
     "tools",
     "List, inspect, call, make and check tools.",
     {
-        "list": ("tools:list_tools", "List every tool: its name, its kind, and the first line of its description."),
-        "show": ("tools:show_tool", "Show one tool: its description, parameters and effects, or its definition."),
+        "list": ("tools:list_tools", "List the tools: name, kind, and the first line of the description."),
+        "show": ("tools:show_tool", "Show one tool: its description, parameters and effects."),
         "use": ("use:use_tool", "Call a tool."),
         "search": ("tools:search_tools", "Find tools by name, description and parameters."),
-        "make": ("make:make_tool", "Make a new tool that works at once."),
-        "check": ("check:check_tools", "Find problems in tools, and say how to fix them."),
+        "make": ("make:make_tool", "Make a new tool, with example code that works."),
+        "check": ("check:check_tools", "Find problems in tools, and say how to fix each problem."),
     },
 )
 
 CHANGES: Final = LazyGroup(
     "changes",
-    "Apply or drop held changes: changes that are not in the workspace yet.",
+    "List, apply or drop held changes, which are not in the workspace yet.",
     {
-        "list": ("changes:list_held", "List the runs with held changes, and why they are held."),
+        "list": ("changes:list_held", "List the runs with held changes, each with the reason."),
         "apply": ("changes:apply_changes", "Apply the held changes of a run to the workspace."),
         "drop": ("changes:drop_changes", "Discard the held changes of a run."),
     },
@@ -126,7 +126,7 @@ AUDIT: Final = LazyGroup(
     "audit",
     "Verify, list or export the audit log, which has records of every call.",
     {
-        "verify": ("audit:verify_record", "Check that nobody altered the audit log; exit 1 if somebody did."),
+        "verify": ("audit:verify_record", "Check whether someone altered the audit log."),
         "list": ("audit:list_record", "List the newest records."),
         "export": ("audit:export_record", "Export all records as JSON lines, oldest first."),
     },
@@ -134,35 +134,38 @@ AUDIT: Final = LazyGroup(
 
 CONFIG: Final = LazyGroup(
     "config",
-    "The settings.",
-    {"show": ("config:show_config", "Show the settings in force, and where each comes from.")},
+    "Show the settings.",
+    {"show": ("config:show_config", "Show each setting, its value and its origin.")},
 )
 
 PERMISSIONS: Final = LazyGroup(
     "permissions",
-    "The rules that decide about calls.",
+    "List, test and change the rules that decide about calls.",
     {
-        "list": ("permissions.list:list_rules", "List the rules, in the order in which they apply."),
-        "test": ("permissions.test:test_rules", "Say how haft would decide about a call, by which rule, and why."),
-        "add": ("permissions.change:add_rule", "Add a rule to your own haft.toml, or to the workspace's."),
+        "list": ("permissions.list:list_rules", "List the rules, in the order in which haft applies them."),
+        "test": ("permissions.test:test_rules", "Say how haft would decide about a call, and why."),
+        "add": ("permissions.change:add_rule", "Add a rule to your own haft.toml, or to the workspace's haft.toml."),
         "remove": ("permissions.change:remove_rule", "Remove a rule or a remembered answer."),
         "edit": ("permissions.edit:edit_rules", "Open your own haft.toml in your editor."),
-        "replay": ("permissions.replay:replay_rules", "List past calls that changed rules decide otherwise."),
+        "replay": (
+            "permissions.replay:replay_rules",
+            "Decide about past calls again, and list the decisions that differ.",
+        ),
         "suggest": (
             "permissions.suggest:suggest_rules",
-            "Suggest narrow rules for calls that a person approved.",
+            "Suggest rules for calls that a person approved.",
         ),
     },
 )
 
 SKILLS: Final = LazyGroup(
     "skills",
-    "Skills: instructions for agents, and the tools that come with them.",
+    "List, show, activate, make and install skills: instructions for agents, often with tools.",
     {
-        "list": ("skills:list_skills", "List the skills, and which are active."),
-        "show": ("skills:show_skill", "Show one skill: its text, or one of its references."),
-        "activate": ("skills:activate_skill", "Make a skill's tools available."),
-        "deactivate": ("skills:deactivate_skill", "Make a skill's tools unavailable again."),
+        "list": ("skills:list_skills", "List the skills, and say which of them are active."),
+        "show": ("skills:show_skill", "Show the SKILL.md of a skill, or another text of the skill."),
+        "activate": ("skills:activate_skill", "Make the tools of a skill available."),
+        "deactivate": ("skills:deactivate_skill", "Make the tools of a skill unavailable again."),
         "make": ("skills:make_skill", "Make a new skill."),
         "install": ("skills:install_skill", "Install skills from a folder or an archive."),
     },
@@ -170,10 +173,10 @@ SKILLS: Final = LazyGroup(
 
 PLUGINS: Final = LazyGroup(
     "plugins",
-    "List the configured plugins, and update those from git.",
+    "List the configured plugins, and update git plugins.",
     {
-        "list": ("plugins:list_plugins", "List the plugins, and where each comes from."),
-        "update": ("plugins:update_plugins", "Fetch the newest commits of git plugins, and write them to haft.lock."),
+        "list": ("plugins:list_plugins", "List the plugins, each with its origin and its tools."),
+        "update": ("plugins:update_plugins", "Fetch the newest commits of git plugins."),
     },
 )
 
@@ -182,47 +185,47 @@ TEMPLATES: Final = LazyGroup(
     "Check, pack, install, list, build and remove Agent Studio templates.",
     {
         "check": ("templates:check_templates", "Find problems in templates."),
-        "pack": ("templates:pack_templates", "Write templates into one ZIP."),
-        "install": ("templates:install_templates", "Install the templates of a ZIP."),
+        "pack": ("templates:pack_templates", "Write templates into one ZIP file."),
+        "install": ("templates:install_templates", "Install the templates in a ZIP file."),
         "list": ("templates:list_templates", "List the templates."),
-        "build": ("templates:build_environment", "Build a template's environment."),
+        "build": ("templates:build_environment", "Build the environment of a template."),
         "remove": ("templates:remove_template", "Remove a template."),
     },
 )
 
 TOOLBOX: Final = LazyGroup(
     "toolbox",
-    "Write toolbox executables, for any agent that speaks the toolbox protocol.",
+    "Write executables that agents can use as tools, in Amp's toolbox protocol.",
     {
         "wrap": ("toolbox:wrap_program", "Write an executable for each command of a program."),
-        "export": ("toolbox:export_tools", "Write an executable for each tool of haft. The executable calls haft."),
+        "export": ("toolbox:export_tools", "Write an executable for each tool that haft lists."),
     },
 )
 
 STORE: Final = LazyGroup(
     "store",
-    "Show or prune what haft stores about past runs: earlier file contents, and outputs.",
+    "Show or prune the stored data of past runs: outputs, and earlier contents of files.",
     {
-        "show": ("store:show_store", "Show how much disk the stored data takes, and how many runs can be undone."),
-        "prune": ("store:prune_store", "Delete stored data that is too large or too old."),
+        "show": ("store:show_store", "Show how much disk space the stored data uses, and how many runs can be undone."),
+        "prune": ("store:prune_store", "Delete old stored data."),
     },
 )
 
 HAFT: Final = LazyGroup(
     "haft",
-    "One handle for every agent tool: host, decide, run, record.",
+    "Run the tools of AI agents: under your rules, in a sandbox, with undo and an audit log.",
     {
         "tools": TOOLS,
         "log": ("log:log_runs", "List runs, newest first."),
         "show": ("log:show_run", "Show one run: its states, decision, limits, sandbox, arguments and changes."),
-        "output": ("output:print_output", "Print the output that haft kept of a run."),
-        "watch": ("watch:watch_run", "Follow a run, whichever process started it."),
-        "cancel": ("cancel:cancel_runs", "Stop a run, whichever process started it."),
+        "output": ("output:print_output", "Print the stored output of a run."),
+        "watch": ("watch:watch_run", "Follow a run, even if another process started it."),
+        "cancel": ("cancel:cancel_runs", "Stop a run, even if another process started it."),
         "diff": ("diff:print_diff", "Print the changes of a run as a patch."),
-        "undo": ("undo:undo_runs", "Undo the changes of runs, and no other changes."),
-        "redo": ("undo:redo_runs", "Redo the changes of runs that were undone."),
+        "undo": ("undo:undo_runs", "Undo the file changes of runs."),
+        "redo": ("undo:redo_runs", "Bring back file changes that were undone."),
         "changes": CHANGES,
-        "inbox": ("inbox:list_inbox", "List the calls that wait for a person."),
+        "inbox": ("inbox:list_inbox", "List the calls that wait for a person's answer."),
         "approve": ("inbox:approve_request", "Approve a waiting call."),
         "reject": ("inbox:reject_request", "Reject a waiting call."),
         "permissions": PERMISSIONS,
@@ -233,10 +236,13 @@ HAFT: Final = LazyGroup(
         "store": STORE,
         "audit": AUDIT,
         "config": CONFIG,
-        "trust": ("trust:trust_workspace", "Trust a workspace's configuration file: then all settings in it count."),
-        "doctor": ("doctor:examine", "Say what this machine can do and what is broken."),
-        "completion": ("completion:print_completion", "Print the completion script of a shell."),
-        "help": ("help:print_help", "Print how a command is used."),
+        "trust": (
+            "trust:trust_workspace",
+            "Trust the configuration file of a workspace, so that all its settings take effect.",
+        ),
+        "doctor": ("doctor:examine", "Say what haft can do on this machine, and what is broken."),
+        "completion": ("completion:print_completion", "Print the completion script for a shell."),
+        "help": ("help:print_help", "Print the help of a command."),
         "version": ("help:print_version", "Print the version."),
     },
     {"use": ("tools", "use"), "list": ("tools", "list")},

@@ -58,12 +58,15 @@ GLOBAL_OPTIONS: Final = (
         expose_value=False,
         callback=_keep_workspace,
         type=click.Path(file_okay=False),
-        help="The directory that tools work in. Default: the nearest directory with haft.toml, haft.json or .git.",
+        help="The directory that tools work in. Default: going up from the current directory, the first directory "
+        "that contains haft.toml, haft.json or .git.",
     ),
     click.Option(
         ["--json"], is_flag=True, expose_value=False, callback=_keep, help="Print the result as one JSON value."
     ),
-    click.Option(["-q", "--quiet"], is_flag=True, expose_value=False, callback=_keep, help="Print less on stderr."),
+    click.Option(
+        ["-q", "--quiet"], is_flag=True, expose_value=False, callback=_keep, help="Print fewer messages on stderr."
+    ),
     click.Option(
         ["--version"], is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Print the version."
     ),

@@ -129,7 +129,8 @@ def recover(home: StateHome) -> None:
 
 @contextlib.contextmanager
 def history() -> Iterator[History | None]:
-    """The history of runs, after the cleanup of dead hosts; None if there is no state home yet."""
+    """A context manager that cleans up after dead hosts, and yields the history of runs; None if there is no state home
+    yet."""
     from haft.service import open_history
 
     home = state_home()
@@ -145,7 +146,8 @@ def history() -> Iterator[History | None]:
 
 @contextlib.contextmanager
 def history_with(run: str) -> Iterator[History]:
-    """The history of runs. Raises `UnknownRun` for `run` if there is no state home yet."""
+    """A context manager that yields the history of runs. Raises `UnknownRun` for `run` if there is no state home
+    yet."""
     with history() as opened:
         if opened is None:
             raise UnknownRun(run)
@@ -154,8 +156,8 @@ def history_with(run: str) -> Iterator[History]:
 
 @contextlib.contextmanager
 def change_sets() -> Iterator[ChangesFacade | None]:
-    """The change sets; None if there is no state home yet. Enter `history` first, because it cleans up after dead
-    hosts."""
+    """A context manager that yields the change sets; None if there is no state home yet. Enter `history` first, because
+    `history` cleans up after dead hosts."""
     from haft.service import open_changes
 
     opened = open_changes(state_home())
@@ -167,8 +169,8 @@ def change_sets() -> Iterator[ChangesFacade | None]:
 
 
 def find_changed(kept: History, changes: ChangesFacade | None, name: str) -> tuple[str, RunRecord | None]:
-    """The full name of a run, and its record. The record is None for changes that a session process made between two
-    calls, which have a change set but no run."""
+    """The full name of a run, and its record. If a process that outlives its calls changed files between two calls,
+    these changes have a change set but no run: the record is then None."""
     try:
         record = kept.find(name)
     except UnknownRun:

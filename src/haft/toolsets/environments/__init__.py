@@ -48,7 +48,8 @@ class TemplateEnvironments:
         self._shared: dict[tuple[asyncio.AbstractEventLoop, str], _Shared] = {}
 
     def current(self, folder: str) -> Environment | None:
-        """The environment of a folder; None if there is none, or the requirements have changed. Starts no process."""
+        """The environment of a folder; None if the folder has no environment, or if the requirements have changed.
+        Starts no process."""
         real = os.path.realpath(folder)
         digest = self._digest(real)
         if digest is None or not os.path.exists(python := base_python()):

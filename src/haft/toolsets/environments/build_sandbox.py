@@ -26,8 +26,8 @@ MOST_FILES: Final = 500_000
 def sandbox_around(
     ground: str, workspace: str, state_home: str, config: Config, env: Mapping[str, str]
 ) -> Iterator[Sandbox]:
-    """A sandbox in which programs can write only to the directory `ground`. It allows more written bytes than the
-    sandbox of a call, because packages can be large."""
+    """A context manager that yields a sandbox in which programs can write only to the directory `ground`. This sandbox
+    allows more written bytes than the sandbox of a call, because packages can be large."""
     limits = replace(
         config.limits,
         cpu_seconds=0.0,

@@ -21,7 +21,8 @@ def note_cold(state_home: str, folder: str, version: str, why: str) -> None:
 
 
 def why_cold(state_home: str, folder: str, version: str) -> str | None:
-    """The saved reason for this version; None if there is none."""
+    """The saved reason why the warm pool cannot keep this version of a template's program loaded; None if no reason is
+    saved."""
     try:
         with open(_path(state_home, folder), encoding="utf-8") as file:
             said = json.load(file)

@@ -79,7 +79,7 @@ _CACHE: Final = "cache"
 
 @dataclass(frozen=True, slots=True)
 class Making:
-    """Makes environments."""
+    """Makes the environments of templates."""
 
     config: Config
     state_home: str
@@ -227,7 +227,7 @@ class Making:
 
     @contextlib.asynccontextmanager
     async def _locked(self, real: str) -> AsyncIterator[None]:
-        """Hold the lock, so that no other process makes the same environment."""
+        """A context manager that holds a lock, so that no other process makes the same environment."""
         until, lock = time.monotonic() + WAIT_SECONDS, self._lock(key_of(real))
         if lock is None:
             self.told(f"making the environment of {name_of(real)}: waiting for another process that makes it")
@@ -251,8 +251,9 @@ class Making:
 
     @contextlib.contextmanager
     def _ground(self, real: str, *, is_open: bool) -> Iterator[str]:
-        """The directory in which the environment is made, and which contains uv's cache. No call can reach it: it lies
-        in the person's data directory, or is a temporary directory if calls could reach the data directory."""
+        """A context manager that yields the directory in which the environment is made, and which contains uv's cache.
+        No call can reach this directory: it lies in the person's data directory, or is a temporary directory if calls
+        could reach the data directory."""
         data = self.env.get("XDG_DATA_HOME", "")
         home = home_of(self.env)
         data = os.path.realpath(data if os.path.isabs(data) else os.path.join(home, ".local", "share"))
@@ -293,8 +294,8 @@ def is_ours(folder: str) -> bool:
 
 def _lead_to(python: str, *link: str) -> None:
     """Make the link to the interpreter again, because later checks expect exactly the target `python`. Raises
-    `ToolFailed` if a directory on the way is a link: the code of a built package could have put it there, so that haft
-    would write elsewhere."""
+    `ToolFailed` if a directory on the way is a link: the code of a built package could have put this link there, so
+    that haft would write elsewhere."""
     for depth in range(1, len(link)):
         if not stat.S_ISDIR(os.lstat(os.path.join(*link[:depth])).st_mode):
             raise ToolFailed("the result is not an environment: a package that was built has replaced it")

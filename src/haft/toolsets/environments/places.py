@@ -160,7 +160,7 @@ def name_of(real: str) -> str:
 
 
 def _small_file(path: str) -> str:
-    """The content of a small file; empty if there is none, or it is not a regular small file."""
+    """The content of a small file; empty if there is no file, or if it is not a regular file or not small."""
     try:
         descriptor = os.open(path, _READ)
     except OSError:

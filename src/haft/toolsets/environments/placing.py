@@ -25,8 +25,8 @@ LOCK_SECONDS: Final = 60.0
 
 @contextlib.contextmanager
 def making_folder(ground: str) -> Iterator[str]:
-    """A new locked directory in `ground`, removed afterwards. First removes the directories that killed processes left:
-    nobody holds their locks."""
+    """A context manager that yields a new locked directory in `ground`, and removes it at the end. First, it removes
+    the directories of killed processes, whose locks nobody holds any more."""
     with _opened(ground) as top, contextlib.ExitStack() as held:
         with locked(top, LOCK_SECONDS):
             _tidy(ground)

@@ -30,7 +30,7 @@ _UNKNOWN_DIRECTORY: Final = "haft cannot tell the directory of the rest of the l
 
 
 def why_not_inside(argument: Argument, scope: Scope, resolver: PathResolver) -> str | None:
-    """Why an argument may name files outside of the workspace; None if it does not."""
+    """Why an argument may name files outside of the workspace; None if it certainly names no such files."""
     if argument.literal and argument.text == "-":
         return None
     texts = (argument.text,) if argument.literal else argument.paths
@@ -45,8 +45,8 @@ def why_not_inside(argument: Argument, scope: Scope, resolver: PathResolver) -> 
 
 
 def why_not_read(argument: Argument, scope: Scope, resolver: PathResolver) -> str | None:
-    """Why a program that opens the file `argument` may do more than read a file inside the workspace; None if it only
-    does that."""
+    """Why a program that opens the file `argument` may do more than read a file inside the workspace; None if the
+    program does no more than that."""
     why = why_not_inside(argument, scope, resolver)
     if why is not None or (argument.literal and argument.text == "-"):
         return why

@@ -75,7 +75,7 @@ class CommandClassifier:
         return Classification(False, "too many programs start each other")
 
     def _classify_simple_find_exec(self, find: list[Argument], started: list[Argument], scope: Scope) -> Classification:
-        """`find … -type f -exec PROGRAM … {} +`: both programs must only read."""
+        """The classification of `find … -type f -exec PROGRAM … {} +`. It is safe if both programs only read."""
         name = started[0].text
         if not started[0].literal or name in BUILTINS or name in _NO_PROGRAMS or "/" in name:
             return Classification(False, f"`find` starts `{name}`, which haft does not know to be read-only")
@@ -85,7 +85,7 @@ class CommandClassifier:
         return self._classify_by_table(name, several, scope) if classification.is_safe else classification
 
     def _classify_find_exec(self, find_exec: FindExec, scope: Scope) -> Classification:
-        """`find … -exec PROGRAM … {} +`, classified with the names that exist now."""
+        """The classification of `find … -exec PROGRAM … {} +`, with the file names that exist now."""
         classification = self._classify_by_table("find", find_exec.rest, scope)
         for test, inner in find_exec.commands:
             if not classification.is_safe:
@@ -121,7 +121,7 @@ class CommandClassifier:
 
     def ignores_input(self, arguments: list[Argument]) -> bool:
         """Whether a safe command does not read its standard input, because it reads files that its arguments name, or
-        no input at all."""
+        reads no input at all."""
         name = arguments[0].text
         entry = self.programs.get(name)
         if name in _NEEDS_NO_INPUT or name in BUILTINS:

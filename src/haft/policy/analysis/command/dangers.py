@@ -1,8 +1,8 @@
 """Finds the dangers of a command, such as deleting whole directories, without the table of programs.
 
 A danger is named in the prompt, and a rule allows the command only if the rule names the danger. If haft misses a
-danger, analysis alone still does not allow the command, because no command named here is in the table as safe. If haft
-is not certain, it reports the danger.
+danger, analysis alone still does not allow the command, because the table lists none of the commands in this module as
+safe. If haft is not certain, it reports the danger.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class NotSimple(Exception):
 
 
 def split_roots(texts: list[str]) -> tuple[list[str], list[str]]:
-    """The start directories, and the expression, from the words after `find`; `NotSimple` if a directory is not
+    """The start directories, and the expression, from the words after `find`; raises `NotSimple` if a directory is not
     plain."""
     at = 0
     while at < len(texts) and not texts[at].startswith("-") and texts[at] not in ("(", "!"):
@@ -60,8 +60,8 @@ def max_depth(expression: list[str]) -> int | None:
 
 
 def printed_names_test(expression: list[str]) -> NameTest:
-    """A test that accepts every name that `find` prints, and perhaps others; `NotSimple` if the expression contains
-    another action."""
+    """A test that accepts every name that `find` prints, and perhaps others; raises `NotSimple` if the expression
+    contains another action."""
     actions = [at for at, word in enumerate(expression) if word in _PRINTS]
     if not actions:
         return passed_names_test(expression)
@@ -71,8 +71,8 @@ def printed_names_test(expression: list[str]) -> NameTest:
 
 
 def passed_names_test(expression: list[str]) -> NameTest:
-    """A test that accepts every name for which the whole expression is true, and perhaps others; `NotSimple` if a word
-    is unknown."""
+    """A test that accepts every name for which the whole expression is true, and perhaps others; raises `NotSimple` if
+    a word is unknown."""
     reader = _Reader(list(reversed(expression)))
     try:
         test = reader.read_or(0)

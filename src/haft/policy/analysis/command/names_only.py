@@ -27,7 +27,7 @@ def ls_shows_only_names(arguments: list[Argument]) -> bool:
 
 def why_parent_not_inside(argument: Argument, scope: Scope, resolver: PathResolver) -> str | None:
     """Why the directory that contains the file `argument` may lie outside of the workspace; None if it lies inside.
-    Programs that only print names need this check only, because they do not read the file itself."""
+    Programs that only print names need only this check, because they do not read the file itself."""
     text = argument.text
     names = (text,) if argument.literal else argument.paths
     if names is None or (not argument.literal and _COMPOSED.search(text)):

@@ -21,12 +21,13 @@ _FORM: Final = regex(r"(--?[^\s=\[]+)(?:(\[)?=([a-z]+)\]?)?")
 
 
 class Unlisted(Exception):
-    """The command has something that the entry does not list as harmless; the exception's argument is the reason."""
+    """The command has something that its program's entry does not list as harmless; the exception's argument is the
+    reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option of an entry."""
+    """One option in the entry of a program."""
 
     name: str
     value: ValueKind | None = None
@@ -35,7 +36,8 @@ class Option:
 
 @dataclass(slots=True)
 class SplitCommand:
-    """A command, split by its entry."""
+    """A command, split into options and operands by its program's entry; also the paths of files that the program
+    reads."""
 
     invocation: Invocation
     entry: Program
@@ -46,7 +48,7 @@ class SplitCommand:
 
 @functools.lru_cache(maxsize=1024)
 def option_table(text: str) -> dict[str, Option]:
-    """The options in an entry's text (see `program`), by name."""
+    """The options that an entry lists in `text`, by name. The module `program` shows the form of this text."""
     found: dict[str, Option] = {}
     for each in text.split():
         form = _FORM.fullmatch(each)
@@ -58,7 +60,8 @@ def option_table(text: str) -> dict[str, Option]:
 
 
 def split_command(name: str, arguments: list[Argument], entry: Program) -> SplitCommand:
-    """A command, split by its program's entry; `Unlisted` if it has anything that the entry does not list."""
+    """A command, split into options and operands by its program's entry; raises `Unlisted` if the command has anything
+    that the entry does not list."""
     options: list[tuple[str, str | None]] = []
     paths: list[Argument] = []
     starts_others = entry.starts_others

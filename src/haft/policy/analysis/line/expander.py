@@ -69,8 +69,8 @@ class Expander:
         return [_combine(raw, written, values)]
 
     def resolve_arithmetic(self, word: Word) -> Word:
-        """Decide about each arithmetic piece of a word: its kind becomes `substitution` if all variables in it contain
-        numbers, and `unclear` if not."""
+        """A copy of the word in which each arithmetic piece has another kind: `substitution` if all variables in the
+        piece contain numbers, otherwise `unclear`."""
         if all(piece.kind != "arithmetic" for piece in word.pieces):
             return word
         pieces = tuple(
@@ -86,8 +86,8 @@ class Expander:
         return all(each is not None and is_numeric(each) for each in values)
 
     def _single_expansion(self, word: Word, raw: str) -> Argument | None:
-        """The argument for a word that consists of a single expansion; None if it does not, or if haft knows too little
-        about the result."""
+        """The argument for a word that consists of a single expansion; None for other words, or if haft knows too
+        little about the result."""
         pieces = [piece for piece in word.pieces if piece.text or piece.kind != "quoted"]
         if len(pieces) != 1:
             return None

@@ -58,7 +58,7 @@ class PartBuilder:
     parts: list[Part] = field(default_factory=list)
 
     def add(self, part: Part) -> None:
-        """Add a part; `NotUnderstood` if the line has too many."""
+        """Add a part; raises `NotUnderstood` if the line has too many."""
         if len(self.parts) >= _MAX_PARTS:
             raise NotUnderstood("it has too many commands")
         if len(part.reason) > _MAX_REASON_LENGTH:

@@ -25,10 +25,11 @@ _TAR: Final = """
 
 
 def _tar(invocation: Invocation) -> str | None:
-    """Allow only listing. In `tar tzf a.tgz`, the first word has no dash, and all its letters are options.
+    """Refuse everything but listing. Returns the reason, or None.
 
-    The next word is then the archive, even if it begins with a dash. This check does not know in which order options
-    and words stand in the command, so it refuses such a first word together with other options.
+    In `tar tzf a.tgz`, the first word has no dash, and all its letters are options. After such a first word, the next
+    word is the archive, even if it begins with a dash. This check does not know in which order options and words stand
+    in the command, so it refuses such a first word together with other options.
     """
     words = known_words(invocation.operands)
     if words is None:
@@ -48,7 +49,7 @@ def _tar(invocation: Invocation) -> str | None:
 
 def _gzip(invocation: Invocation) -> str | None:
     """Refuse a file name without a known suffix: if no such file exists, the program opens the file with the suffix
-    added, which haft has not checked."""
+    added, which haft has not checked. Returns the reason, or None."""
     packs = invocation.name == "gzip" and not invocation.has("-d", "--decompress", "-l", "--list", "-t", "--test")
     words = known_words(invocation.operands)
     if words is None:
@@ -58,9 +59,9 @@ def _gzip(invocation: Invocation) -> str | None:
 
 
 def _zip(invocation: Invocation) -> str | None:
-    """Refuse options after the archive's name, and wildcards in the name, which the program itself would expand.
-    Refuse any other archive name if a link lies in its directory: the program also tries the name with another suffix,
-    and that file may be a link out of the workspace."""
+    """Refuse options after the archive's name, and wildcards in the name, which the program itself would expand. Refuse
+    any other archive name if a link lies in its directory: the program also tries the name with another suffix, and
+    that file may be a link out of the workspace. Returns the reason, or None."""
     words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN

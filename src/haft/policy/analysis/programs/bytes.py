@@ -38,8 +38,8 @@ _XXD_ATTACHED: Final = regex(r"-[cglos]\+?(0[xX])?[0-9a-fA-F]+")
 
 
 def _xxd(invocation: Invocation) -> str | None:
-    """Refuse a second operand, to which `xxd` writes. Options end at the first operand, so the second may begin with a
-    dash."""
+    """Refuse a second operand, to which `xxd` writes. Options end at the first operand, so the second operand may begin
+    with a dash. Returns the reason, or None."""
     words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN

@@ -28,9 +28,9 @@ _PAGINATES: Final = {"-l": "runs `pr`", "--paginate": "runs `pr`"}
 
 
 def _stays(invocation: Invocation) -> str | None:
-    """Refuse operands that may be directories, unless no link is followed: `diff` compares the files in two
-    directories, or a file with the file of the same name in a directory, and these files may be links out of the
-    workspace."""
+    """Refuse operands that may be directories, unless `diff` follows no links. `diff` compares the files in two
+    directories, or a file with the file of the same name in a directory. These files may be links out of the workspace.
+    Returns the reason, or None."""
     if invocation.has("--no-dereference"):
         return None
     words = known_words(invocation.operands)

@@ -13,7 +13,7 @@ _KINDS: Final = (":", ".", "=")
 
 
 def end_of_regex(text: str, at: int, sign: str) -> int | None:
-    """The position after the delimiter that ends the regular expression beginning at `at`; None if it is not
+    """The position after the delimiter that ends the regular expression beginning at `at`; None if this position is not
     certain."""
     blind = end_of_replacement(text, at, sign)
     literal = _end(text, at, sign, is_escaped=False)
@@ -23,8 +23,8 @@ def end_of_regex(text: str, at: int, sign: str) -> int | None:
 
 
 def _end(text: str, at: int, sign: str, *, is_escaped: bool) -> int | None:
-    """The position after the closing delimiter, for a program that ignores delimiters in brackets. With `is_escaped`, a
-    backslash in brackets escapes the next character."""
+    """The position after the closing delimiter, for a program that ignores delimiters in brackets; None if there is no
+    closing delimiter. With `is_escaped`, a backslash in brackets escapes the next character."""
     while at < len(text):
         letter = text[at]
         if letter == sign:
@@ -63,8 +63,8 @@ def _end_of_bracket(text: str, at: int, *, is_escaped: bool) -> int | None:
 
 
 def end_of_replacement(text: str, at: int, sign: str) -> int | None:
-    """The position after the delimiter that ends a replacement text beginning at `at`. Brackets mean nothing in such a
-    text, and a backslash may end a line of it."""
+    """The position after the delimiter that ends a replacement text beginning at `at`; None if there is no such
+    delimiter. Brackets mean nothing in such a text, and a backslash may end a line of it."""
     while at < len(text):
         letter = text[at]
         if letter == "\n":

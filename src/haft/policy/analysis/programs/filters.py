@@ -1,5 +1,5 @@
-"""Programs with a small language of their own: `sed`, `awk`, `jq`. haft checks whether the script uses only what reads
-and prints."""
+"""Programs with a small language of their own: `sed`, `awk`, `jq`. haft checks whether the script only reads and
+prints."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ def _sed(invocation: Invocation) -> str | None:
 
 
 def _awk(invocation: Invocation) -> str | None:
-    """Check the `awk` program and the values of options. Options end at the program text; a word after it is a file to
-    read, so values must not look like a file outside of the workspace."""
+    """Check the `awk` program and the values of options. Options end at the program text. A word after the program text
+    is a file to read, so values must not look like a file outside of the workspace. Returns the reason why the command
+    is refused, or None."""
     for name, value in invocation.options:
         if name in ("-v", "--assign") and not _ASSIGNMENT.match(value or ""):
             return f"`{value}` is not an assignment"
@@ -51,8 +52,9 @@ def _awk(invocation: Invocation) -> str | None:
 
 
 def _jq(invocation: Invocation) -> str | None:
-    """Check the filter. With `--arg`, which takes two words of any form, haft cannot tell which word is the filter, so
-    every word after it is checked as a filter and as a file."""
+    """Check the filter. `--arg` takes two words of any form, so haft cannot tell which word after `--arg` is the
+    filter. Each of these words is checked as a filter and as a file. Returns the reason why the command is refused, or
+    None."""
     if not invocation.operands:
         return None if invocation.has(*_HELP_OPTIONS, "--build-configuration") else "`jq` has no filter"
     first = invocation.operands[0]

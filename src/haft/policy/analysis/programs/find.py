@@ -76,7 +76,8 @@ def _step(words: list[Argument], at: int) -> tuple[str | None, int]:
 
 
 def _valued(name: str, value: Argument) -> str | None:
-    """Check the value of a test. A pattern that bash expands to several names would shift all words after it."""
+    """Check the value of one of the tests of `find`. For example, a pattern that bash expands to several names is
+    refused, because it would shift all words after it. Returns the reason why the value is refused, or None."""
     if value.may_split and (value.paths is None or len(value.paths) > 1):
         return f"the shell may split `{value.text}` into several words"
     if not value.literal and value.paths is None and value.may_be_option:

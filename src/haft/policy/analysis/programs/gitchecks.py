@@ -22,7 +22,7 @@ _FROM_FILE: Final = word_set("-f --file -X --exclude-from --ignore-revs-file")
 
 def words_stay_inside(invocation: Invocation, skip: int = 0) -> str | None:
     """Check revisions and paths, which git does not distinguish: no word may look like an option or lead out of the
-    workspace."""
+    workspace. Returns the reason why a word is refused, or None."""
     for name, value in invocation.options:
         if name in _FORMATS and value and _SIGNED.search(value):
             return f"`{value}` runs the program that checks signatures"
@@ -38,8 +38,8 @@ def words_stay_inside(invocation: Invocation, skip: int = 0) -> str | None:
 
 
 def finds_files_from_here(invocation: Invocation) -> str | None:
-    """Refuse `-C` together with files: git resolves their names from the directory of `-C`, but haft from the line's
-    directory."""
+    """Refuse `-C` together with files: git resolves the names of the files from the directory of `-C`, but haft
+    resolves them from the directory of the command line. Returns the reason, or None."""
     moves = sum(1 for name, value in invocation.options if name == "-C" and value is not None)
     if moves > 1:
         return "`git -C` goes on from where another `-C` leads"
@@ -66,8 +66,9 @@ def known_files(most: int) -> Check:
 
 
 def searches_inside(invocation: Invocation) -> str | None:
-    """Check the paths of `git grep`. A `LinkReason` even for harmless paths (except with `--cached`), because `git
-    grep` reads tracked files even if a directory in their path has become a link."""
+    """Check the paths of `git grep`. Returns the reason why a path is refused. For harmless paths, returns None with
+    `--cached`, otherwise a `LinkReason`: `git grep` reads tracked files even if a directory in their path has become a
+    link."""
     paths = invocation.operands[0 if invocation.has("-e", "-f") else 1 :]
     why = words_stay_inside(invocation, len(invocation.operands) - len(paths))
     if why is not None or invocation.has("--cached"):
@@ -93,7 +94,8 @@ def only_lists(what: str, *options: str) -> Check:
 
 
 def reads_settings(invocation: Invocation) -> str | None:
-    """Allow `git config` only if it reads settings: a second word would be a value to set."""
+    """Refuse `git config` unless it reads settings: a second word would be a value to set. Returns the reason, or
+    None."""
     words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN
@@ -106,8 +108,8 @@ def reads_settings(invocation: Invocation) -> str | None:
 
 
 def shows_reflog(invocation: Invocation) -> str | None:
-    """Allow only those subcommands of `git reflog` that show something. The subcommand may be missing: `git reflog
-    HEAD` means `git reflog show HEAD`."""
+    """Refuse `git reflog` unless its subcommand only shows something. The subcommand may be missing: `git reflog HEAD`
+    means `git reflog show HEAD`. Returns the reason, or None."""
     words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN
@@ -116,7 +118,8 @@ def shows_reflog(invocation: Invocation) -> str | None:
 
 
 def shows_symbolic(invocation: Invocation) -> str | None:
-    """Allow `git symbolic-ref` only with one word: with two words, it changes a reference."""
+    """Refuse `git symbolic-ref` unless it has exactly one word: with two words, it changes a reference. Returns the
+    reason, or None."""
     return (
         None
         if len(known_words(invocation.operands) or ()) == 1
@@ -125,7 +128,8 @@ def shows_symbolic(invocation: Invocation) -> str | None:
 
 
 def shows_remote(invocation: Invocation) -> str | None:
-    """Require `-n` for `git remote show NAME`: without it, git asks the remote over the network."""
+    """Refuse `git remote show NAME` without `-n`, because git would then ask the remote over the network. Returns the
+    reason, or None."""
     is_local = not invocation.operands or invocation.has("-n")
     return None if is_local else "`git remote show` uses the network"
 

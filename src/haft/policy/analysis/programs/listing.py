@@ -17,7 +17,7 @@ def _ls(invocation: Invocation) -> str | None:
 
 def _tree(invocation: Invocation) -> str | None:
     """Refuse a value that could be option letters: `tree` knows no attached values, so it reads `-Io` as `-I` and `-o`,
-    and `-o` writes a file."""
+    and `-o` writes a file. Returns the reason, or None."""
     values = (value or "" for name, value in invocation.options if name in ("-P", "-I", "-H", "-T"))
     letters = (value for value in values if value.isalpha() and ("o" in value or "R" in value))
     return next((f"`{value}` may be read as letters of options" for value in letters), None)

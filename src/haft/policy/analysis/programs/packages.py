@@ -12,7 +12,8 @@ _ELSEWHERE: Final = "writes to a path from its arguments"
 
 
 def _only_after(what: str) -> Check:
-    """Allow a package manager without a subcommand only if it prints its version or help."""
+    """A check that refuses a package manager without a subcommand, unless the package manager prints its version or
+    help."""
 
     def check(invocation: Invocation) -> str | None:
         is_asked = invocation.has("--version", "-v", "-V", "--help", "-h")

@@ -25,8 +25,8 @@ _GREP: Final = """
 
 
 def _devices(invocation: Invocation) -> str | None:
-    """Refuse options that make a recursive `grep` open the FIFOs and devices that it finds. By default it skips
-    them."""
+    """Refuse options that make a recursive `grep` open the FIFOs and devices that it finds. By default, `grep` skips
+    them. Returns the reason, or None."""
     if all(value == "skip" for name, value in invocation.options if name in ("-D", "--devices")):
         return None
     return f"`{invocation.name}` would read devices and FIFOs that it finds"
@@ -82,15 +82,16 @@ _FD: Final = """
 
 
 def _dates(invocation: Invocation) -> str | None:
-    """Refuse a date that is a path out of the workspace: if a file of that name exists, `fd` takes the file's time."""
+    """Refuse a date that is a path out of the workspace: if a file of that name exists, `fd` takes the file's time.
+    Returns the reason, or None."""
     dated = ("--newer", "--older", "--changed-within", "--changed-before", "--change-newer-than", "--change-older-than")
     values = (value for name, value in invocation.options if name in dated)
     return next((f"`{value}` lies outside the workspace" for value in values if value and leads_out(value)), None)
 
 
 def _base(invocation: Invocation) -> str | None:
-    """Refuse `-C` together with paths: `fd` resolves the paths from the directory of `-C`, but haft from the line's
-    directory."""
+    """Refuse `-C` together with paths: `fd` resolves the paths from the directory of `-C`, but haft resolves them from
+    the directory of the command line. Returns the reason, or None."""
     moves = invocation.has("-C", "--base-directory")
     has_places = len(invocation.operands) > 1 or invocation.has("--search-path", "--ignore-file")
     return "`fd -C` looks for places from another directory" if moves and has_places else None

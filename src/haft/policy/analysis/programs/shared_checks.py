@@ -89,7 +89,8 @@ def all_of(*checks: Check) -> Check:
 
 
 def no_dashed_values(invocation: Invocation) -> str | None:
-    """Refuse option values that begin with a dash, for programs that may read such a word as an option."""
+    """Refuse option values that begin with a dash, for programs that may read such a word as an option. Returns the
+    reason, or None."""
     values = (value for _, value in invocation.options if value is not None)
     return next((f"`{value}` may be read as an option" for value in values if value.startswith("-")), None)
 
@@ -105,7 +106,8 @@ def names_zone(date: str) -> bool:
 
 
 def no_response_files(invocation: Invocation) -> str | None:
-    """Refuse operands like `@FILE`: the programs of binutils read more options from that file."""
+    """Refuse operands like `@FILE`: the programs of binutils read more options from that file. Returns the reason, or
+    None."""
     words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN

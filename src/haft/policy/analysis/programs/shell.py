@@ -17,8 +17,8 @@ _NUMBER: Final = regex(r"[+-]?[0-9]{1,8}(?:\.[0-9]{1,8})?")
 
 
 def _printf(invocation: Invocation) -> str | None:
-    """Refuse `-v` and the format `%n`: they assign to a variable, and bash runs commands in a subscript of its name.
-    Only the first word can be an option."""
+    """Refuse `-v` and the format `%n`: they assign to a variable, and bash runs commands in a subscript of the
+    variable's name. Only the first word can be an option. Returns the reason, or None."""
     if not invocation.operands:
         return None
     first = invocation.operands[0]

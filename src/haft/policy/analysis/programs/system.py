@@ -12,7 +12,7 @@ _ENDLESS: Final = "runs endlessly"
 
 
 def _date(invocation: Invocation) -> str | None:
-    """Refuse a word that is not a format: `date` would set the clock to it."""
+    """Refuse a word that is not a format: `date` would set the clock to this word. Returns the reason, or None."""
     for each in invocation.operands:
         if each.paths is not None or not each.text.lstrip("'\"").startswith("+"):
             return f"`date {each.text}` sets the clock"

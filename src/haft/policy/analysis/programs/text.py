@@ -14,7 +14,8 @@ _FOLLOWED: Final = regex(r"\+[0-9]*[bcl]?f")
 
 
 def _tail(invocation: Invocation) -> str | None:
-    """Refuse an old spelling of options that begins with a plus: `tail +5f` waits endlessly, like `-f`."""
+    """Refuse an old spelling of options that begins with a plus: `tail +5f` waits endlessly, like `-f`. Returns the
+    reason, or None."""
     words = known_words(invocation.operands)
     if words is None:
         return UNKNOWN

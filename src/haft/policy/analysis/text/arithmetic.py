@@ -1,5 +1,5 @@
 """Recognises arithmetic that cannot fail. If arithmetic fails, bash skips the rest of the text line and continues with
-the next one, so other commands would run than the line suggests."""
+the next text line. Then other commands would run than the command line suggests."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Heredoc:
 
 
 def read_heredoc(source: Source, node: Node) -> Heredoc:
-    """The text of a here-document; `NotUnderstood` if bash may end the text in another place than the parser."""
+    """The text of a here-document; raises `NotUnderstood` if bash may end the text in another place than the parser."""
     text = source.text
     start = next((child for child in node.children if child.type == "heredoc_start"), None)
     end = next((child for child in node.children if child.type == "heredoc_end"), None)

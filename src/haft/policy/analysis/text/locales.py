@@ -35,7 +35,7 @@ _DEFAULTED: Final = regex(r"\$\{(!?)([A-Za-z_]\w*)(?:\[[^]]*\])?:?=", re.ASCII)
 
 
 def check_locales(source: Source) -> None:
-    """Raise `NotUnderstood` if a line may set the locale to one with another encoding."""
+    """Raise `NotUnderstood` if a line may set a locale with another encoding than UTF-8 or single bytes."""
     for node in descendants(source.root):
         if node.type == "variable_assignment":
             _check_assigned(_bare(source, node))

@@ -54,7 +54,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word of a line."""
+    """One word of a command line."""
 
     raw: str
     pieces: tuple[Piece, ...]

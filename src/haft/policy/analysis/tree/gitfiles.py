@@ -2,10 +2,10 @@
 of the workspace, git may print lines of it.
 
 A setting (`blame.ignoreRevsFile`) or a link in `.git` (`.git/rebase-merge/done`) can name any file, and git prints
-lines that it cannot parse. haft checks the repository that git would find from the line's directory. If this repository
-lies outside of the workspace, calls cannot have written it, and haft only checks whether its working tree is the one
-that contains the directory. Links among references, reflogs and objects are not checked: if such a file does not have
-the right form, git prints nothing of it.
+lines that it cannot parse. haft checks the repository that git would find from the directory in which the command line
+runs. If this repository lies outside of the workspace, calls cannot have written it, and haft only checks whether its
+working tree is the one that contains the directory. Links among references, reflogs and objects are not checked: if
+such a file does not have the right form, git prints nothing of it.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ def tracked_names(directory: str, resolver: PathResolver) -> tuple[str, ...] | N
 
 
 def _repository(directory: str, resolver: PathResolver) -> tuple[str, str] | None:
-    """The top of the repository that contains `directory`, and the path from the top to `directory`, which ends with
-    `/` or is empty. None if the repository is not of the simplest kind."""
+    """The top of the repository that contains `directory`, and the path from the top to `directory`. This path ends
+    with `/`, or is empty. None if the repository is not of the simplest kind."""
     top = directory
     while resolver.is_inside(top):
         own = f"{top}/.git"

@@ -38,7 +38,7 @@ _DEVICES: Final = (
 
 @dataclass(slots=True)
 class PathResolver:
-    """Resolves paths in the context of one line, and remembers the results."""
+    """Resolves the paths of one command line, and remembers the results."""
 
     context: AnalysisContext
     deadline: Deadline = field(default_factory=Deadline)
@@ -47,7 +47,8 @@ class PathResolver:
     _found: dict[tuple[str, str], str | None] = field(default_factory=dict)
 
     def start(self) -> str | None:
-        """The absolute directory in which the line starts; None if it is not inside the workspace."""
+        """The absolute path of the directory in which the command line starts; None if this directory is not inside the
+        workspace."""
         place = self.resolve(self.context.workspace, self.context.cwd)
         return place if place is not None and self.is_inside(place) else None
 
@@ -86,8 +87,8 @@ class PathResolver:
         return self._found[key]
 
     def _resolve_by_parent(self, directory: str, path: str) -> str | None:
-        """Resolve the parent directory first. The names of one listing share their parent, so its result is often
-        cached."""
+        """Like `resolve`, but resolves the parent directory of `path` first. Many paths have the same parent directory,
+        so the result for the parent is often cached."""
         parent, _, name = path.rpartition("/")
         if not parent or name in ("", ".", "..") or parent.count("/") > _MAX_SHARED or len(path) > _MAX_LENGTH:
             return _resolve(directory, path)

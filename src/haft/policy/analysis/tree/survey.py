@@ -1,5 +1,5 @@
-"""Examines a directory tree that a program of the line would walk through: lists its files, within limits, and finds
-the links that lead out of the workspace.
+"""Examines a directory tree that a program of the command line would walk through: lists its files, within limits, and
+finds the links that lead out of the workspace.
 
 Like `PathResolver`, this module sees the disk as it is now. All surveys of one line share one limit, so that a line
 with many surveys does not cost more. `paths_below` lists links without following them; `stays_inside` follows them.
@@ -39,7 +39,8 @@ def is_one_line(name: str) -> bool:
 
 @dataclass(slots=True)
 class Surveyor:
-    """Makes the surveys of one line, and counts them against their common limit."""
+    """Examines the directory trees that the programs of one command line would walk through, within one limit for all
+    of them."""
 
     resolver: PathResolver
     _left: int = _MAX_ENTRIES
@@ -92,8 +93,8 @@ class Surveyor:
         return tuple(found)
 
     def _entries(self, directory: str) -> list[tuple[str, bool]] | None:
-        """The names in a directory, each with True if it is itself a directory; None if there are too many, or the
-        directory cannot be read."""
+        """The names in a directory, each with True if it is the name of a directory; None if there are too many names,
+        or the directory cannot be read."""
         found: list[tuple[str, bool]] = []
         self.resolver.deadline.check()
         try:

@@ -88,7 +88,7 @@ def language_of(program: str) -> CodeLanguage | None:
 
 
 def is_known(program: str) -> bool:
-    """Whether a program may run code, or start programs, that its arguments contain or name."""
+    """Whether the arguments of a program may contain or name code that the program runs, or programs that it starts."""
     is_one = program in RUNS_TEXT or program in CODE_FILE or program in ("source", ".", "uv")
     return is_one or starts_commands(program) or language_of(program) is not None
 

@@ -57,7 +57,7 @@ def _line(text: str, at: int) -> int:
 
 def _package(name: str, here: str) -> str | None:
     """The directory of a package that is loaded by its name, in the nearest `node_modules` from `here` upward; None if
-    there is none."""
+    there is no such package."""
     if not name or name.startswith(("node:", "bun:", "npm:", "jsr:", "http:", "https:", "data:")):
         return None
     word = "/".join(name.split("/")[: 2 if name.startswith("@") else 1])
@@ -70,7 +70,8 @@ def _package(name: str, here: str) -> str | None:
 
 
 def files_of(module: str) -> Iterator[str]:
-    """Yield the paths of the files that may belong to a module's path, which may lack an ending or be a directory."""
+    """Yield the paths of the files that the path `module` may stand for. This path may lack an ending, or be the path
+    of a directory."""
     yield from (f"{module}{ending}" for ending in _ENDINGS)
     yield from (os.path.join(module, f"index{ending}") for ending in _ENDINGS[1:])
     yield os.path.join(module, "package.json")

@@ -1,4 +1,4 @@
-"""Values for the files that one script loads."""
+"""The types `Script`, `Reference` and `References`: a script, and the files that it loads."""
 
 from __future__ import annotations
 

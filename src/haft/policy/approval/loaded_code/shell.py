@@ -210,7 +210,7 @@ class _Reader(Words):
     def _options(
         self, language: interpreters.CodeLanguage, words: Sequence[Node]
     ) -> tuple[list[tuple[str, Node | None]], Sequence[Node]]:
-        """The options before the first operand, each with its value; and the operands."""
+        """The options before the first operand, each with its value or None; and the operands."""
         options: list[tuple[str, Node | None]] = []
         at = 0
         while at < len(words) and interpreters.OPTION.match(text := self._plain(words[at])):

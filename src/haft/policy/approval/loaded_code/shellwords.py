@@ -107,8 +107,8 @@ class Words:
                 return None
 
     def _joined(self, node: Node, start: int, end: int) -> Values:
-        """The possible values of a word: the values of its pieces, joined with the texts between the pieces, which the
-        parser omits."""
+        """The possible values of a word: the values of its pieces, joined with the texts that the parser omits between
+        the pieces."""
         pieces: list[Values] = []
         for child in node.named_children:
             pieces.append((self._data[start : child.start_byte].decode("utf-8", "surrogateescape"),))

@@ -11,8 +11,8 @@ DESCRIBE: Final = (
         "describe-not-started",
         "error",
         "The file could not be started.",
-        "The kernel refused to start the file, or this machine cannot run it; the finding gives the reason. One "
-        "example is a program that was compiled for another kind of machine.",
+        "This machine cannot start the file. The report gives the reason. For example, the program was compiled for "
+        "another kind of machine.",
         "an x86 program on an arm machine",
         "a program built for this machine",
     ),
@@ -20,8 +20,8 @@ DESCRIBE: Final = (
         "describe-timeout",
         "error",
         "The tool did not describe itself in time.",
-        "A tool has 5 seconds to describe itself, because it only prints a few lines. A tool that hangs usually reads "
-        "its input before it checks TOOLBOX_ACTION, or loads more than a description needs.",
+        "A tool has 5 seconds to describe itself. A tool that takes longer usually reads its input before it checks "
+        "TOOLBOX_ACTION, or loads libraries that the description does not need.",
         'input=$(cat)\nif [ "$TOOLBOX_ACTION" = describe ]; then …',
         'case "$TOOLBOX_ACTION" in\n  describe) … ;;\n  execute) input=$(cat) … ;;\nesac',
     ),
@@ -29,18 +29,18 @@ DESCRIBE: Final = (
         "describe-slow",
         "warning",
         "The tool took more than a second to describe itself.",
-        "After each change of the tool, the next person who lists tools waits for its description. Print the "
-        "description before heavy imports, and before you start another program. haft measured the time twice, the "
-        "second time with nothing else running.",
+        "After each change of the tool, haft describes the tool again. The next person who lists tools must wait for "
+        "the new description. Print the description before you import large libraries, and before you start another "
+        "program.",
         "import pandas\nif os.environ['TOOLBOX_ACTION'] == 'describe': …",
         "if os.environ['TOOLBOX_ACTION'] == 'describe': …\nimport pandas",
     ),
     Code(
         "describe-flood",
         "error",
-        "The tool printed too much.",
-        "A description is a name, some sentences and the parameters. haft stopped this tool after a megabyte of "
-        "output: the tool probably does its work instead of describing it.",
+        "The tool printed too much while it described itself.",
+        "haft stopped the tool after one megabyte of output. The tool probably does its work instead of describing "
+        "itself.",
         "describe) cat everything.json ;;",
         "describe) cat <<'END'\nname: run_tests\n… \nEND\n;;",
     ),
@@ -48,8 +48,8 @@ DESCRIBE: Final = (
         "describe-failed",
         "error",
         "The tool failed to describe itself.",
-        "When a tool describes itself, its exit code must be 0. Run `TOOLBOX_ACTION=describe ./FILE` to see its "
-        "output; the finding shows the last line of stderr.",
+        "When a tool describes itself, its exit code must be 0. Run `TOOLBOX_ACTION=describe ./FILE` to see the "
+        "tool's output. The report shows the last line of stderr.",
         "describe) printf 'name: x\\n'; exit 1 ;;",
         "describe) printf 'name: x\\n'; exit 0 ;;",
     ),
@@ -57,7 +57,8 @@ DESCRIBE: Final = (
         "describe-noise",
         "warning",
         "The tool wrote to stderr while it described itself.",
-        "A description needs no progress messages and no warnings: a real problem is hard to find among them.",
+        "While a tool describes itself, it should print no progress messages and no warnings. Such messages make it "
+        "hard to find a real problem.",
         "echo 'loading…' >&2; echo 'name: run_tests'",
         "echo 'name: run_tests'",
     ),
@@ -65,8 +66,8 @@ DESCRIBE: Final = (
         "describe-leaves-processes",
         "error",
         "The tool left processes running after it described itself.",
-        "A tool that describes itself must not leave processes running. haft ended them. Start servers and watchers "
-        "only if TOOLBOX_ACTION is `execute`, and end them before the tool exits.",
+        "haft ended these processes. Start servers and watchers only if TOOLBOX_ACTION is `execute`, and end them "
+        "before the tool exits.",
         "describe) start_server & echo 'name: x' ;;",
         "describe) echo 'name: x' ;;",
     ),
@@ -74,10 +75,10 @@ DESCRIBE: Final = (
         "writes-on-describe",
         "error",
         "The tool tried to write a file while it described itself.",
-        "A tool that describes itself must change nothing: haft describes tools before anyone has approved them. The "
-        "sandbox denied the write. Write logs, caches and settings only if TOOLBOX_ACTION is `execute`. haft knows of "
-        "an attempt only from the tool's stderr. Writes to the home directory and to /tmp succeed, but haft deletes "
-        "these files and reports nothing.",
+        "While a tool describes itself, it must change nothing, because nobody has approved the tool yet. The "
+        "sandbox denied the write. Write logs, caches and settings only if TOOLBOX_ACTION is `execute`. haft notices "
+        "a denied write only by the tool's stderr. Writes to the home directory and to /tmp succeed, but haft "
+        "deletes these files and reports nothing.",
         'date >> log.txt\n[ "$TOOLBOX_ACTION" = describe ] && …',
         '[ "$TOOLBOX_ACTION" = describe ] && …\ndate >> log.txt',
     ),
@@ -85,18 +86,17 @@ DESCRIBE: Final = (
         "network-on-describe",
         "error",
         "The tool tried to reach the network while it described itself.",
-        "A tool must describe itself without network: haft describes tools also offline, and in a sandbox without "
-        "network. Fetch what you need only if TOOLBOX_ACTION is `execute`.",
+        "While a tool describes itself, its sandbox has no network. Fetch data only if TOOLBOX_ACTION is `execute`.",
         "curl -s https://example.org/parameters.json",
         'cat "$(dirname "$0")/parameters.json"',
     ),
     Code(
         "describe-form",
         "error",
-        "The output of describe is not a description.",
-        "If TOOLBOX_ACTION is `describe`, a tool prints one JSON object, or lines of `key: value`, to stdout, and "
-        "prints nothing else. Output that begins like JSON must be JSON to its end. If the script itself contains the "
-        "faulty line, the finding gives the line's number.",
+        "The output of the tool is not a valid description.",
+        "If TOOLBOX_ACTION is `describe`, the tool must print one JSON object, or lines of the form `key: value`. It "
+        "must print nothing else to stdout. If the output begins like JSON, all of it must be JSON. If the script "
+        "itself contains the wrong line, the report gives the number of this line.",
         '{"name": "run_tests",}',
         '{"name": "run_tests", "description": "…", "args": {}}',
     ),

@@ -10,18 +10,17 @@ FILES: Final = (
     Code(
         "not-a-file",
         "error",
-        "A toolbox holds something that is not a file.",
-        "haft did not open it: a fifo, a socket or a device cannot be run, and opening one can block or have an "
-        "effect. Remove it, or put the program itself in its place.",
+        "A toolbox contains something that is not a file.",
+        "A fifo, a socket or a device is not a program, and opening it can have an effect. So haft does not open it. "
+        "Remove it, or replace it by the program itself.",
         "mkfifo .agents/tools/run_tests",
         "cp run_tests .agents/tools/run_tests",
     ),
     Code(
         "dangling-link",
         "error",
-        "A link leads nowhere.",
-        "The target of the link does not exist or cannot be reached, so there is no tool. Fix the link or remove it. A "
-        "relative link starts at the directory that contains the link.",
+        "The target of a link does not exist or cannot be reached.",
+        "Fix the link or remove it. A relative link starts at the directory that contains the link.",
         "ln -s /old/place/run_tests .agents/tools/run_tests",
         "ln -s ../../scripts/run_tests .agents/tools/run_tests",
     ),
@@ -29,9 +28,9 @@ FILES: Final = (
         "leads-out",
         "error",
         "A tool of the workspace is a link to a file outside the workspace.",
-        "A workspace may make tools only of its own files; if it could link to other files, its author could turn any "
-        "program of yours into a tool. haft does not load the tool. Copy the file, or add its directory to AMP_TOOLBOX "
-        "or to `toolbox.paths` of your own configuration.",
+        "haft does not load this tool: if it did, the author of a workspace could turn any of your programs into a "
+        "tool. Copy the file into the workspace. Or add the directory of the file to AMP_TOOLBOX, or to "
+        "`toolbox.paths` in your own haft.toml.",
         "ln -s /usr/local/bin/deploy .agents/tools/deploy",
         "cp /usr/local/bin/deploy .agents/tools/deploy",
     ),
@@ -39,7 +38,7 @@ FILES: Final = (
         "unreadable",
         "error",
         "A file cannot be read.",
-        "haft cannot check a file without permission to read it, and most interpreters cannot run such a file either.",
+        "haft cannot check a file that it may not read. Most interpreters cannot run such a file either.",
         "chmod 000 run_tests",
         "chmod u+r run_tests",
     ),
@@ -47,7 +46,7 @@ FILES: Final = (
         "file-name",
         "error",
         "The name of a file is not UTF-8.",
-        "A report, a rule or the audit log cannot contain a name that is not UTF-8, so haft does not start the file. "
+        "Reports, rules and the audit log cannot contain a name that is not UTF-8. So haft does not start the file. "
         "Rename the file.",
         "a name with the byte FF",
         "run_tests",
@@ -56,9 +55,9 @@ FILES: Final = (
         "not-executable",
         "error",
         "The file is not executable (`chmod +x`).",
-        "haft starts a toolbox tool like any program, so the file must be executable for the user who runs it. `--fix` "
-        "makes the file executable if it begins with `#!` or is a compiled program. Any other file in a toolbox is "
-        "probably not meant to be a tool: move it to another directory.",
+        "haft starts a toolbox tool as a program. So the file must be executable for the user who runs haft. `--fix` "
+        "makes the file executable if it begins with `#!` or is a compiled program. Any other file is probably not a "
+        "tool: move it to a directory that is not a toolbox.",
         "-rw-r--r-- run_tests",
         "chmod +x run_tests   # -rwxr-xr-x run_tests",
         fixable=True,
@@ -67,9 +66,9 @@ FILES: Final = (
         "no-shebang",
         "warning",
         "A script does not say which interpreter runs it.",
-        "The kernel starts a script only if its first line is `#!` and an interpreter. If that line is missing, haft "
-        "runs the script with `/bin/sh`, as shells do; so a script in another language fails. Other agents cannot "
-        "start the script at all.",
+        "A script needs a first line such as `#!/usr/bin/env bash`, which names its interpreter. Without this line, "
+        "haft runs the script with `/bin/sh`, as shells do. So a script in another language fails. Other agents "
+        "cannot start the script at all.",
         "echo 'name: run_tests'",
         "#!/usr/bin/env bash\necho 'name: run_tests'",
     ),
@@ -77,8 +76,8 @@ FILES: Final = (
         "interpreter-missing",
         "error",
         "The interpreter that the first line names is not on this machine.",
-        "The file cannot be started without its interpreter. Install the interpreter, or name another one that exists. "
-        "`#!/usr/bin/env NAME` finds an interpreter anywhere on PATH.",
+        "A script cannot run without its interpreter. Install the interpreter, or name another interpreter in the "
+        "first line. `#!/usr/bin/env NAME` finds the interpreter NAME anywhere on PATH.",
         "#!/usr/local/bin/bun",
         "#!/usr/bin/env bun",
     ),
@@ -86,9 +85,9 @@ FILES: Final = (
         "crlf-shebang",
         "error",
         "The first line ends with a carriage return.",
-        "The kernel reads the carriage return as part of the interpreter's name. So it cannot start the script, and "
-        "the error message does not show the reason. The cause is an editor or a checkout with Windows line ends. "
-        "`--fix` replaces every CRLF of the script by a plain line end and changes no other byte.",
+        "The kernel reads the carriage return as part of the interpreter's name. So the kernel does not find the "
+        "interpreter, and cannot start the script. The cause is an editor or a git checkout with Windows line ends. "
+        "`--fix` replaces every CRLF in the script by LF, and changes nothing else.",
         "#!/usr/bin/env bash\\r\\n",
         "#!/usr/bin/env bash\\n",
         fixable=True,
@@ -97,8 +96,8 @@ FILES: Final = (
         "bom-shebang",
         "error",
         "A byte order mark stands before `#!`.",
-        "The kernel looks for `#!` in the first two bytes of the file. An invisible byte order mark before `#!` takes "
-        "their place, so the kernel finds no interpreter. `--fix` removes the three bytes of the mark.",
+        "The kernel looks for `#!` in the first two bytes of the file. A byte order mark consists of three invisible "
+        "bytes. If it stands before `#!`, the kernel finds no interpreter. `--fix` removes the byte order mark.",
         "EF BB BF 23 21 …",
         "23 21 …",
         fixable=True,
@@ -107,8 +106,8 @@ FILES: Final = (
         "world-writable",
         "error",
         "Everybody on this machine can change the tool.",
-        "Any user may change this file, or replace it in its directory, and so decide what the tool does. `--fix` "
-        "removes the write permission of other users and leaves the permissions of owner and group unchanged.",
+        "Any user of this machine can change or replace this file, and so decide what the tool does. `--fix` removes "
+        "the write permission of other users. The permissions of the owner and of the group stay the same.",
         "-rwxrwxrwx run_tests",
         "-rwxr-xr-x run_tests",
         fixable=True,
@@ -116,11 +115,11 @@ FILES: Final = (
     Code(
         "hidden-characters",
         "error",
-        "A text or the source has characters that people do not see.",
-        "Some characters make a text mean one thing to a model or an interpreter, and another to the person who "
-        "approves it: marks that change the direction of writing, characters without width, tag characters and "
-        "terminal escapes. Use visible characters. In source code, write such a character as an escape, as in "
-        "`\\u202e`.",
+        "A text or the source code of the tool has invisible characters.",
+        "With invisible characters, a tool can show one text to a person and another text to a model or an "
+        "interpreter. Such characters are marks that change the direction of writing, characters without width, tag "
+        "characters and terminal escapes. Remove them. If source code needs such a character, write it as an escape, "
+        "such as `\\u202e`.",
         '"Read a file.<U+200B><U+E0049>…"',
         '"Read a file."',
     ),

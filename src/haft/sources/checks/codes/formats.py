@@ -11,39 +11,39 @@ FORMATS: Final = (
         "plugin-schema",
         "error",
         "The schema of a bash plugin lacks a field, or a field has the wrong type.",
-        "`FILE schema` prints one JSON object with `id`, `version`, `args_mode` and `tools`, where the one tool is "
-        '`{"type": "function", "function": {"name": …, "parameters": {…}}}`.',
+        "`FILE schema` must print one JSON object with `id`, `version`, `args_mode` and `tools`. `tools` is a list "
+        'with one tool of this form: `{"type": "function", "function": {"name": …, "parameters": {…}}}`.',
         '{"id": "my_tool", "tools": [{"name": "my_tool"}]}',
         '{"id": "my_tool", "version": "0.1.0", "args_mode": "flags",\n "tools": [{"type": "function", "function": …}]}',
     ),
     Code(
         "plugin-one-tool",
         "error",
-        "A bash plugin must be exactly one tool.",
-        "One file is one tool. Write another file for the second tool.",
+        "A bash plugin does not have exactly one tool.",
+        "The list `tools` must have exactly one entry. For a second tool, write another file.",
         '"tools": [{…}, {…}]',
         '"tools": [{…}]',
     ),
     Code(
         "plugin-id",
         "error",
-        "The `id` of a bash plugin is not the name of its function.",
-        "`id` and the function's name must be the same, because agents find the tool by either of them.",
+        "The `id` of a bash plugin differs from the name of its function.",
+        "`id` and the name of the function must be the same, because agents may use either of them to find the tool.",
         '"id": "echo", … "function": {"name": "my_echo"}',
         '"id": "my_echo", … "function": {"name": "my_echo"}',
     ),
     Code(
         "plugin-args-mode",
         "error",
-        "The `args_mode` of a bash plugin is not known.",
-        "`args_mode` says how `run` gets its arguments. It is `flags`, `positional` or `json`.",
+        "The `args_mode` of a bash plugin is unknown.",
+        "`args_mode` says how the plugin gets its arguments. It must be `flags`, `positional` or `json`.",
         '"args_mode": "stdin"',
         '"args_mode": "json"',
     ),
     Code(
         "plugin-positional",
         "error",
-        "The list `positional` of a bash plugin does not fit its parameters.",
+        "The list `positional` of a bash plugin does not match its parameters.",
         "If `args_mode` is `positional`, the list `positional` must name every parameter, and nothing else.",
         '"args_mode": "positional", "positional": [{"name": "file"}], … "properties": {"path": …}',
         '"args_mode": "positional", "positional": [{"name": "path"}], … "properties": {"path": …}',
@@ -52,8 +52,8 @@ FORMATS: Final = (
         "plugin-config-keys",
         "error",
         "The `config_keys` of a bash plugin are not a list of names.",
-        "`config_keys` is a list. Each key in it names a setting, which the plugin gets as AGENT_TOOL_CONFIG_<KEY>. "
-        "The values of the settings do not belong into this list.",
+        "`config_keys` must be a list of names. Each entry names a setting, which the plugin gets as the variable "
+        "AGENT_TOOL_CONFIG_<KEY>. The values of the settings do not belong in this list.",
         '"config_keys": {"smtp_user": "me"}',
         '"config_keys": ["smtp_user"]',
     ),
@@ -69,8 +69,7 @@ FORMATS: Final = (
         "python-parse",
         "error",
         "A Python file cannot be parsed.",
-        "haft reads the file and never imports or runs it. So haft can check nothing else in the file until it is "
-        "valid Python.",
+        "The file is not valid Python. haft can check nothing else in the file until you fix this.",
         "def run_tool(config, args:",
         "def run_tool(config, args):",
     ),
@@ -94,9 +93,9 @@ FORMATS: Final = (
     Code(
         "studio-base",
         "error",
-        "A parameter class is not a pydantic model.",
-        "`UserParameters` and `ToolParameters` must inherit directly from `pydantic.BaseModel`: haft reads the classes "
-        "from the source and does not follow other base classes.",
+        "The class `UserParameters` or `ToolParameters` is not a pydantic model.",
+        "`UserParameters` and `ToolParameters` must inherit directly from `pydantic.BaseModel`, because haft does "
+        "not follow other base classes.",
         "class ToolParameters:",
         "class ToolParameters(BaseModel):",
     ),
@@ -104,8 +103,9 @@ FORMATS: Final = (
         "studio-run-tool",
         "error",
         "The template has no function `run_tool(config, args)`.",
-        "The main block calls `run_tool` with the user parameters and the arguments of the call. `run_tool` must be a "
-        "function of the module, or a static method of a class in it. It takes two parameters and is not `async`.",
+        "The main block calls `run_tool` with the user parameters and the arguments of the call. `run_tool` must be "
+        "a function of the module, or a static method of a class in the module. It must take two parameters, and it "
+        "must not be `async`.",
         "def main(args): …",
         "def run_tool(config: UserParameters, args: ToolParameters) -> Any: …",
     ),
@@ -113,8 +113,8 @@ FORMATS: Final = (
         "studio-main",
         "error",
         "The template has no main block.",
-        "haft runs `tool.py` as a program, with --user-params and --tool-params. Without a main block, `run_tool` is "
-        "never called.",
+        "haft runs `tool.py` as a program, with the options `--user-params` and `--tool-params`. Without a main "
+        "block, nothing calls `run_tool`.",
         "run_tool(…)",
         'if __name__ == "__main__":\n    …',
     ),
@@ -122,8 +122,8 @@ FORMATS: Final = (
         "studio-output-key",
         "warning",
         "The template has no `OUTPUT_KEY`.",
-        "`OUTPUT_KEY` is a text that the template prints before its answer: the output after this text is the answer. "
-        "Without the key, all output is the answer, also log lines.",
+        "`OUTPUT_KEY` is a text that the template prints before its answer. The output after this text is the "
+        "answer. Without the key, all output is the answer, including log lines.",
         "print(run_tool(config, params))",
         'OUTPUT_KEY = "tool_output"\n…\nprint(OUTPUT_KEY, run_tool(config, params))',
     ),
@@ -131,24 +131,25 @@ FORMATS: Final = (
         "studio-pydantic",
         "warning",
         "`requirements.txt` does not name pydantic.",
-        "Every template needs pydantic for its parameters, and its environment has only the packages that "
-        "`requirements.txt` names.",
+        "Every template needs pydantic for its parameters. haft installs only the packages that `requirements.txt` "
+        "names, and their dependencies.",
         "requests>=2.28.0",
         "pydantic\nrequests>=2.28.0",
     ),
     Code(
         "studio-requirements",
         "warning",
-        "haft will refuse a line of `requirements.txt` when it builds the environment.",
-        "haft builds environments from packages of the package index, in the sandbox. It refuses files of this "
-        "machine, other indexes, and options. A package from a web address needs `templates.allow_builds = true`.",
+        "`requirements.txt` has a line that haft refuses.",
+        "haft builds the environment of a template in the sandbox, from packages of the package index. haft refuses "
+        "local files, other indexes, and options such as `-r`. A package from a web address needs "
+        "`templates.allow_builds = true`.",
         "-r more.txt\n./local.whl",
         "pydantic\nrequests>=2.28.0",
     ),
     Code(
         "studio-docstring",
         "warning",
-        "The template's module has no docstring.",
+        "The module of the template has no docstring.",
         "The docstring is the description by which agents choose a tool. If you pack the template, a missing docstring "
         "is an error.",
         "from pydantic import BaseModel",
@@ -157,7 +158,7 @@ FORMATS: Final = (
     Code(
         "studio-name",
         "warning",
-        "The template's name has characters that are not allowed.",
+        "The name of the template has forbidden characters.",
         "The name of a template consists of letters, digits and spaces. haft reads a `_` in the name of the folder as "
         "a space. If you pack the template, a name with other characters is an error.",
         "json-reader/",
@@ -166,17 +167,17 @@ FORMATS: Final = (
     Code(
         "studio-pack-name",
         "error",
-        "You pack the template, and its name has characters that are not allowed.",
-        "The name of a template consists of letters, digits and spaces. haft reads a `_` in the name of the folder as "
-        "a space. A template with other characters in its name cannot be imported from the archive.",
+        "You pack a template whose name has forbidden characters.",
+        "The name of a template consists of letters, digits and spaces. haft reads a `_` in the name of the folder "
+        "as a space. Nobody can import a template with other characters in its name.",
         "json-reader/",
         "json_reader/",
     ),
     Code(
         "studio-pack-docstring",
         "error",
-        "You pack the template, and its module has no docstring.",
-        "The docstring is the description by which agents choose a tool. People who import the archive cannot add a "
+        "You pack a template whose module has no docstring.",
+        "The docstring is the description by which agents choose a tool. People who import the ZIP file cannot add a "
         "docstring.",
         "from pydantic import BaseModel",
         '"""Read a JSON file of this project. Use it for settings only."""\nfrom pydantic import BaseModel',
@@ -184,43 +185,43 @@ FORMATS: Final = (
     Code(
         "python-coding",
         "error",
-        "A Python file says that it is not written in UTF-8.",
-        "The first two lines of a Python file can name an encoding, and Python decodes the file with it. In some "
-        "encodings, text that looks like a comment is code. The text that people read must be the code that runs.",
+        "A Python file names an encoding other than UTF-8.",
+        "The first or second line of a Python file can name the encoding of the file. In some encodings, text that "
+        "looks like a comment is code. The text that people read must be the code that runs, so use UTF-8.",
         "# -*- coding: utf-7 -*-",
         "# -*- coding: utf-8 -*-",
     ),
     Code(
         "studio-unread-type",
         "warning",
-        "The type or the alias of a template's parameter cannot be read.",
-        "haft reads types from `tool.py` alone and does not know types from other files. So agents see no type for "
-        "this parameter, and may pass any value; the template itself rejects a value that it cannot use.",
+        "haft cannot read the type or the alias of a template's parameter.",
+        "haft reads types only from `tool.py`, not from other files. So agents see no type for this parameter, and "
+        "may pass any value. The template itself rejects a value that it cannot use.",
         "from shapes import Box\n…\n    box: Box",
         "class Box(BaseModel):\n    width: int\n…\n    box: Box",
     ),
     Code(
         "studio-optional",
         "warning",
-        "A parameter may be None and has no default.",
+        "A parameter of a template may be None, but has no default.",
         "Agents see the parameter as optional, but pydantic rejects a call without it. If an agent leaves the "
-        "parameter out, haft sends null for it; other programs may not.",
+        "parameter out, haft sends null for it. Other programs may send nothing, and then the call fails.",
         "limit: Optional[int]",
         "limit: Optional[int] = None",
     ),
     Code(
         "studio-alias",
         "warning",
-        "Two parameters of a template are sent under the same name.",
-        "Callers use the alias of a field instead of its name. If an alias is the name or the alias of another field, "
-        "one value goes to both fields.",
+        "Two parameters of a template have the same name for callers.",
+        "Callers use the alias of a field instead of its name. If an alias equals the name or the alias of another "
+        "field, both fields get the same value.",
         'first: str = Field(alias="name")\nname: str',
         'first: str = Field(alias="first_name")\nname: str',
     ),
     Code(
         "studio-duplicate",
         "warning",
-        "A class has the same parameter twice.",
+        "A class of a template has the same parameter twice.",
         "Python uses the last declaration and does not warn.",
         "limit: int\nlimit: str",
         "limit: int",
@@ -228,9 +229,9 @@ FORMATS: Final = (
     Code(
         "studio-key-unprinted",
         "warning",
-        "The template has an `OUTPUT_KEY` and never uses it.",
+        "The template has an `OUTPUT_KEY`, but never uses it.",
         "The output after the key is the answer. If the template does not print the key, all output is the answer, "
-        "also log lines.",
+        "including log lines.",
         'OUTPUT_KEY = "tool_output"\n…\nprint(run_tool(config, params))',
         'OUTPUT_KEY = "tool_output"\n…\nprint(OUTPUT_KEY, run_tool(config, params))',
     ),
@@ -238,8 +239,8 @@ FORMATS: Final = (
         "not-loaded",
         "error",
         "A tool could not be loaded.",
-        "haft found the tool, could not load it, and lists it as broken; the finding gives the reason. haft cannot "
-        "check anything else about this tool.",
+        "haft found the tool, but could not load it. The report gives the reason. haft can check nothing else in "
+        "this tool.",
         "an installed package that names a function which it does not have",
         "an installed package whose functions can all be imported",
     ),
@@ -247,8 +248,8 @@ FORMATS: Final = (
         "variable-arguments",
         "error",
         "A Python tool takes `*args`.",
-        "Callers pass the arguments of a tool by name, and the values in `*args` have no names. Declare one parameter "
-        "that is a list.",
+        "Callers pass arguments by name, but the values in `*args` have no names. Declare one parameter that is a "
+        "list.",
         "def add(*numbers: int): …",
         "def add(numbers: list[int]): …",
     ),
@@ -256,15 +257,15 @@ FORMATS: Final = (
         "skill-front-matter",
         "error",
         "SKILL.md has no readable front matter.",
-        "SKILL.md must begin with a line `---`; then come `name:` and `description:`, and then another line `---`.",
+        "SKILL.md must begin with a line `---`. Then come `name:` and `description:`, and then another line `---`.",
         "# My skill",
         "---\nname: my-skill\ndescription: …\n---\n# My skill",
     ),
     Code(
         "skill-name",
         "error",
-        "The name of a skill has a wrong form, or is not the name of its folder.",
-        "A name has at most 64 characters of a-z, 0-9 and `-`, and is also the name of the skill's folder.",
+        "The name of a skill has a wrong form, or differs from the name of its folder.",
+        "A name has at most 64 characters of a-z, 0-9 and `-`. The folder of the skill must have the same name.",
         "my-skill/SKILL.md says `name: My Skill`",
         "my-skill/SKILL.md says `name: my-skill`",
     ),
@@ -272,8 +273,8 @@ FORMATS: Final = (
         "skill-description",
         "error",
         "The description of a skill is missing or too long.",
-        "A description has at most 1024 characters: agents read it to decide whether to activate the skill. Put "
-        "everything else into the text of SKILL.md.",
+        "Agents read the description to decide whether to activate the skill. It has at most 1024 characters. Put "
+        "everything else into the text below the front matter.",
         "description:",
         "description: Make release notes from commits. Use when asked for a changelog.",
     ),

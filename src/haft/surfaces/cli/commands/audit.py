@@ -33,13 +33,14 @@ def _record() -> AuditLogFacade:
 @click.option(
     "--since-checkpoint",
     is_flag=True,
-    help="Check only the records since the last check that found the audit log intact. Quick, but does not see changes"
-    " of older records.",
+    help="Check only the records since the last check that found the audit log intact. This is faster, but finds no "
+    "changes in older records.",
 )
 @click.pass_context
 def verify_record(context: click.Context, since_checkpoint: bool) -> None:
-    """Check every record, and the head, which names the last record. Keep the printed head on another machine: with it
-    you can notice if someone rewrites the whole log on this machine."""
+    """Check every record of the audit log. If a record was altered, the exit code is 1. haft prints the head, which
+    identifies the last record. Keep a copy of the head on another machine: with this copy you can find out whether
+    someone has rewritten the whole log."""
     options = context.find_object(Globals) or Globals()
     verdict = _record().verify(since_checkpoint=since_checkpoint)
     if options.json:

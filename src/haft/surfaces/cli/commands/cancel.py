@@ -28,11 +28,14 @@ _MOST: Final = 10_000
 @click.command("cancel", cls=HaftCommand)
 @click.argument("run", required=False, shell_complete=complete_run, help="A run: its id, or the beginning of the id.")
 @click.option(
-    "--all", "everything", is_flag=True, help="Stop every run that has not ended; with -w, only runs of that workspace."
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Stop all runs that have not ended. With -w: only the runs of that workspace.",
 )
 @click.pass_context
 def cancel_runs(context: click.Context, run: str | None, everything: bool) -> None:
-    """Stop a run, whichever process started it, and wait up to ten seconds for its end."""
+    """Stop a run, even if another process started it. haft waits up to ten seconds until the run has ended."""
     options = context.find_object(Globals) or Globals()
     if (run is None) == (not everything):
         raise BadUsage("`haft cancel` needs a run or `--all`", hint="`haft log --status in-progress` shows what runs")

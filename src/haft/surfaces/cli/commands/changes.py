@@ -25,7 +25,7 @@ Verb = Literal["apply", "drop"]
 @click.command("list", cls=HaftCommand)
 @click.pass_obj
 def list_held(options: Globals) -> None:
-    """List the runs with held changes, newest first, and why their changes are held. With `-w`, list only runs of that
+    """List the runs with held changes, newest first, each with the reason. With `-w`, list only the runs of that
     workspace."""
     tell_what_is_logged(options)
     workspace = None if options.workspace is None else os.path.realpath(options.workspace)
@@ -71,9 +71,11 @@ def _count(files: int) -> str:
 @click.argument("run", shell_complete=complete_changes("held"), help="A run with held changes.")
 @click.pass_context
 def apply_changes(context: click.Context, run: str) -> None:
-    """Apply the held changes of a run to the workspace, as `haft diff RUN` shows them. If the same files have changed
-    since the run, haft changes nothing and exits with 5. `haft diff RUN` then compares with the files as they are now;
-    apply again to overwrite these files."""
+    """Apply the held changes of a run to the workspace. `haft diff RUN` shows these changes.
+
+    If someone has changed the same files in the workspace since the run, haft applies nothing and exits with 5. `haft
+    diff RUN` then shows the difference from the present files. To overwrite the present files, run `haft changes apply
+    RUN` again."""
     _settle(context, "apply", run)
 
 

@@ -62,14 +62,17 @@ def complete_codes(_context: click.Context, _parameter: click.Parameter, incompl
     "--explain",
     metavar="CODE",
     shell_complete=complete_codes,
-    help="Explain the code of a problem, and how to fix such a problem.",
+    help="Explain the problem that has this code, and how to fix it.",
 )
 @click.option(
-    "--fix", is_flag=True, help="Make tools executable, remove the write permission of other users, and fix line ends."
+    "--fix",
+    is_flag=True,
+    help="Fix four kinds of problems: a missing execute permission, write permission for all users, Windows line "
+    "ends, and a byte order mark.",
 )
 @click.pass_context
 def check_tools(context: click.Context, what: tuple[str, ...], explain: str | None, fix: bool) -> None:
-    """Find problems in tools of any format, and say how to fix them. The exit code is 1 if there are errors."""
+    """Find problems in tools of any format, and say how to fix each problem. The exit code is 1 if there are errors."""
     options = context.find_object(Globals) or Globals()
     if explain is not None:
         if what or fix:

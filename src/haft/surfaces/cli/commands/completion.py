@@ -22,7 +22,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.command("completion", cls=HaftCommand)
 @click.argument("shell", type=click.Choice(SHELLS), help="The shell.")
 def print_completion(shell: str) -> None:
-    """Print the completion script of a shell.
+    """Print the completion script for a shell.
 
     \b
     bash: eval "$(haft completion bash)"            in ~/.bashrc

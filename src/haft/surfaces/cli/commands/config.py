@@ -21,7 +21,7 @@ MOST_SHOWN: Final = 60
 @click.command("show", cls=HaftCommand)
 @click.pass_obj
 def show_config(options: Globals) -> None:
-    """Show the settings in force and where each comes from, the settings that haft ignored, and the files that it
+    """Show each setting, its value and its origin. Also show the settings that haft ignored, and the files that haft
     read."""
     from haft.service import SETTINGS, load_config
 

@@ -76,7 +76,7 @@ class RecordedChanges:
 
 @click.command("diff", cls=HaftCommand)
 @click.argument("run", shell_complete=complete_run, help="A run: its id, or the beginning of the id.")
-@click.option("--stat", is_flag=True, help="Only list the files, with the number of changed lines.")
+@click.option("--stat", is_flag=True, help="List only the files, each with the number of changed lines.")
 @click.pass_obj
 def print_diff(options: Globals, run: str, stat: bool) -> None:
     """Print the file changes of a run as a patch."""

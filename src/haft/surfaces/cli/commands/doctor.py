@@ -25,7 +25,8 @@ _STYLES = {"ok": "good", "warn": "warn", "broken": "bad"}
 @click.command("doctor", cls=HaftCommand)
 @click.pass_context
 def examine(context: click.Context) -> None:
-    """Say what this machine can do, what is broken, and how to fix it. The exit code is 1 if something is broken."""
+    """Say what haft can do on this machine, what is broken, and how to fix each problem. The exit code is 1 if
+    something is broken."""
     from haft.service import diagnose
 
     options = context.find_object(Globals) or Globals()

@@ -11,10 +11,10 @@ from haft.version import __version__
 
 
 @click.command("help", cls=HaftCommand)
-@click.argument("command", nargs=-1, help="A command, such as `tools use`. Default: all commands.")
+@click.argument("command", nargs=-1, help="A command, such as `tools use`. Default: the list of all commands.")
 @click.pass_context
 def print_help(context: click.Context, command: tuple[str, ...]) -> None:
-    """Print how a command is used: `haft help tools use` prints the same as `haft tools use --help`."""
+    """Print the help of a command: `haft help tools use` prints the same as `haft tools use --help`."""
     wanted = context.find_root()
     for name in command:
         group = wanted.command

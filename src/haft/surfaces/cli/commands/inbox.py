@@ -34,7 +34,8 @@ MOST: Final = 50
 @click.option("--all", "everywhere", is_flag=True, help="List the calls of every workspace.")
 @click.pass_obj
 def list_inbox(options: Globals, everywhere: bool) -> None:
-    """List the calls that wait for a person in this workspace, oldest first, with all their arguments."""
+    """List the calls in this workspace that wait for a person's answer. The oldest call comes first. haft prints all
+    arguments of each call."""
     from haft.service import to_json
 
     workspace = None if everywhere else os.path.realpath(workspace_of(options))
@@ -82,7 +83,7 @@ def _waiting_lines(waiting: Waiting) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _inbox() -> Iterator[InboxFacade | None]:
-    """The inbox, after the cleanup of dead hosts; None if there is no state home yet."""
+    """A context manager that cleans up after dead hosts, and yields the inbox; None if there is no state home yet."""
     from haft.service import InboxFacade, has_state
 
     home = state_home()
@@ -119,26 +120,28 @@ def _complete(_ctx: click.Context, _parameter: click.Parameter, incomplete: str)
     shell_complete=_complete,
     help="The id of the request or of its run, or the beginning of the id.",
 )
-@click.option("--thread", "for_thread", is_flag=True, help="Also approve later calls in its thread that match.")
-@click.option("--always", "for_good", is_flag=True, help="Also approve later calls in its workspace that match.")
+@click.option("--thread", "for_thread", is_flag=True, help="Also approve later matching calls in the same thread.")
+@click.option("--always", "for_good", is_flag=True, help="Also approve later matching calls in the same workspace.")
 @click.option(
     "--as",
     "choice",
     metavar="N",
     type=click.IntRange(min=1),
-    help="If `haft inbox` offers several rules: add the rule number N.",
+    help="If `haft inbox` shows several rules: use rule number N.",
 )
-@click.option("--args", metavar="JSON|@FILE|-", help="Approve the call, but with these arguments.")
-@click.option("--network", is_flag=True, help="Let the call use the network, with an empty /tmp.")
-@click.option("--scratch", is_flag=True, help="With --network: let the call see its thread's /tmp too.")
+@click.option("--args", metavar="JSON|@FILE|-", help="Approve the call with these arguments instead of its own.")
+@click.option("--network", is_flag=True, help="Let the call use the network. The call then has an empty /tmp.")
+@click.option("--scratch", is_flag=True, help="With --network: let the call use the /tmp of its thread.")
 @click.option(
-    "--read", metavar="PATH", multiple=True, type=click.Path(), help="Let the call read PATH too; may be repeated."
+    "--read", metavar="PATH", multiple=True, type=click.Path(), help="Let the call also read PATH (repeatable)."
 )
 @click.option(
-    "--write", metavar="PATH", multiple=True, type=click.Path(), help="Let the call write to PATH too; may be repeated."
+    "--write", metavar="PATH", multiple=True, type=click.Path(), help="Let the call also write to PATH (repeatable)."
 )
-@click.option("--env", metavar="NAME", multiple=True, help="Pass this variable on to the call; may be repeated.")
-@click.option("--message", metavar="TEXT", help="The reason, for the audit log.")
+@click.option(
+    "--env", metavar="NAME", multiple=True, help="Pass this environment variable on to the call (repeatable)."
+)
+@click.option("--message", metavar="TEXT", help="Your reason, for the audit log.")
 @click.pass_context
 def approve_request(
     context: click.Context,
@@ -154,11 +157,13 @@ def approve_request(
     env: tuple[str, ...],
     message: str | None,
 ) -> None:
-    """Approve a waiting call, once. With `--thread` or `--always`, also approve later calls that match the rule which
-    `haft inbox` shows. With `--args`, haft validates the new arguments and decides about the call again. `--network`,
-    `--scratch`, `--read` and `--write` open the sandbox for this call only. `--env` passes a variable to the call, with
-    the value that the variable has in the process that asked; with `--thread` or `--always`, later calls that match get
-    the variable too. If the process that asked has ended, haft keeps the approval for the next identical call, once."""
+    """Approve one waiting call. With `--thread` or `--always`, haft also approves later calls that match the rule shown
+    by `haft inbox`. With `--args`, haft validates the new arguments and decides about the call again.
+
+    `--network`, `--scratch`, `--read` and `--write` open the sandbox for this call only. `--env` passes on a variable
+    of the process that made the call. With `--thread` or `--always`, later matching calls get this variable too.
+
+    If the process that made the call has ended, haft keeps your approval for the next identical call."""
     from haft.surfaces.cli.words.json_input import read_arguments
     from haft.surfaces.cli.words.use_options import granted_places, granted_variables
 
@@ -193,10 +198,10 @@ def approve_request(
     shell_complete=_complete,
     help="The id of the request or of its run, or the beginning of the id.",
 )
-@click.option("--message", metavar="TEXT", help="The reason, for the caller.")
+@click.option("--message", metavar="TEXT", help="Your reason. It becomes part of the outcome, which the model reads.")
 @click.pass_context
 def reject_request(context: click.Context, name: str, message: str | None) -> None:
-    """Reject a waiting call. The message becomes part of the outcome, which the model reads."""
+    """Reject a waiting call."""
     _answer(context, name, approved=False, message=message)
 
 
@@ -298,7 +303,8 @@ def _reply_line(reply: Reply, answer: Mapping[str, Any], held_changes: Mapping[s
 
 
 def _settle(reply: Reply, options: Globals) -> dict[str, Any]:
-    """Apply or discard the changes of a trial run whose host has ended."""
+    """Apply or discard the changes of a trial run whose host has ended. Returns the result as JSON: the run that did
+    so, the state of the changes, and the error."""
     import asyncio
 
     from haft.service import ToolService

@@ -45,12 +45,12 @@ MOST_FILES: Final = 100
 @click.option("--path", metavar="FILE", type=click.Path(), help="Only runs that changed this file.")
 @click.option("--who", metavar="U", help="Only runs of this user.")
 @click.option("--thread", metavar="T", help="Only runs of this thread.")
-@click.option("--parent", metavar="RUN", shell_complete=complete_run, help="Only calls that this run made.")
+@click.option("--parent", metavar="RUN", shell_complete=complete_run, help="Only runs of calls that this run made.")
 @click.option(
     "--since",
     "after",
     metavar="T",
-    help="Only runs since then: `2h` (two hours ago), `30m`, `1d`, a date or an ISO time.",
+    help="Only runs since this time: `2h` (two hours ago), `30m`, `1d`, a date or an ISO time.",
 )
 @click.option(
     "--limit",
@@ -62,7 +62,7 @@ MOST_FILES: Final = 100
 )
 @click.pass_obj
 def log_runs(options: Globals, /, after: str | None, status: str | None, path: str | None, **wanted: Any) -> None:
-    """List the runs of all processes, newest first. With `-w`, list only runs of that workspace."""
+    """List the runs of all processes and workspaces, newest first. With `-w`, list only the runs of that workspace."""
     from haft.service import Filter
 
     if status is not None and status not in STATUSES:

@@ -43,16 +43,16 @@ def _kind_options(function: Function) -> Function:
 @click.argument("name", metavar="NAME", help="The name of the tool: letters, digits, `_` and `-`.")
 @_kind_options
 @click.option("--global", "is_global", is_flag=True, help="Make the tool in your own toolbox, for every workspace.")
-@click.option("--skill", metavar="NAME", help="Make the tool in the tools/ of that skill.")
-@click.option("--to", metavar="DIR", type=click.Path(), help="Make the tool in that directory.")
+@click.option("--skill", metavar="NAME", help="Make the tool in the directory tools/ of this skill.")
+@click.option("--to", metavar="DIR", type=click.Path(), help="Make the tool in this directory.")
 @click.option("--force", is_flag=True, help="Replace an existing tool.")
 @click.pass_obj
 def make_tool(
     options: Globals, /, name: str, is_global: bool, skill: str | None, to: str | None, force: bool, **words: bool
 ) -> None:
-    """Make a new tool that works at once. Without `--global`, `--skill` and `--to`, haft writes it into the workspace:
-    a toolbox tool into .agents/tools, a bash plugin into plugins, a template into templates. Comments in the tool
-    explain the format. Replace the work of the tool by yours, and keep the format."""
+    """Make a new tool, with example code that works. Comments in the code explain the format. Replace the example by
+    your own code. By default, haft writes a toolbox tool to .agents/tools, a bash plugin to plugins, and a template to
+    templates, all in the workspace."""
     kind = _kind(words)
     check_name(name)
     workspace = workspace_of(options)

@@ -36,10 +36,12 @@ Piece = tuple[bytes, int]
 @click.command("output", cls=HaftCommand)
 @click.argument("run", shell_complete=complete_run, help="A run: its id, or the beginning of the id.")
 @click.option("--grep", metavar="RE", help="Only lines that this regular expression matches.")
-@click.option("--lines", "span", metavar="A:B", help="Only lines A to B, counted from 1. `A:` and `:B` work too.")
+@click.option(
+    "--lines", "span", metavar="A:B", help="Only lines A to B. Lines are counted from 1. `A:` and `:B` work too."
+)
 @click.pass_obj
 def print_output(options: Globals, run: str, grep: str | None, span: str | None) -> None:
-    """Print the output that haft kept of a run: stdout and stderr, in the order in which they came."""
+    """Print the stored output of a run: stdout and stderr together, in their original order."""
     fits = _matcher(grep)
     first, last = _span(span)
     with history_with(run) as kept:

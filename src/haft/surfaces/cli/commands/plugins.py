@@ -38,10 +38,10 @@ def _opened(options: Globals) -> PluginsFacade:
 
 
 @click.command("list", cls=HaftCommand)
-@click.option("--remote", is_flag=True, help="Ask the repositories whether a tag or branch has moved.")
+@click.option("--remote", is_flag=True, help="Ask the git repositories whether a tag or branch has moved.")
 @click.pass_obj
 def list_plugins(options: Globals, remote: bool) -> None:
-    """List the configured plugins, where each comes from, and its tools. haft downloads nothing."""
+    """List the configured plugins, each with its origin and its tools. haft downloads no plugin."""
     plugins = _opened(options)
     now = asyncio.run(plugins.remote(lambda text: None if options.quiet else warn(text))) if remote else {}
     with _progress(options, "describing plugins") as show_count:
@@ -66,11 +66,11 @@ def list_plugins(options: Globals, remote: bool) -> None:
 
 
 @click.command("update", cls=HaftCommand)
-@click.argument("names", nargs=-1, metavar="[NAME]…", help="Git plugins. Default: all.")
+@click.argument("names", nargs=-1, metavar="[NAME]…", help="The git plugins to update. Default: all git plugins.")
 @click.pass_context
 def update_plugins(context: click.Context, names: tuple[str, ...]) -> None:
-    """Fetch the commit that the branch or tag of each git plugin points to now, and write it to haft.lock. haft uses
-    this commit until the next update."""
+    """For each git plugin, fetch the commit that its branch or tag points to now. haft writes the commit's hash to
+    haft.lock, and uses this commit until the next update."""
     options: Globals = context.obj
     with _progress(options, "fetching plugins") as show_count:
         done = asyncio.run(_opened(options).update(names, show_count))
@@ -89,7 +89,8 @@ def update_plugins(context: click.Context, names: tuple[str, ...]) -> None:
 
 @contextlib.contextmanager
 def _progress(options: Globals, doing: str) -> Iterator[Callable[[int, int], None]]:
-    """A function that shows a count on the terminal; the line is cleared at the end."""
+    """A context manager that yields a function, which shows a count on the terminal. At the end, the line with the
+    count is cleared."""
     progress = Progress(quiet=options.quiet)
     try:
         yield lambda count, every: progress.passing(f"{doing}: {count} of {every}")

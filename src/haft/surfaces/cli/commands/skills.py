@@ -61,10 +61,15 @@ def complete_skills(_ctx: click.Context, _parameter: click.Parameter, incomplete
 
 
 @click.command("list", cls=HaftCommand)
-@click.option("--all", "everything", is_flag=True, help="Also list broken and shadowed skills, with the reason.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Also list broken skills, and skills that another skill of the same name hides, each with the reason.",
+)
 @click.pass_obj
 def list_skills(options: Globals, everything: bool) -> None:
-    """List the skills, where they come from, and which are active."""
+    """List the skills, each with its origin, and say which of them are active."""
     skills, activations = _opened(options)
     found = skills.found()
     shown = [skill for skill in found if everything or skill.is_usable]
@@ -85,10 +90,15 @@ def list_skills(options: Globals, everything: bool) -> None:
 
 @click.command("show", cls=HaftCommand)
 @click.argument("name", shell_complete=complete_skills, help="A skill.")
-@click.argument("reference", required=False, metavar="[REFERENCE]", help="A reference of the skill, by path or name.")
+@click.argument(
+    "reference",
+    required=False,
+    metavar="[REFERENCE]",
+    help="The path of another text in the skill's folder, or the name of a file in references/.",
+)
 @click.pass_obj
 def show_skill(options: Globals, name: str, reference: str | None) -> None:
-    """Show the text of a skill: its SKILL.md, or one of its references."""
+    """Show the SKILL.md of a skill, or another text of the skill."""
     skills, activations = _opened(options)
     skill = skills.get(name)
     text = skills.text(skill, reference)
@@ -114,8 +124,8 @@ def show_skill(options: Globals, name: str, reference: str | None) -> None:
 @click.option("--thread", metavar="T", help="Only in this thread. Default: in the whole workspace.")
 @click.pass_obj
 def activate_skill(options: Globals, name: str, thread: str | None) -> None:
-    """Make the tools of a skill available, in the workspace or in one thread. Calls of these tools still need
-    approval."""
+    """Make the tools of a skill available, in the workspace or in one thread. This approves no calls: haft decides
+    about each call as usual."""
     skills, activations = _opened(options)
     skill = skills.get(name)
     _require_thread(thread)
@@ -134,10 +144,10 @@ def activate_skill(options: Globals, name: str, thread: str | None) -> None:
 
 @click.command("deactivate", cls=HaftCommand)
 @click.argument("name", shell_complete=complete_skills, help="A skill.")
-@click.option("--thread", metavar="T", help="Only in this thread. Default: in the workspace.")
+@click.option("--thread", metavar="T", help="Only in this thread. Default: in the whole workspace.")
 @click.pass_obj
 def deactivate_skill(options: Globals, name: str, thread: str | None) -> None:
-    """Make a skill's tools unavailable again."""
+    """Make the tools of a skill unavailable again."""
     skills, activations = _opened(options)
     _require_thread(thread)
     # All folders of this name that were activated, also those that are deleted, broken or hidden by another skill now.
@@ -166,7 +176,7 @@ def deactivate_skill(options: Globals, name: str, thread: str | None) -> None:
 
 @click.command("make", cls=HaftCommand)
 @click.argument("name", help="The name: at most 64 characters of a-z, 0-9 and `-`.")
-@click.option("--global", "is_global", is_flag=True, help="Use ~/.config/agents/skills instead of .agents/skills.")
+@click.option("--global", "is_global", is_flag=True, help="Write to ~/.config/agents/skills instead of .agents/skills.")
 @click.option("--description", metavar="D", help="What the skill teaches, and when to use it.")
 @click.option("--force", is_flag=True, help="Overwrite an existing SKILL.md.")
 @click.pass_obj
@@ -194,13 +204,15 @@ def make_skill(options: Globals, name: str, is_global: bool, description: str | 
 @click.argument(
     "source",
     type=click.Path(),
-    help="A folder with a SKILL.md, a folder of such folders, or a .zip, .tar or .tar.gz of either.",
+    help="A folder with a SKILL.md, a folder that contains such folders, or an archive of either folder (.zip, .tar "
+    "or .tar.gz).",
 )
-@click.option("--global", "is_global", is_flag=True, help="Use ~/.config/agents/skills instead of .agents/skills.")
+@click.option("--global", "is_global", is_flag=True, help="Write to ~/.config/agents/skills instead of .agents/skills.")
 @click.option("--force", is_flag=True, help="Replace skills of the same name.")
 @click.pass_obj
 def install_skill(options: Globals, source: str, is_global: bool, force: bool) -> None:
-    """Install all skills that are in SOURCE, or none. haft runs nothing of them."""
+    """Install all skills in SOURCE. If one of them cannot be installed, haft installs none. haft runs no code of the
+    skills."""
     from haft.authoring.skills import install
 
     if not source:

@@ -37,7 +37,7 @@ _DAY: Final = 86_400.0
 
 @contextlib.contextmanager
 def _store() -> Iterator[StoreFacade | None]:
-    """The store, after the cleanup of dead hosts; None if there is no state home yet."""
+    """A context manager that cleans up after dead hosts, and yields the store; None if there is no state home yet."""
     from haft.service import StoreFacade, bounds_of, has_state, load_config
 
     home = state_home()
@@ -56,8 +56,8 @@ def _store() -> Iterator[StoreFacade | None]:
 @click.command("show", cls=HaftCommand)
 @click.pass_obj
 def show_store(options: Globals) -> None:
-    """Show how much disk the earlier contents of changed files and the outputs of runs take, and how many runs can be
-    undone."""
+    """Show how much disk space the stored data uses, and how many runs can be undone. The stored data are mainly
+    outputs of runs, and earlier contents of changed files."""
     with _store() as store:
         if store is None:
             _nothing(options)
@@ -115,8 +115,8 @@ def _tell_held(held: list[HeldChangeSet]) -> None:
 @click.option("--dry-run", is_flag=True, help="Only print what haft would delete.")
 @click.pass_obj
 def prune_store(options: Globals, dry_run: bool) -> None:
-    """Compress old data, delete data that is over the size limit or too old, and print which runs can no longer be
-    undone."""
+    """Compress old data, and delete data older than `changes.store_days`. If the earlier contents of files use more
+    than `changes.store_bytes`, delete the oldest contents. Print which runs can no longer be undone."""
     with _store() as store:
         if store is None:
             _nothing(options)

@@ -93,7 +93,7 @@ def _templates_at(folder: str, named: Sequence[str]) -> list[str]:
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @click.pass_obj
 def pack_templates(options: Globals, folders: tuple[str, ...], target: str, name: str | None, force: bool) -> None:
-    """Check templates and write them into one ZIP, without environments and caches."""
+    """Check templates, and write them into one ZIP file without their environments and caches."""
     from haft.authoring.studio import check_for_packing, pack
 
     if name is not None and len(folders) != 1:
@@ -126,10 +126,12 @@ def _require_sound(reports: Sequence[Report], options: Globals) -> None:
 
 @click.command("install", cls=HaftCommand)
 @click.argument(
-    "archive", metavar="ZIP", type=click.Path(), help="A ZIP that `haft templates pack` or Agent Studio wrote."
+    "archive", metavar="ZIP", type=click.Path(), help="A ZIP file that `haft templates pack` or Agent Studio wrote."
 )
 @click.option("--to", "target", metavar="DIR", type=click.Path(), help="Install into this directory of templates.")
-@click.option("--workflow", metavar="W", help="Only for this workflow of Agent Studio. Default: for all workflows.")
+@click.option(
+    "--workflow", metavar="W", help="Install only for this workflow of Agent Studio. Default: for all workflows."
+)
 @click.option(
     "--name", metavar="N", help="The name of the template, if the ZIP has only one. Default: its name in the ZIP."
 )
@@ -137,7 +139,8 @@ def _require_sound(reports: Sequence[Report], options: Globals) -> None:
 def install_templates(
     options: Globals, archive: str, target: str | None, workflow: str | None, name: str | None
 ) -> None:
-    """Install all tool templates of a ZIP, or none. haft runs nothing of them."""
+    """Install all templates in a ZIP file. If one of them cannot be installed, haft installs none. haft runs no code of
+    the templates."""
     from haft.authoring.studio import install
 
     places = places_of(options)
@@ -222,12 +225,14 @@ def _facts(one: TemplateFolder, problems: Sequence[str], template_state: Templat
     "--workflow", metavar="W", help="If several workflows have a template of this name: the template of this workflow."
 )
 @click.option(
-    "--allow-builds", is_flag=True, help="Build packages that have no wheel. This runs code of their authors."
+    "--allow-builds",
+    is_flag=True,
+    help="Also build packages that have no wheel. Such a build runs code of the package's authors.",
 )
 @click.pass_obj
 def build_environment(options: Globals, word: str, workflow: str | None, allow_builds: bool) -> None:
-    """Build the environment of a template now, unless it is up to date. haft runs no code of the template itself.
-    `--allow-builds` stays in force until the template's requirements change."""
+    """Build the environment of a template, if the environment is not up to date. haft runs no code of the template.
+    `--allow-builds` remains valid until the template's requirements change."""
     import asyncio
 
     from haft.authoring.studio import find_template

@@ -25,8 +25,15 @@ if TYPE_CHECKING:
 
 
 @click.command("wrap", cls=HaftCommand)
-@click.option("--click", "as_click", metavar="M:OBJ", help="A click command or group, or a typer app.")
-@click.option("--argparse", "as_argparse", metavar="M:FUNC", help="An argparse parser, or a function that returns one.")
+@click.option(
+    "--click", "as_click", metavar="M:OBJ", help="OBJ in the module M: a click command or group, or a typer app."
+)
+@click.option(
+    "--argparse",
+    "as_argparse",
+    metavar="M:FUNC",
+    help="FUNC in the module M: an argparse parser, or a function that returns a parser.",
+)
 @click.option("--spec", metavar="FILE", type=click.Path(), help="A TOML file that describes any program.")
 @click.option(
     "--to",
@@ -38,9 +45,15 @@ if TYPE_CHECKING:
 )
 @click.option("--prefix", metavar="P", help="The prefix of the tools' names. Default: the program's name and `-`.")
 @click.option("--program", metavar="NAME", help="The program to run. Default: the installed script of the module.")
-@click.option("--python", metavar="PATH", help="The Python that has the module. Default: haft's own.")
 @click.option(
-    "--pin", is_flag=True, help="Store the program's current full path, instead of looking on PATH at each call."
+    "--python",
+    metavar="PATH",
+    help="The Python interpreter that can import the module. Default: the interpreter that runs haft.",
+)
+@click.option(
+    "--pin",
+    is_flag=True,
+    help="Store the full path of the program now. Without this option, each call looks for the program on PATH.",
 )
 @click.option("--force", is_flag=True, help="Replace existing files of the same names.")
 @click.pass_obj
@@ -153,9 +166,9 @@ def _where(program: str, python: str | None) -> str:
 @click.option("--force", is_flag=True, help="Replace existing files of the same names.")
 @click.pass_obj
 def export_tools(options: Globals, names: tuple[str, ...], directory: str, force: bool) -> None:
-    """Write a toolbox executable for each tool of haft. The executable calls haft, so approval, limits, undo and the
-    audit log apply to every call of it. If haft itself finds such an executable, it calls the original tool
-    directly."""
+    """Write a toolbox executable for each tool that haft lists. The executable calls haft. So approval, limits, undo
+    and the audit log apply to each of its calls. If haft loads such an executable as a tool, haft calls the original
+    tool directly."""
     from haft.authoring.toolbox import export
 
     if names:

@@ -94,13 +94,16 @@ KINDS: Final = tuple(kind for kind in get_args(Kind) if kind != "mcp")
 
 
 @click.command("list", cls=HaftCommand)
-@click.option("--source", metavar="KIND", help=f"Only tools of this kind: {', '.join(KINDS)}.")
+@click.option("--source", metavar="KIND", help=f"List only tools of this kind: {', '.join(KINDS)}.")
 @click.option(
-    "--all", "everything", is_flag=True, help="Also list broken, duplicate and disabled tools, with the reason."
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Also list tools that cannot be called (broken, duplicate, disabled or inactive), each with the reason.",
 )
 @click.pass_obj
 def list_tools(options: Globals, source: str | None, everything: bool) -> None:
-    """List every tool: its name, its kind, and the first line of its description."""
+    """List the tools: name, kind, and the first line of the description."""
     found = [listing for listing in listings(options) if source is None or listing.spec.kind == source]
     if source is not None and not found and source not in KINDS:
         near = near_miss(source, KINDS)
@@ -138,11 +141,12 @@ def search_tools(options: Globals, words: tuple[str, ...]) -> None:
 
 @click.command("show", cls=HaftCommand)
 @click.argument("name", shell_complete=complete_names, help="The name of a tool, or the path of a tool file.")
-@click.option("--as", "form", type=click.Choice(list(FORMS)), help="Print the definition in that ecosystem's form.")
+@click.option("--as", "form", type=click.Choice(list(FORMS)), help="Print the tool's definition in this format.")
 @click.pass_obj
 def show_tool(options: Globals, name: str, form: str | None) -> None:
-    """Show one tool: its description, parameters and effects, and the files that an approval covers. With `--as`, print
-    its definition for another ecosystem."""
+    """Show one tool: its description, parameters and effects. haft also lists the tool's files. If one of these files
+    changes, earlier approvals of the tool no longer count. With `--as`, haft prints the tool's definition in the format
+    of MCP, OpenAI, Anthropic or Amp."""
     listing = find_listing(name, options)
     if form is not None:
         facts(FORMS[form](listing.spec))

@@ -28,13 +28,18 @@ if TYPE_CHECKING:
 @click.argument(
     "directory", metavar="[DIR]", required=False, type=click.Path(), help="A workspace. Default: the nearest workspace."
 )
-@click.option("--revoke", "is_revoked", is_flag=True, help="Trust the file no longer.")
-@click.option("--yes", "is_confirmed", is_flag=True, help="Do not ask. Use this only for a file that you have read.")
+@click.option("--revoke", "is_revoked", is_flag=True, help="Withdraw your trust in the file.")
+@click.option(
+    "--yes",
+    "is_confirmed",
+    is_flag=True,
+    help="Trust the file without a question. Use this option only for a file that you have read.",
+)
 @click.pass_obj
 def trust_workspace(options: Globals, directory: str | None, is_revoked: bool, is_confirmed: bool) -> None:
-    """Trust a workspace's configuration file as it is now. Without trust, haft ignores the settings in this file that
-    widen what tools may do. haft shows the whole file, or its difference from the file that you trusted before, and
-    asks."""
+    """Trust the configuration file of a workspace, with its present content. Without trust, haft ignores the settings
+    in this file that give tools more rights. haft shows the file and asks you. If you trusted an earlier version of the
+    file, haft shows the difference."""
     if is_revoked and is_confirmed:
         raise BadUsage("`--revoke` and `--yes` cannot be used together")
     workspace = checked_directory(directory) if directory is not None else workspace_of(options)

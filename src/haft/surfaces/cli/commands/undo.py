@@ -43,7 +43,7 @@ class UndoOptions:
 
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Only print the plan and the conflicts.")
 _FORCE = click.option(
-    "--force", is_flag=True, help="Also overwrite files that have changed since. haft keeps the overwritten content."
+    "--force", is_flag=True, help="Also overwrite files with later changes. haft keeps the overwritten content."
 )
 
 
@@ -53,17 +53,20 @@ _FORCE = click.option(
     nargs=-1,
     metavar="[RUN]...",
     shell_complete=complete_changes("committed"),
-    help="A run: its id, or the beginning of the id. Default: your last run in this workspace.",
+    help="A run: its id, or the beginning of the id. Default: your last run that changed something.",
 )
 @click.option("--thread", metavar="T", help="Undo all changes of this thread in this workspace.")
 @_DRY_RUN
 @_FORCE
 @click.pass_context
 def undo_runs(context: click.Context, runs: tuple[str, ...], thread: str | None, dry_run: bool, force: bool) -> None:
-    """Undo the changes of runs: all of them or none, and no other changes. Without a run, haft undoes your last run in
-    this workspace that changed something and is not undone; so each repetition goes one run further back. Later changes
-    of other paths stay. If a later run or a person changed the same paths, haft changes nothing and prints the
-    conflicts (exit 5). `haft redo` brings the changes back."""
+    """Undo the file changes of one or more runs. haft undoes all these changes, or none.
+
+    Without RUN, haft undoes your last run in this workspace that changed something and is not undone yet. If you repeat
+    the command, haft undoes the next older run.
+
+    Later changes to other files stay. If someone changed the same files after the run, haft changes nothing, prints the
+    conflicts, and exits with 5. `haft redo` brings the changes back."""
     if runs and thread is not None:
         raise BadUsage("`haft undo` takes runs or `--thread`, not both")
     _reverse(context, UndoOptions("undo", runs, thread, dry_run, force))
@@ -81,7 +84,7 @@ def undo_runs(context: click.Context, runs: tuple[str, ...], thread: str | None,
 @_FORCE
 @click.pass_context
 def redo_runs(context: click.Context, runs: tuple[str, ...], dry_run: bool, force: bool) -> None:
-    """Bring back the changes of runs that were undone. RUN is a run that was undone, not the run of the undo."""
+    """Bring back file changes that were undone. RUN is the run that was undone, not the run of `haft undo`."""
     if not runs:
         raise _needs_run(context.find_object(Globals) or Globals())
     _reverse(context, UndoOptions("redo", runs, None, dry_run, force))

@@ -104,8 +104,8 @@ def refuse_hidden(line: Line, options: Globals, only: str | None = None) -> None
 
 @contextlib.contextmanager
 def _hidden_first(line: Line, options: Globals) -> Iterator[None]:
-    """If one of haft's options has an invalid value, but may be meant as the tool's parameter, raise the error of
-    `refuse_hidden` instead of the error about the value."""
+    """A context manager around the parsing of haft's options. If an option has an invalid value, but may be meant as a
+    parameter of the tool, this raises the error of `refuse_hidden` instead of the error about the value."""
     workspace = options.workspace
     try:
         yield
@@ -135,52 +135,70 @@ def _refuse_version(name: str | None) -> None:
 @click.option(
     "--args",
     metavar="JSON|@FILE|-",
-    help="The arguments as one JSON object. A parameter given by name wins over the same parameter in this object.",
+    help="The arguments as one JSON object. @FILE: read the object from a file. -: read it from stdin. If you also "
+    "give an argument by name, haft uses the value given by name.",
 )
-@click.option("--only", metavar="FIELD", help="Print only this field of the outcome. A text is printed without quotes.")
-@click.option("--stream", is_flag=True, help="Print each event as a line of JSON, and the outcome as the last line.")
+@click.option(
+    "--only", metavar="FIELD", help="Print only this field of the outcome. haft prints a text without quotes."
+)
+@click.option(
+    "--stream", is_flag=True, help="Print each event of the run as one line of JSON, and the outcome as the last line."
+)
 @click.option("--approve", is_flag=True, help="Approve the call if it needs approval.")
 @click.option(
     "--wait",
     metavar="SECONDS",
-    help="How long to wait for an answer, also from another process (`haft approve`). Default without a terminal: 0.",
+    help="How long the call waits for approval, from this terminal or from another process (`haft approve`). "
+    "Default: `approval.expires_seconds`; without a terminal, 0.",
 )
 @click.option(
     "--try",
     "trial",
     is_flag=True,
-    help="Make a trial run, without network: show the changes, then ask whether to apply them.",
+    help="Make a trial run without network: show the changes, then ask whether to apply them.",
 )
 @click.option("--timeout", metavar="SECONDS", help="End the call after this time.")
-@click.option("--preview", is_flag=True, help="Print the tool's own preview of the call, and do not call it.")
+@click.option(
+    "--preview", is_flag=True, help="Do not call the tool. Print the tool's preview, which says what the call would do."
+)
 @click.option(
     "--thread", metavar="T", help="The thread that the call belongs to. Default: the thread of this terminal."
 )
 @click.option(
-    "--config", metavar="K=V", multiple=True, help="A configuration value for the tool. A V that is not JSON is a text."
+    "--config",
+    metavar="K=V",
+    multiple=True,
+    help="Give the tool the value V for its setting K. If V is not JSON, haft reads V as text.",
 )
-@click.option("--network", is_flag=True, help="Let this call use the network, with an empty /tmp.")
-@click.option("--scratch", is_flag=True, help="With --network: let this call see its thread's /tmp too.")
+@click.option("--network", is_flag=True, help="Let this call use the network. The call then has an empty /tmp.")
+@click.option("--scratch", is_flag=True, help="With --network: let this call use the /tmp of its thread.")
 @click.option(
-    "--read", metavar="PATH", multiple=True, type=click.Path(), help="Let this call read PATH too; may be repeated."
+    "--read", metavar="PATH", multiple=True, type=click.Path(), help="Let this call also read PATH (repeatable)."
 )
 @click.option(
     "--write",
     metavar="PATH",
     multiple=True,
     type=click.Path(),
-    help="Let this call write to PATH too; may be repeated.",
+    help="Let this call also write to PATH (repeatable).",
 )
-@click.option("--env", metavar="NAME", multiple=True, help="Pass this variable on to the call; may be repeated.")
+@click.option(
+    "--env", metavar="NAME", multiple=True, help="Pass this environment variable on to the call (repeatable)."
+)
 @click.pass_context
 def use_tool(context: click.Context, line: Line) -> None:
-    """Call a tool. Write its parameters after its name: `--path a.txt`, `--path=a.txt`, `--flag`, `--no-flag`. If you
-    repeat a parameter, its values become an array. After a bare `--`, every word belongs to the tool's parameters. If
-    the call needs approval, haft asks at the terminal; `--approve` approves the call in advance. Without a terminal,
-    haft rejects a call that needs approval; with `--wait`, the call first waits for an answer from another process.
-    `--network`, `--scratch`, `--read`, `--write` and `--env` open the sandbox for this call only. With `--try` the tool
-    makes a trial run: haft shows the changes and asks whether to apply them; without a terminal, it holds them for
-    `haft changes`. If stdout is not a terminal, haft prints the outcome as JSON."""
+    """Call a tool. Write the tool's parameters after its name: `--path a.txt`, `--path=a.txt`, `--flag`, `--no-flag`.
+    If you repeat a parameter, its values become an array. All words after a bare `--` are parameters of the tool.
+
+    If the call needs approval, haft asks at the terminal. Without a terminal, haft rejects the call, unless you use
+    `--approve` or `--wait`.
+
+    `--network`, `--scratch`, `--read`, `--write` and `--env` open the sandbox for this call only.
+
+    With `--try`, the call is a trial run: haft shows the changes and asks whether to apply them. Without a terminal,
+    haft holds the changes until you run `haft changes apply` or `haft changes drop`.
+
+    If stdout is not a terminal, haft prints the outcome as JSON."""
     options = context.find_object(Globals) or Globals()
     with _hidden_first(line, options):
         use_options = UseOptions.from_line(line)
@@ -239,8 +257,8 @@ async def _perform(
     tells_waiting: bool,
     has_own_thread: bool,
 ) -> Outcome | str | None:
-    """Make the call, and return its outcome; with `--preview`, return the tool's preview instead. `has_own_thread` says
-    that no other call is in the call's thread."""
+    """Make the call, and return its outcome. With `--preview`, make no call, and return the tool's preview instead, or
+    None if the tool has no preview. `has_own_thread` says that no other call is in the call's thread."""
     from haft.surfaces.cli.words.threads import with_scratch_note
 
     async with service:
@@ -283,8 +301,8 @@ async def _perform(
 
 
 async def _with_note_of_calls(service: ToolService, outcome: Outcome) -> Outcome:
-    """`outcome`, the outcome of a call that changed nothing itself. If the nested calls of this call changed something,
-    a note about that is added."""
+    """The outcome of a call that changed nothing itself. If its nested calls changed something, the returned outcome
+    has a note about that."""
     run = outcome.run_id
     try:
         paths = len((await service.changes.plan("undo", run)).plan)

@@ -28,8 +28,9 @@ RECOVER_SECONDS = 2.0
 @click.argument("run", shell_complete=complete_run, help="A run: its id, or the beginning of the id.")
 @click.pass_context
 def watch_run(context: click.Context, run: str) -> None:
-    """Follow a run, whichever process started it: its output on stdout, its states and progress on stderr. The exit
-    code is that of the run. With `--json`, each event is one line, and the outcome is the last line."""
+    """Follow a run, even if another process started it. haft prints the run's output on stdout, and its states and
+    progress on stderr. haft exits with the exit code of the run. With `--json`, haft prints each event as one line of
+    JSON, and the outcome as the last line."""
     options = context.find_object(Globals) or Globals()
     from haft.service import follow
 

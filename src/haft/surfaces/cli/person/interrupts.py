@@ -36,7 +36,7 @@ class Interrupts:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Ignore Ctrl-C while another program, such as an editor, has the terminal."""
+        """A context manager that ignores Ctrl-C while another program, such as an editor, has the terminal."""
         self._paused = True
         try:
             yield

@@ -21,8 +21,8 @@ NO: Final = ("n", "no")
 
 
 async def confirm(question: str, *, default: bool = False, is_answer_needed: bool = False) -> bool:
-    """Whether the person answers yes. Enter means `default`, and any other word repeats the question. The end of input
-    means no; if an answer is needed, it raises `EOFError`."""
+    """Whether the person answers yes. Enter means `default`, and any other word repeats the question. At the end of
+    input, the result is False; but with `is_answer_needed`, `EOFError` is raised."""
     while True:
         line = await read_line(question)
         if not line and is_answer_needed:
@@ -41,7 +41,8 @@ def not_understood(answer: str, keys: str) -> str:
 
 
 async def read_line(question: str) -> str:
-    """A line that the person types; empty at the end of input. If this is cancelled, the thread that reads ends too."""
+    """A line that the person types; empty at the end of input. If this coroutine is cancelled, the thread that reads
+    the line ends, too."""
     descriptor = sys.stdin.fileno()
     with contextlib.suppress(termios.error):
         termios.tcflush(descriptor, termios.TCIFLUSH)

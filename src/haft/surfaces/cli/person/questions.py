@@ -87,7 +87,7 @@ def _parts(request: ApprovalRequest) -> Iterator[str]:
 
 
 def trial_lines(request: ApprovalRequest, diff: str, stream: IO[Any]) -> Iterator[str]:
-    """The changes of a trial run."""
+    """The changes of a trial run, as lines for a person."""
     yield styled(f"trial run of {visible(request.tool)}: nothing below is in the workspace yet", "bold", stream)
     yield from diff_lines(diff, stream, f"`haft diff {shortened(request.run)}` in another terminal shows all")
 

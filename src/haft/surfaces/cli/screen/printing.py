@@ -75,7 +75,8 @@ def _as_bytes(text: str) -> bytes:
 
 @contextlib.contextmanager
 def writing() -> Iterator[None]:
-    """Turn errors of writing to stdout into `StdoutFailed`, except for a closed pipe, which `main` handles."""
+    """A context manager that turns errors of writing to stdout into `StdoutFailed`. The error for a closed pipe is not
+    changed, because `main` handles it."""
     try:
         yield
     except BrokenPipeError:
@@ -96,7 +97,8 @@ def verbatim(texts: Iterable[str]) -> None:
 
 
 def table(rows: Sequence[Sequence[str]], *, style_first: str | None = None, cut: bool = True) -> None:
-    """Print aligned columns, the last one cut to the terminal's width. Invisible characters are escaped."""
+    """Print aligned columns. With `cut`, the last column is cut so that each row fits into the terminal's width.
+    Invisible characters are escaped."""
     # Look up all run names at once, because each lookup opens the database.
     shortened(" ".join(cell for row in rows for cell in row))
     cells = [[one_line(shortened(cell)) for cell in row] for row in rows]

@@ -57,8 +57,8 @@ def listed_summary(skill: Skill, found: Sequence[Skill]) -> str:
 
 
 def hides(skill: Skill, found: Sequence[Skill]) -> str | None:
-    """If `skill` comes from the workspace and hides another skill of the same name, either a built-in one or one of the
-    user, a text that says so; else None."""
+    """A text that says that `skill`, which comes from the workspace, hides a built-in skill or a skill of the user with
+    the same name. None if `skill` hides no such skill."""
     if skill.provenance != "workspace" or not skill.is_usable:
         return None
     for other in found:

@@ -78,10 +78,11 @@ BAR: Final = "  │ "
 
 
 def framed(text: str, first: str = BAR, *, at_blanks: bool = False) -> Iterator[str]:
-    """The lines of a text, each after a bar, the first after `first`. Long lines are broken before the terminal would
-    break them, so that no text can look as if haft had printed it. Tabs are escaped, because their width is unknown,
-    and so are marks that would be drawn over the bar. With `at_blanks`, lines are broken between words, and the blank
-    there is dropped. Without it, for example for a command, no character is dropped."""
+    """The lines of a text, each with a bar before it. The first line has `first` before it instead. Long lines are
+    broken before the terminal would break them, so that no text can look as if haft had printed it. Tabs are escaped,
+    because their width is unknown, and so are marks that would be drawn over the bar. With `at_blanks`, lines are
+    broken between words, and the blank there is dropped. Without it, for example for a command, no character is
+    dropped."""
     room = max(8, width() - max(columns(BAR), columns(first)))
     for line in visible(text).replace("\t", "\\t").split("\n"):
         for piece in _between_words(line, room) if at_blanks and line.isascii() else _pieces(line, room):
@@ -99,7 +100,8 @@ def _between_words(text: str, room: int) -> Iterator[str]:
 
 
 def _pieces(text: str, room: int) -> Iterator[str]:
-    """A line in pieces of at most `room` columns. A mark is escaped if it begins a piece or follows too many others."""
+    """A line in pieces of at most `room` columns. A mark is escaped if it begins a piece or follows too many other
+    marks."""
     if text.isascii():
         yield from (text[at : at + room] for at in range(0, max(1, len(text)), room))
         return

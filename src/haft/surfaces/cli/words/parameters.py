@@ -37,7 +37,7 @@ _OWN_PARAMETER: Final = "put the tool's own parameter after `--`, and haft's opt
 
 @dataclass(frozen=True, slots=True)
 class NameToken:
-    """`--name` or `--name=value`."""
+    """A parameter that was given by its name: `--name` or `--name=value`."""
 
     name: str
     value: str | None
@@ -45,7 +45,8 @@ class NameToken:
 
 @dataclass(frozen=True, slots=True)
 class WordToken:
-    """A word that does not begin with `--`. It is the value of the name before it, if that parameter takes a value."""
+    """A word that does not begin with `--`. If a `NameToken` stands before the word, and the parameter of that name
+    takes a value, the word is this value."""
 
     text: str
 
@@ -60,7 +61,7 @@ Token = NameToken | WordToken | GapToken
 
 @dataclass(slots=True)
 class Line:
-    """The parsed words of the line."""
+    """The parsed words after `haft tools use`."""
 
     name: str | None = None
     options: dict[str, list[str]] = field(default_factory=dict)

@@ -31,7 +31,7 @@ def complete_run(_ctx: click.Context, _parameter: click.Parameter, incomplete: s
 
 
 def complete_status(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """The statuses of a run."""
+    """The statuses that a run can have, for shell completion."""
     return [status for status in STATUSES if status.startswith(incomplete)]
 
 

@@ -22,8 +22,16 @@ if TYPE_CHECKING:
 
 
 @click.command("add", cls=HaftCommand)
-@click.argument("action", metavar="ACTION", help="allow, ask, reject, try or delegate.")
-@click.argument("tool", metavar="TOOL", help="The name of a tool, or KIND:NAME; `*` matches anything.")
+@click.argument(
+    "action",
+    metavar="ACTION",
+    help="allow, ask, reject, try (the call becomes a trial run) or delegate (a program decides).",
+)
+@click.argument(
+    "tool",
+    metavar="TOOL",
+    help="The name of a tool, or KIND:NAME with a kind from `haft tools list`. `*` matches any text.",
+)
 @click.option(
     "--match",
     "matches",
@@ -34,24 +42,24 @@ if TYPE_CHECKING:
 @click.option(
     "--context",
     metavar="C",
-    help="`thread`: only for calls of an agent itself. `subagent`: only for calls of sub-agents.",
+    help="`thread`: only for calls by the agent itself. `subagent`: only for calls by sub-agents.",
 )
 @click.option("--to", metavar="PROGRAM", help="With the action delegate: the program that decides.")
 @click.option("--message", metavar="TEXT", help="With the action reject: a message for the model.")
 @click.option("--network", is_flag=True, help="Matching calls may use the network.")
-@click.option("--scratch", is_flag=True, help="With --network: matching calls see their thread's /tmp too.")
-@click.option("--read", metavar="PATH", multiple=True, help="Matching calls may read PATH too; may be repeated.")
-@click.option("--write", metavar="PATH", multiple=True, help="Matching calls may write to PATH too; may be repeated.")
-@click.option("--env", metavar="NAME", multiple=True, help="Matching calls get this variable; may be repeated.")
+@click.option("--scratch", is_flag=True, help="With --network: matching calls may use the /tmp of their thread.")
+@click.option("--read", metavar="PATH", multiple=True, help="Matching calls may also read PATH (repeatable).")
+@click.option("--write", metavar="PATH", multiple=True, help="Matching calls may also write to PATH (repeatable).")
+@click.option("--env", metavar="NAME", multiple=True, help="Matching calls get this environment variable (repeatable).")
 @click.option(
     "--danger",
     "dangers",
     metavar="D",
     multiple=True,
-    help="A danger, such as recursive-delete, that the rule allows or rejects; may be repeated.",
+    help="Allow or reject commands with this danger, such as recursive-delete (repeatable).",
 )
 @click.option(
-    "--first/--last", "is_first", default=True, help="Put the rule before or after the other rules. Default: before."
+    "--first/--last", "is_first", default=True, help="Put the rule before or after all other rules. Default: before."
 )
 @click.option(
     "--in",
@@ -64,12 +72,15 @@ if TYPE_CHECKING:
 def add_rule(
     options: Globals, /, action: str, tool: str, matches: tuple[str, ...], is_first: bool, place: str, **more: Any
 ) -> None:
-    """Add a rule to your own haft.toml or to the workspace's haft.toml, and print which file it was. haft creates the
-    file if it does not exist. The first matching rule decides, so the new rule becomes the first, unless you write
-    `--last`. haft refuses a rule that can never match, or that would make the file invalid. If there is no such tool
-    yet, haft adds the rule with a warning. In a PATTERN, `*` matches anything, and `/…/` is a regular expression. If
-    you repeat `--match` with the same ARG, one of its patterns must match. A PATTERN for the argument `command` is
-    compared with each single command of a command line."""
+    """Add a rule to your own haft.toml or, with `--in workspace`, to the workspace's haft.toml. If the file does not
+    exist, haft creates it. haft prints the file and the line of the rule.
+
+    The first matching rule decides. So haft puts the new rule before all others; with `--last`, after all others. haft
+    refuses a rule that can never match. If no tool has this name yet, haft adds the rule and prints a warning.
+
+    In a PATTERN, `*` matches any text, and `/…/` is a regular expression. If you repeat `--match` with the same ARG,
+    one of the patterns must match. haft compares a PATTERN for the argument `command` with each single command of a
+    command line."""
     from haft.service import RuleChanges, this_user
 
     specs = _specs()
@@ -103,12 +114,12 @@ def add_rule(
 @click.argument(
     "source",
     metavar="SOURCE",
-    help="The place of the rule, as `haft permissions list` prints it: FILE:LINE, or `remembered:3` for an answer.",
+    help="The place of the rule, as `haft permissions list` prints it: FILE:LINE, or `remembered:3` for a remembered "
+    "answer.",
 )
 @click.pass_obj
 def remove_rule(options: Globals, source: str) -> None:
-    """Remove a rule from your own haft.toml or the workspace's, or an answer that haft remembers in this workspace.
-    haft prints which file it changed."""
+    """Remove a rule or a remembered answer. haft prints which file it changed."""
     from haft.service import RuleChanges, this_user
 
     workspace = workspace_of(options) if source.startswith("remembered:") else workspace_or_none(options)
@@ -129,7 +140,8 @@ def _tell(options: Globals, change: RuleChange, sentence: str) -> None:
 
 
 def workspace_or_none(options: Globals) -> str | None:
-    """The workspace; None if there is none, because rules of the user can be changed without one."""
+    """The workspace; None if there is no workspace. This is no error, because the user's rules can be changed without a
+    workspace."""
     with contextlib.suppress(BadConfig):
         return workspace_of(options)
     return None

@@ -26,10 +26,11 @@ TRUST: Final = "`haft trust`"
 @click.command("list", cls=HaftCommand)
 @click.pass_obj
 def list_rules(options: Globals) -> None:
-    """List the rules, in the order in which they apply: remembered answers, the workspace's rules, your rules, and
-    haft's own rules for calls that no other rule matches. In each of these four groups, the first matching rule
-    applies. If any group rejects a call, the call is rejected. Rules of an untrusted workspace that do not count are
-    marked."""
+    """List the rules, in four groups: remembered answers, the workspace's rules, your rules, and haft's own rules.
+    haft's own rules are for calls that no other rule matches. In each group, the first matching rule applies. If any
+    group rejects a call, the call is rejected.
+
+    In an untrusted workspace, some rules of the workspace do not count. haft marks these rules."""
     from haft.service import listed_rules, load_config
 
     workspace = workspace_or_none(options)

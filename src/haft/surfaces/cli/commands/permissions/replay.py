@@ -20,21 +20,23 @@ MOST_SHOWN: Final = 60
 
 
 @click.command("replay", cls=HaftCommand)
-@click.option("--with", "path", metavar="FILE", help="A haft.toml, whose rules replace those in your own haft.toml.")
+@click.option("--with", "path", metavar="FILE", help="A haft.toml. Its rules replace the rules in your own haft.toml.")
 @click.option(
     "--limit",
     metavar="N",
     type=click.IntRange(min=1),
     default=1000,
-    help="Decide about at most N calls. Default: 1000.",
+    help="Decide about N calls at most. Default: 1000.",
 )
 @click.pass_obj
 def replay_rules(options: Globals, path: str | None, limit: int) -> None:
     """Decide about the past calls of this workspace again, newest first, and list the calls for which the decision
-    differs. Without `--with`, haft compares the decisions of today's rules with the original decisions. With `--with
-    FILE`, the rules in FILE replace your own rules, and haft compares their decisions with those of today's rules. haft
-    calls no tool and asks no person. The audit log has no secrets, so a rule that matches a secret does not match
-    here."""
+    differs. haft calls no tool and asks no person.
+
+    Without `--with`, haft compares the original decisions with the decisions by today's rules. With `--with FILE`, haft
+    compares the decisions by today's rules with the decisions by the rules in FILE.
+
+    The audit log contains no secrets. So a rule with a secret in its pattern does not match here."""
     from haft.service import ToolService
     from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
 

@@ -25,17 +25,19 @@ MOST_NAMED = 5
     "--since",
     "after",
     metavar="T",
-    help="Only calls since then: `2h` (two hours ago), `30m`, `1d`, a date or an ISO time.",
+    help="Only calls since this time: `2h` (two hours ago), `30m`, `1d`, a date or an ISO time.",
 )
 @click.option(
-    "--limit", metavar="N", type=click.IntRange(min=1), default=1000, help="Look at most at N calls. Default: 1000."
+    "--limit", metavar="N", type=click.IntRange(min=1), default=1000, help="Look at N calls at most. Default: 1000."
 )
 @click.pass_obj
 def suggest_rules(options: Globals, after: str | None, limit: int) -> None:
-    """Suggest the fewest narrow rules that would have allowed the calls that a person approved in this workspace. haft
-    decides about the past calls again with each rule. It prints how many prompts the rule would have saved, which other
-    calls it would have allowed, and the command that adds it. haft adds nothing itself. It suggests no rule for
-    commands with a danger, none for an interpreter, and none that would have allowed a call that a person rejected."""
+    """Suggest rules for the calls that a person approved in this workspace. For each rule, haft prints how many prompts
+    the rule would have saved, and which other calls the rule would have allowed. haft also prints the command that adds
+    the rule, but adds no rule itself.
+
+    haft suggests no rule for dangerous commands, and no rule for interpreters. It also suggests no rule that would have
+    allowed a call that a person rejected."""
     from haft.service import ToolService
     from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
 

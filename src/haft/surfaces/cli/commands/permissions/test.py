@@ -73,20 +73,23 @@ class TestCommand(HaftCommand):
 @click.option(
     "--args",
     metavar="JSON|@FILE|-",
-    help="The arguments as one JSON object. A parameter given by name wins over the same parameter in this object.",
+    help="The arguments as one JSON object. @FILE: read the object from a file. -: read it from stdin. If you also "
+    "give an argument by name, haft uses the value given by name.",
 )
-@click.option("--cwd", metavar="DIR", default=".", help="The directory of the workspace in which the call would run.")
+@click.option(
+    "--cwd", metavar="DIR", default=".", help="The directory in which the call would run, relative to the workspace."
+)
 @click.option(
     "-v",
     "--verbose",
     is_flag=True,
-    help="Also print every rule that haft compared with each part of the call, and the result.",
+    help="Also print every rule that haft compared with a part of the call, and the result of each comparison.",
 )
 @click.option(
     "--batch",
     metavar="FILE|-",
-    help='Decide about many calls. Each line of FILE is {"tool": …, "args": …}; haft prints one line '
-    "for each, in the same order.",
+    help='Decide about many calls. Each line of FILE is {"tool": …, "args": …}; haft prints one line for each call, '
+    "in the same order.",
 )
 @click.option(
     "--run-delegate",
@@ -103,9 +106,9 @@ def test_rules(
     batch: str | None,
     run_delegate: bool,
 ) -> None:
-    """Say how haft would decide about a call, by which rule, where that rule is written, and why. haft does not call
-    the tool. The exit code is 0 for allow, 10 for ask or try, and 11 for reject. haft decides even when the
-    arguments are not valid for the tool."""
+    """Say how haft would decide about a call, and why. haft names the rule and its file. haft does not call the tool,
+    so the arguments need not be valid for the tool. The exit code is 0 for allow, 10 for ask or try, and 11 for
+    reject."""
     options = context.find_object(Globals) or Globals()
     from haft.service import ToolService
     from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
@@ -179,7 +182,7 @@ def _after_name(context: click.Context, words: list[str], tool: str) -> dict[str
 
 
 async def _one(decider: _Decider, line: Line, cwd: str) -> Explanation:
-    """The decision about one call, made by an open service, which also describes new tools."""
+    """The decision that an open service makes about one call. The service also describes new tools."""
     from haft.surfaces.cli.words.binding import arguments
 
     assert line.name is not None
