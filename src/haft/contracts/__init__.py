@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         NeedsBuild,
         NeedsPerson,
         NetworkOpen,
+        NoNetworkByHost,
         PathEscapes,
         PersonError,
         Rejected,
@@ -158,8 +159,8 @@ else:
             "errors": (
                 "AmbiguousRun BadApprover BadConfig BadUsage Bug CallError Conflict Deadlock EXIT_CODES Failure "
                 "HaftError InvalidArguments LeaseLost LimitExceeded MachineError NeedsBuild NeedsPerson "
-                "NetworkOpen PathEscapes PersonError Rejected ScratchFull StartFailed StorageFailed TimedOut "
-                "ToolFailed Unconfined UnknownRequest UnknownRun UnknownTool SandboxDenied near_miss"
+                "NetworkOpen NoNetworkByHost PathEscapes PersonError Rejected ScratchFull StartFailed StorageFailed "
+                "TimedOut ToolFailed Unconfined UnknownRequest UnknownRun UnknownTool SandboxDenied near_miss"
             ),
             "events": "Event EventType iso_time",
             "failure_lines": "error_or_last_line error_line without_progress",

@@ -4,9 +4,12 @@ it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from haft.values import dataclass, field
+
+if TYPE_CHECKING:
+    from haft.contracts.host_grants import HostGrant
 
 Network = bool | tuple[str, ...]
 """The network of a call: all of it, none of it, or the hosts in a tuple (see `host_grants`)."""
@@ -96,6 +99,8 @@ class Confinement:
     profile: Profile = "none"
     network: Network = True
     """All of the network, none of it, or hosts; a group of hosts is replaced by its hosts."""
+    hosts: tuple[HostGrant, ...] = ()
+    """The hosts in `network`, as the sandbox compares them."""
     asks: bool = False
     """Whether a person is asked about connections to hosts that were not granted, while the connections wait."""
     writable: tuple[str, ...] = ()
@@ -137,6 +142,11 @@ class Confinement:
     scratch: str | None = None
     """The name of the thread's `/tmp` that the call sees; None if the call has a `/tmp` of its own, which is deleted
     after the call."""
+
+    @property
+    def is_by_host(self) -> bool:
+        """Whether each connection of the call is decided by its host."""
+        return isinstance(self.network, tuple) or self.asks
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -25,7 +25,8 @@
     │   ├── StorageFailed        storage-failed      exit 1
     │   │   └── LeaseLost        (another process has taken over the runs of this host)
     │   ├── Unconfined           bad-config          exit 2 (the sandbox is required, but this machine lacks it)
-    │   │   └── NetworkOpen      bad-config          exit 2 (this machine cannot block the network, but must)
+    │   │   ├── NetworkOpen      bad-config          exit 2 (this machine cannot block the network, but must)
+    │   │   └── NoNetworkByHost  bad-config          exit 2 (this machine cannot restrict the network to hosts)
     │   └── StartFailed          tool-failed         exit 1 (the tool could not be started)
     ├── BadApprover              bad-approver        exit 1 (the program that uses haft must be fixed)
     └── Bug                      internal-error      exit 1 (haft must be fixed)
@@ -294,6 +295,16 @@ class NetworkOpen(Unconfined):
         super(Unconfined, self).__init__(
             f"`sandbox.network` is `never`, and this machine cannot close the network to the call: {missing}",
             hint="`haft doctor` says what is missing",
+        )
+
+
+class NoNetworkByHost(Unconfined):
+    """Hosts were granted, and this machine cannot restrict a call to them."""
+
+    def __init__(self, missing: str) -> None:
+        super(Unconfined, self).__init__(
+            f"the call was not run: this machine cannot restrict the network to the granted hosts: {missing}",
+            hint="`haft doctor` says what is missing; without these grants, the call runs as this machine allows",
         )
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from haft.helper import cgroups, jail, kernel, landlock, seccomp
+from haft.helper.local_network import sockets_for_any_port
 from haft.helper.meter import Meter, apply_rlimits, open_own_io, rlimits
 from haft.helper.paths import Replaced, check_same
 from haft.helper.protocol import argv_and_env, failure, never_started, programs, read_request, send_report
@@ -81,9 +82,14 @@ class Init:
         )
         problem = self._prepare(sandbox)
         if kind.get("trial"):
-            words = {"proc": sandbox.has_proc, "network": not sandbox.has_network, "problem": problem and str(problem)}
+            words = {
+                "proc": sandbox.has_proc,
+                "network": not sandbox.has_network,
+                "packet_rules": not sandbox.has_network and bool(sockets_for_any_port()),
+                "problem": problem and str(problem),
+            }
             self._orders.sendall(json.dumps(words).encode())
-        message, descriptors, _, _ = socket.recv_fds(self._orders, 1, 3 + STREAMS)
+        message, descriptors, _, _ = socket.recv_fds(self._orders, 1, 4 + STREAMS)
         if not message:
             return
         for descriptor in descriptors:
@@ -111,6 +117,8 @@ class Init:
         for name, descriptor in zip(request["handed"], descriptors[count:], strict=False):
             if name == "share":
                 sandbox.share = socket.socket(fileno=descriptor)
+            elif name == "network":
+                sandbox.egress = socket.socket(fileno=descriptor)
             else:
                 self._witnesses.append(descriptor)
         del descriptors[count:]
@@ -200,6 +208,7 @@ class Init:
         if layer is not None and not _is(os.fsencode(request["directory"]), request["identity"]):
             return False  # Checked before the layer is mounted, since inodes seen through a layer differ.
         sandbox.open_for_call(request["sandbox"])
+        sandbox.join_egress(wait=request["sandbox"]["has_hosts"])
         for descriptor in self._witnesses if layer is not None else ():
             kernel.watch(descriptor, self._template.workspace)
         self._forget_witnesses()

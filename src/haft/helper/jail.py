@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import socket
 import stat
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from haft.helper import kernel
+from haft.helper import kernel, local_network
 from haft.helper.host_sockets import HostSockets
 from haft.helper.kernel import ATTR_NODEV, ATTR_NOSUID, ATTR_RDONLY, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY
 from haft.helper.paths import Replaced, identity, open_path_without_links, open_without_links
@@ -36,6 +37,8 @@ OWN_ROOT = "/dev/shm/root"  # noqa: S108  in the private scratch directory of th
 """Where the root directory of a call without approval is put together."""
 HOST = "/.host"
 """Where the root directory of a call without approval shows the host's files, until everything is bound."""
+BY_HOST = "hosts"
+"""The kind of network in which the egress process decides about each connection."""
 SCRATCH_FILES = 1_000_000
 """How many files all scratch directories of a call may contain: file names take memory too."""
 
@@ -184,7 +187,7 @@ class CallSandbox:
         self,
         template: Template,
         *,
-        network: bool,
+        network: bool | str,
         extra: list[list[Any]],
         links: list[list[str]],
         sealed: bool,
@@ -205,6 +208,11 @@ class CallSandbox:
         protection, because some resource is used up, the call fails instead of running without it."""
         self._site = template.site
         self._network = network
+        """Whether the call shares the host's network; `hosts` if its connections are decided by host."""
+        self._network_sockets: list[tuple[str, socket.socket]] = []
+        """The sockets of the call's network, each with its role, until the egress process has them."""
+        self.egress: socket.socket | None = None
+        """The socket to the egress process. The process ends the call's connections when this socket closes."""
         self._extra = extra
         """The paths shown to this call alone: source, target, and whether the call may write there."""
         self._links = links
@@ -242,19 +250,15 @@ class CallSandbox:
     def build(self) -> None:
         """Build everything in the sandbox that does not depend on the call."""
         kernel.unshare(kernel.CLONE_NEWNS | kernel.CLONE_NEWIPC, "mounts, ipc")
-        if not self._network:
-            try:
-                kernel.unshare(kernel.CLONE_NEWNET, "network")
-                kernel.raise_loopback()
-                self.has_network = False
-            except OSError:
-                if self._sealed:
-                    raise
+        if self._network is not True:
+            self._leave_network()
         bound, scratch = self._open_sources()
         if self._unasked:
             self._leave_host()
         self._mount_proc()
         self._bind_and_hide(bound, scratch)
+        if self._network == BY_HOST:
+            self._cover_name_files()
         if self._unasked:
             for _path, place in () if self._scoped else self._template.private_mounts():
                 kernel.unmount(place)  # The call writes nothing, so it needs no layer, and it has its own /tmp.
@@ -262,6 +266,60 @@ class CallSandbox:
             os.rmdir(HOST)
             kernel.set_mount("/", add=ATTR_RDONLY)
         self._cover_sockets(everywhere=False)
+
+    def _leave_network(self) -> None:
+        """Enter a network namespace. If connections are decided by host, prepare its sockets for the egress
+        process."""
+        try:
+            kernel.unshare(kernel.CLONE_NEWNET, "network")
+            if self._network == BY_HOST:
+                self._network_sockets = local_network.prepare()
+            else:
+                kernel.raise_loopback()
+            self.has_network = False
+        except OSError:
+            if self._sealed or self._network == BY_HOST:
+                raise
+
+    def join_egress(self, *, wait: bool) -> None:
+        """Give the sockets of the call's network to the egress process. With `wait`, return when the process listens
+        on them. Raises `OSError` if it cannot."""
+        if self.egress is None:
+            return
+        roles = [role for role, _end in self._network_sockets]
+        socket.send_fds(
+            self.egress, [json.dumps(roles).encode()], [end.fileno() for _role, end in self._network_sockets]
+        )
+        for _role, end in self._network_sockets:
+            end.close()
+        self._network_sockets.clear()
+        if not wait:
+            return
+        answer = self.egress.recv(1 << 14)
+        problem = json.loads(answer)["problem"] if answer else "the process that connects calls has ended"
+        if problem is not None:
+            raise OSError(0, f"the network of the call: {problem}")
+
+    def _cover_name_files(self) -> None:
+        """Replace the files with which programs look up names: the only name server is that of the egress process."""
+        files = {
+            "/etc/resolv.conf": "nameserver 127.0.0.1\nsearch .\n",
+            "/etc/hosts": f"127.0.0.1 localhost\n::1 localhost\n127.0.1.1 {os.uname().nodename}\n",
+        }
+        for number, (path, words) in enumerate(files.items()):
+            own = f"/dev/shm/names-{number}"  # noqa: S108  private to the call
+            with open(own, "x") as file:
+                file.write(words)
+            os.chmod(own, 0o644)
+            real = os.path.realpath(path)
+            place = os.open(own, os.O_PATH | os.O_CLOEXEC)
+            with contextlib.suppress(OSError):  # Without the file, programs ask the same name server.
+                make_place(real, place)
+                onto = os.open(real, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
+                kernel.cover(place, onto, add=ATTR_RDONLY)
+                os.close(onto)
+            os.close(place)
+            os.unlink(own)
 
     def _open_sources(self) -> tuple[list[Bound], set[str]]:
         """Open all files and directories that will be bound in the sandbox, while the whole machine is still visible.

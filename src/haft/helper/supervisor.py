@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from haft.helper.meter import Meter
 from haft.helper.protocol import read_request, send_report
+from haft.helper.socket_owner import inode_of, owner_of
 
 MAX_NAME = 400
 MAX_NAMES = 1000
@@ -52,6 +53,13 @@ def command_of(pid: int) -> str:
                 line = b"[" + file.read(64).strip() + b"]"
         return line.decode("utf-8", "replace")
     return ""
+
+
+def program_of(address: str, port: int, pids: list[int]) -> str | None:
+    """The command line of the process that has a TCP socket with this address and port; None if it is not found."""
+    inode = inode_of(address, port)
+    pid = None if inode is None else owner_of(inode, pids)
+    return None if pid is None else command_of(pid)
 
 
 def wake_on_children() -> int:
@@ -188,7 +196,11 @@ class Supervisor:
             self.control.setblocking(False)
         if words["do"] == "call" and self.meter is not None:
             self.meter.begin_call()
-        answer = self._orders(words)
+        answer: dict[str, Any]
+        if words["do"] == "whose":
+            answer = {"program": program_of(words["address"], words["port"], self.processes.pids())}
+        else:
+            answer = self._orders(words)
         if (view := answer.pop("view", None)) is not None:
             with contextlib.suppress(OSError):
                 socket.send_fds(self.control, [VIEW], [view])

@@ -274,7 +274,7 @@ class WarmRunner:
                 _close(taken)
 
     def _receive_call(self) -> tuple[socket.socket, list[int]] | None:
-        message, descriptors, _, _ = socket.recv_fds(self._host, 1, 3 + STREAMS)
+        message, descriptors, _, _ = socket.recv_fds(self._host, 1, 4 + STREAMS)
         if not message or len(descriptors) < 1 + STREAMS:
             return None
         for descriptor in descriptors:

@@ -211,7 +211,7 @@ class Zygote:
                         slot.close()
             if self._server.fileno() not in ready:
                 continue
-            message, descriptors, _, _ = socket.recv_fds(self._server, MAX_MESSAGE, 3 + STREAMS)
+            message, descriptors, _, _ = socket.recv_fds(self._server, MAX_MESSAGE, 4 + STREAMS)
             if not message:
                 return
             carrier: CgroupSlot | PlainSlot | None = None

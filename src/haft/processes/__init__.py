@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
+    from haft.processes.egress import Egress, EgressCall
     from haft.processes.handle import Starter
     from haft.processes.helper import Helper
     from haft.processes.launcher import ProcessLauncher, ProcessSession, StaleHelper, plain_starter, replaced_error
@@ -17,6 +18,7 @@ else:
     __getattr__ = face(
         __name__,
         {
+            "egress": "Egress EgressCall",
             "handle": "Starter",
             "helper": "Helper",
             "launcher": "ProcessLauncher ProcessSession StaleHelper plain_starter replaced_error",

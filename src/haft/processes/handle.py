@@ -30,6 +30,8 @@ class Request:
     share: int | None = None
     """A socket over which the helper sends a descriptor of the workspace as the command sees it, if the host wants
     one."""
+    network: int | None = None
+    """A socket over which the helper sends the sockets of the command's network to the egress process."""
     witness: int | None = None
     """An inotify descriptor on which the helper sets a watch for the layer that it mounts."""
     helper_fields: Mapping[str, Any] = field(default_factory=dict)
@@ -39,7 +41,7 @@ class Request:
     def extra(self) -> dict[str, int]:
         """The descriptors that are sent in addition to the three standard streams, each under the name of its
         purpose."""
-        named = {"share": self.share, "witness": self.witness}
+        named = {"share": self.share, "witness": self.witness, "network": self.network}
         return {name: descriptor for name, descriptor in named.items() if descriptor is not None}
 
 

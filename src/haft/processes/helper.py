@@ -23,7 +23,7 @@ from typing import Any, Literal
 from haft.contracts import EndedChild, StartFailed
 from haft.processes.handle import Ending, Request
 
-Program = Literal["zygote", "plain"]
+Program = Literal["zygote", "plain", "egress"]
 
 HELLO_SECONDS = 20.0
 ORDER, ANSWER, VIEW = b"R", b'{"told": ', b"V"
@@ -156,14 +156,55 @@ def _resolve_answer(waiting: asyncio.Future[dict[str, Any]], answer: dict[str, A
         waiting.set_result(answer)
 
 
+class HelperProcess:
+    """A running helper program, and the socket over which the host talks to it."""
+
+    def __init__(self, program: Program, site: Mapping[str, Any]) -> None:
+        """Start the program, and send `site` as its first message. Raises `StartFailed`."""
+        self.loop = asyncio.get_running_loop()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        _open.add(ours)
+        ours.setblocking(False)
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", BOOT.format(program), SOURCE, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+                cwd="/",
+                env={},
+            )
+            ours.send(json.dumps(site).encode())
+        except OSError as error:
+            ours.close()
+            raise StartFailed(f"the helper process cannot be started with {sys.executable}: {error}") from error
+        finally:
+            theirs.close()
+        self.socket = ours
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def close(self) -> None:
+        """End the program: it ends when its socket closes."""
+        self.socket.close()
+        try:
+            self._process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
 class Helper:
     """Starts child processes through a helper program."""
 
     def __init__(self, program: Program = "plain", site: Mapping[str, Any] | None = None) -> None:
         self._program = program
         self._site = dict(site or {})
-        self._process: subprocess.Popen[bytes] | None = None
-        self._server: socket.socket | None = None
+        self._process: HelperProcess | None = None
         self._hello: asyncio.Future[dict[str, Any]] | None = None
 
     def begin(self) -> None:
@@ -174,7 +215,7 @@ class Helper:
     async def hello(self) -> dict[str, Any]:
         """The first message of the helper: what it can do on this machine. Raises `StartFailed` if no message comes."""
         for attempt in (1, 2):
-            if self._hello is None or (self._hello.done() and self._server is None):
+            if self._hello is None or (self._hello.done() and self._process is None):
                 self._begin()
             assert self._hello is not None
             try:
@@ -203,10 +244,10 @@ class Helper:
     async def _hand_over(self, kind: bytes, descriptors: list[int]) -> None:
         for attempt in (1, 2):
             await self.hello()
-            server = self._server
             try:
-                if server is None:
+                if self._process is None:
                     raise BrokenPipeError(errno.EPIPE, "it has ended")
+                server = self._process.socket
                 while True:
                     try:
                         socket.send_fds(server, [kind], descriptors)
@@ -222,45 +263,18 @@ class Helper:
                     raise StartFailed(f"the helper process cannot be reached: {error}") from error
 
     def _begin(self) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        _open.add(ours)
-        ours.setblocking(False)
-        try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", BOOT.format(self._program), SOURCE, str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-                cwd="/",
-                env={},
-            )
-            ours.send(json.dumps(self._site).encode())
-        except OSError as error:
-            ours.close()
-            raise StartFailed(f"the helper process cannot be started with {sys.executable}: {error}") from error
-        finally:
-            theirs.close()
-        self._server = ours
-        self._hello = asyncio.ensure_future(_read_hello(ours))
+        self._process = HelperProcess(self._program, self._site)
+        self._hello = asyncio.ensure_future(_read_hello(self._process.socket))
 
     def close(self) -> None:
         """End the helper. Calls in the sandbox end with it. Calls without a sandbox go on under their own supervisors
         until they are ended."""
-        server, process = self._server, self._process
-        self._server = self._process = None
+        process, self._process = self._process, None
         if self._hello is not None and not self._hello.done():
             self._hello.cancel()
         self._hello = None
-        if server is not None:
-            server.close()
         if process is not None:
-            try:
-                process.wait(timeout=2)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            process.close()
 
 
 def request_descriptors(theirs: int, request: Request) -> list[int]:

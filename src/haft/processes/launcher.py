@@ -29,6 +29,7 @@ from haft.contracts import (
     ToolFailed,
 )
 from haft.processes.direct import Direct
+from haft.processes.egress import EgressCall
 from haft.processes.handle import Ending, Handle, Request, Starter
 from haft.processes.helper import Helper, HelperHandle
 from haft.processes.streams import Drain, Feed, pipe
@@ -66,9 +67,12 @@ class ProcessLauncher:
         ran: Callable[[], None] = lambda: None,
         view: Callable[[int], None] | None = None,
         witness: Callable[[], int | None] = lambda: None,
+        network: Callable[[], Awaitable[EgressCall]] | None = None,
     ) -> None:
         """`ran` is called after a command that was started has ended. `view` gets a descriptor of the workspace as a
         command in a layer sees it; `witness` returns an inotify descriptor for the watch on that layer."""
+        self._network = network
+        """Opens the network of a command; None if the command's network is not decided by host."""
         self._view = view
         self._witness = witness
         self._starter = starter
@@ -109,7 +113,11 @@ class ProcessLauncher:
                 in_read, in_write = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), -1
             theirs.callback(os.close, in_read)
             share = None if self._view is None else theirs.enter_context(view_socket(self._view, loop))
+            network = None
             try:
+                if self._network is not None:
+                    network = await self._network()
+                    theirs.callback(network.release_channel)
                 handle = await self._starter.start(
                     Request(
                         command.argv,
@@ -120,6 +128,7 @@ class ProcessLauncher:
                         err_write,
                         has_input,
                         share,
+                        None if network is None else network.channel,
                         self._witness(),
                         helper_fields,
                     )
@@ -133,7 +142,9 @@ class ProcessLauncher:
             Drain(err_read, functools.partial(sink.output, "stderr"), loop),
         )
         feed = Feed(in_write, command.stdin, loop, keeps_open=keeps_open) if has_input else None
-        return _Started(handle, drains, feed)
+        if network is not None and isinstance(handle, HelperHandle):
+            network.find_program = functools.partial(program_of_socket, handle)
+        return _Started(handle, drains, feed, network)
 
     async def _wait_for_end(self, command: Command, sink: OutputSink, begun: _Started) -> Exit:
         """Wait until the command has ended and all its output was read. Returns how the command ended."""
@@ -146,6 +157,8 @@ class ProcessLauncher:
                 begun.feed.close()
             for drain in drains:
                 drain.close()
+            if begun.network is not None:
+                await begun.network.wait_for_reports()
         if ending.failed is None and ending.replaced is None and not ending.stale:
             self._ran()
         if ending.ended or ending.left:
@@ -165,6 +178,14 @@ class _Started:
     handle: Handle
     drains: tuple[Drain, Drain]
     feed: Feed | None
+    network: EgressCall | None = None
+
+
+async def program_of_socket(handle: HelperHandle, address: str, port: int) -> str | None:
+    """The command line of the process of a call that has a TCP socket with this address and port; None if it is not
+    found."""
+    answer = await handle.order({"do": "whose", "address": address, "port": port})
+    return str(answer["program"]) if answer.get("program") else None
 
 
 class ProcessSession:

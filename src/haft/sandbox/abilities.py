@@ -22,6 +22,9 @@ class Abilities:
     """Why there are no namespaces; None if there are."""
     network: bool = False
     """Whether haft can run a call without network."""
+    packet_rules: bool = False
+    """Whether connections to any port can be decided by host. Without this, a connection to a host that was not granted
+    can wait for a person only on the ports 22, 80 and 443."""
     proc: bool = False
     landlock: int = 0
     """The version of Landlock; 0: none."""
@@ -46,6 +49,7 @@ class Abilities:
             namespaces=bool(words["namespaces"]),
             problem=_explain_problem(words),
             network=bool(words.get("network")),
+            packet_rules=bool(words.get("packet_rules")),
             proc=bool(words.get("proc")),
             landlock=words["landlock"],
             seccomp=words.get("seccomp_problem", "") is None,

@@ -23,6 +23,8 @@ OWN_PLACES: Final = tuple(
 JUDGED_BY_CONTENT: Final = frozenset({".gitmodules", "commondir", "config", "config.worktree", "gitdir"})
 """Git writes these files in everyday work, but some content of them is dangerous. So haft checks their content when
 the call has ended, instead of making them read-only."""
+BY_HOST: Final = "hosts"
+"""The kind of network in which each connection is decided by its host."""
 MAX_FILES: Final = 1_000_000
 """The most files in the `/tmp` of a thread, if the number of files that a call may change has no limit."""
 
@@ -59,7 +61,8 @@ class HelperRequests:
         ]
         granted = self._granted_to(confinement)
         extra += [[path, path, True, which[path]] for path in granted if not is_below(path, (site.workspace,))]
-        kind = {"network": confinement.network, "unasked": confinement.unasked, "extra": extra, "links": links}
+        network = BY_HOST if confinement.is_by_host else confinement.network
+        kind = {"network": network, "unasked": confinement.unasked, "extra": extra, "links": links}
         return {**kind, "scoped": True} if confinement.layer is not None and confinement.unasked else kind
 
     def _is_unseen(self, path: str, confinement: Confinement) -> bool:
@@ -108,7 +111,8 @@ class HelperRequests:
             "same": self._unbound_identities(confinement, kind),
             "sandbox": {
                 "profile": "workspace" if opened else confinement.profile,
-                "network": confinement.network,
+                "network": confinement.network is True,
+                "has_hosts": bool(confinement.hosts),
                 "writable": site.is_writable and is_whole,
                 "opened": opened,
                 "protected": self._read_only_names(confinement, own) if is_whole or opened else [],
@@ -162,7 +166,7 @@ class HelperRequests:
         second = None
         if "landlock" in confinement.layers:
             places = [*confinement.writable, "/dev", "/tmp", "/var/tmp", "/dev/shm"]  # noqa: S108  the shared ones
-            second = {"places": places, "network": confinement.network, "unasked": confinement.unasked}
+            second = {"places": places, "network": bool(confinement.network), "unasked": confinement.unasked}
         return {
             "sandbox": second,
             "limits": process_limits(self._limits),

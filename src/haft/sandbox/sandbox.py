@@ -25,16 +25,20 @@ from haft.contracts import (
     Command,
     Confinement,
     Conflict,
+    ConnectionObserver,
     DescribeLauncher,
     EndedChild,
     Exit,
     Grants,
     HaftError,
+    HostGrant,
     Launcher,
     Layer,
     Limits,
     MaskedStream,
+    Network,
     NetworkOpen,
+    NoNetworkByHost,
     OutputSink,
     Profile,
     ScratchFull,
@@ -60,6 +64,7 @@ from haft.sandbox.toolchains import is_below
 from haft.values import replace
 
 if TYPE_CHECKING:
+    from haft.processes import Egress, EgressCall
     from haft.sandbox.evidence import HostFacts
     from haft.sandbox.layer_witness import LayerWitness
     from haft.sandbox.warm_pool import WarmPool
@@ -124,6 +129,7 @@ class Sandbox:
         self._leaving: set[asyncio.Task[None]] = set()
         self._warm_pool: WarmPool | None = None
         self.on_unfit = on_unfit
+        self._egress: Egress | None = None
         self._witnesses: dict[str, LayerWitness] = {}
         """The witnesses of the layers of running calls, by the name of the layer."""
         self._not_above: set[str] = set()
@@ -241,12 +247,14 @@ class Sandbox:
         activated: str | None = None,
         thread: str | None = None,
         found: tuple[Identity, ...] = (),
+        asks: bool = False,
     ) -> Confinement:
         """The confinement of a call. `neutral`: see `Confinement.neutral`. `unasked`: the call runs without approval.
         `found`: the identities of the tool's files. `closed`: the call does not get the grants that every other call
         gets. `activated`: the state of the activated virtual environment when the call was decided; the call gets the
         programs of this environment, and `Conflict` is raised if its state is different now. `thread`: the thread whose
-        `/tmp` the call may see. Raises `Unconfined` if the sandbox is required and cannot be built."""
+        `/tmp` the call may see. `asks`: a person can be asked about hosts that were not granted. Raises `Unconfined` if
+        the sandbox is required and cannot be built."""
         abilities = await self.ready()
         programs = None if activated is None or unasked or neutral else self._approved_environment(activated)
         if programs is not None:
@@ -260,6 +268,8 @@ class Sandbox:
                 raise NetworkOpen(off or "; ".join(abilities.missing()) or "there are no network namespaces")
         if self._mode == "required" and (missing := abilities.missing()):
             raise Unconfined("; ".join(missing))
+        network, hosts = self._resolve_network(grants, abilities)
+        asks = asks and network is not True and not self._never_network and abilities.namespaces and abilities.network
         if self._mode == "off" or not abilities.layers:
             why = "`sandbox.mode` is `off`" if self._mode == "off" else "; ".join(abilities.missing())
             path = tuple(self._grant_resolver.paths(grants.path, "path"))
@@ -284,7 +294,9 @@ class Sandbox:
         writable = (site.workspace,) if profile == "workspace" and site.is_writable else ()
         return Confinement(
             profile=profile,
-            network=grants.network,
+            network=network,
+            hosts=hosts,
+            asks=asks,
             writable=(*writable, *write),
             readable=read,
             hidden=site.hidden if abilities.namespaces else (),
@@ -302,6 +314,18 @@ class Sandbox:
             never_network=self._never_network,
             scratch=None if unasked or closed else self._scratch_of(thread, grants, (*write, *read, *path)),
         )
+
+    def _resolve_network(self, grants: Grants, abilities: Abilities) -> tuple[Network, tuple[HostGrant, ...]]:
+        """The network that a call gets, and its hosts. Raises `NoNetworkByHost` if this machine cannot restrict a call
+        to hosts."""
+        if isinstance(grants.network, bool):
+            return grants.network, ()
+        if self._mode == "off" or not (abilities.namespaces and abilities.network):
+            off = "`sandbox.mode` is `off`" if self._mode == "off" else None
+            raise NoNetworkByHost(off or "; ".join(abilities.missing()) or "there are no network namespaces")
+        from haft.sandbox.network_grants import network_hosts
+
+        return grants.network, network_hosts(grants.network)
 
     def _scratch_of(self, thread: str | None, grants: Grants, shown: Sequence[str]) -> str | None:
         """The name of the thread's `/tmp`, if the call gets it; otherwise None. A call with network gets it only by a
@@ -389,16 +413,23 @@ class Sandbox:
         layer: Layer | None = None,
         activated: str | None = None,
         thread: str | None = None,
+        observer: ConnectionObserver | None = None,
     ) -> Launcher:
         """A launcher that confines each command anew. `thread`: the thread whose `/tmp` the commands may see."""
         confine = functools.partial(
             self.confine, profile, grants, neutral=neutral, unasked=unasked, activated=activated, thread=thread
         )
-        return _SandboxLauncher(self, confine, grants, layer=layer)
+        return _SandboxLauncher(self, confine, grants, layer=layer, observer=observer)
 
-    def launcher_within(self, confinement: Callable[[], Awaitable[Confinement]], layer: Layer | None) -> Launcher:
-        """A launcher for the commands of one call, all with the same confinement."""
-        return _SandboxLauncher(self, confinement, layer=layer, is_of_one_call=True)
+    def launcher_within(
+        self,
+        confinement: Callable[[], Awaitable[Confinement]],
+        layer: Layer | None,
+        observer: ConnectionObserver | None = None,
+    ) -> Launcher:
+        """A launcher for the commands of one call, all with the same confinement. `observer` learns about the call's
+        connections."""
+        return _SandboxLauncher(self, confinement, layer=layer, is_of_one_call=True, observer=observer)
 
     def describe_launcher(self) -> DescribeLauncher:
         """A launcher for programs that haft only runs to describe them: they can write nothing and have no network,
@@ -456,10 +487,16 @@ class Sandbox:
             if not os.path.isdir(os.path.join(place, "work")):
                 self._not_above.add(confinement.layer.name)
 
-    async def start(self, confinement: Confinement, command: Command, sink: OutputSink) -> Exit:
+    async def start(
+        self,
+        confinement: Confinement,
+        command: Command,
+        sink: OutputSink,
+        observer: ConnectionObserver | None = None,
+    ) -> Exit:
         """Run one command in the sandbox."""
         for attempt in (1, 2):
-            starter, launcher = self._starter_for(confinement)
+            starter, launcher = self._starter_for(confinement, observer)
             try:
                 return await launcher.run(command, sink)
             except StaleHelper:
@@ -468,14 +505,24 @@ class Sandbox:
                 self._leave(starter)
         raise AssertionError
 
-    async def answer(self, confinement: Confinement, command: Command, sink: OutputSink) -> Exit:
+    async def answer(
+        self,
+        confinement: Confinement,
+        command: Command,
+        sink: OutputSink,
+        observer: ConnectionObserver | None = None,
+    ) -> Exit:
         """Run one command. If the call has a layer, and the command's program is kept loaded, the command runs in a
         fork of the loaded program."""
         from haft.sandbox.warm_pool import Key, WarmPool
 
         warm = command.warm
         if warm is None or confinement.layer is None or "namespaces" not in confinement.layers:
-            return await self.start(confinement, command, sink)
+            return await self.start(confinement, command, sink, observer)
+        if confinement.hosts:
+            # The network of a loaded program would outlive the call.
+            return await self.start(confinement, command, sink, observer)
+        confinement = replace(confinement, asks=False)
         kind = self._helper_requests().kind(confinement, command)
         if any(is_writable for _source, _target, is_writable, _which in kind["extra"]):
             # A loaded program would keep what was granted to this call alone.
@@ -534,7 +581,12 @@ class Sandbox:
         return self.site.is_writable and any(is_below(path, (self.site.workspace,)) for path in confinement.writable)
 
     async def start_session(
-        self, command: Command, sink: OutputSink, grants: Grants = NO_GRANTS, layer: Layer | None = None
+        self,
+        command: Command,
+        sink: OutputSink,
+        grants: Grants = NO_GRANTS,
+        layer: Layer | None = None,
+        observer: ConnectionObserver | None = None,
     ) -> Session:
         """Start a program that outlives its calls. With a `layer`, the program runs in that layer, and the result is a
         `LayeredSession`."""
@@ -543,7 +595,7 @@ class Sandbox:
         confinement = replace(await self.confine_session(grants), layer=layer)
         if self._helper is not None and identity(self._workspace) != self._seen:
             self._replace_zygote()
-        starter, launcher = self._starter_for(confinement)
+        starter, launcher = self._starter_for(confinement, observer)
         try:
             session = await launcher.start(command, sink)
         except BaseException:
@@ -562,7 +614,9 @@ class Sandbox:
         leaving.add_done_callback(self._leaving.discard)
         return session if layer is None else LayeredProgram(session, self._layers() or "")
 
-    def _starter_for(self, confinement: Confinement) -> tuple[Starter, ProcessLauncher]:
+    def _starter_for(
+        self, confinement: Confinement, observer: ConnectionObserver | None = None
+    ) -> tuple[Starter, ProcessLauncher]:
         """The starter and launcher for a command with this confinement. After the command, the starter must be passed
         to `_leave`."""
         behind = "namespaces" in confinement.layers
@@ -588,8 +642,17 @@ class Sandbox:
             lambda: self._confirm(confinement, requests),
             None if confinement.layer is None else confinement.layer.view,
             lambda: self._lend_witness(confinement),
+            functools.partial(self._open_network, confinement, observer) if confinement.is_by_host else None,
         )
         return starter, launcher
+
+    async def _open_network(self, confinement: Confinement, observer: ConnectionObserver | None) -> EgressCall:
+        """Open the network of a command whose connections are decided by host."""
+        if self._egress is None:
+            from haft.processes import Egress
+
+            self._egress = Egress(self._env)
+        return await self._egress.open(confinement.hosts, observer, asks=confinement.asks and observer is not None)
 
     def _handle_stale(self, attempt: int) -> None:
         self._replace_zygote()
@@ -729,6 +792,9 @@ class Sandbox:
                 starter.close()
         self._helper = self._plain = None
         self._retired.clear()
+        if self._egress is not None:
+            self._egress.close()
+            self._egress = None
         self._let_workspace_go()
 
 
@@ -768,6 +834,7 @@ class _SandboxLauncher:
         layer: Layer | None = None,
         closed: bool = False,
         is_of_one_call: bool = False,
+        observer: ConnectionObserver | None = None,
     ) -> None:
         self._sandbox = sandbox
         self._confine = confine
@@ -775,6 +842,7 @@ class _SandboxLauncher:
         self._layer = layer
         self._closed = closed
         self._is_of_one_call = is_of_one_call
+        self._observer = observer
         self._has_begun = False
         self._turn = asyncio.Lock()
 
@@ -808,9 +876,9 @@ class _SandboxLauncher:
 
     async def _run(self, confinement: Confinement, command: Command, sink: OutputSink) -> Exit:
         if self._layer is None:
-            end = await self._sandbox.start(confinement, command, sink)
+            end = await self._sandbox.start(confinement, command, sink, self._observer)
             if isinstance(sink, _MaskingSink):
                 sink.end()
             return end
         async with self._turn:
-            return await self._sandbox.answer(replace(confinement, layer=self._layer), command, sink)
+            return await self._sandbox.answer(replace(confinement, layer=self._layer), command, sink, self._observer)

@@ -1,0 +1,216 @@
+"""The host's side of the egress process, which makes the network connections of calls whose network is decided by host.
+
+The process is started on first need, and again if it died. It ends when its socket closes. For each command there is an
+`EgressCall`: it gives the helper a channel to the process, and passes on to an observer what the process reports.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import socket
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from haft.contracts import Connection, ConnectionObserver, HeldConnection, HostGrant, StartFailed
+from haft.processes.helper import GONE, HelperProcess
+
+REPORT_SECONDS = 5.0
+"""How long to wait for the last reports about a call that has ended."""
+MAX_MESSAGE = 1 << 18
+PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+
+Host = tuple[str, int]
+FindProgram = Callable[[str, int], Awaitable[str | None]]
+"""Returns the command line of the process that has a TCP socket with this address and port."""
+
+
+class Egress:
+    """Starts the egress process, and opens the network of calls in it."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        """`env`: the host's environment. If it names a proxy, the egress process uses this proxy."""
+        found = {name: env.get(name) or env.get(name.upper()) for name in PROXY_VARIABLES}
+        self._site = {"proxies": {name: value for name, value in found.items() if value}}
+        self._process: HelperProcess | None = None
+        self._calls: dict[int, EgressCall] = {}
+        self._numbers = itertools.count(1)
+
+    @property
+    def pid(self) -> int | None:
+        """The process id; None if the process does not run."""
+        return None if self._process is None else self._process.pid
+
+    async def open(self, grants: Sequence[HostGrant], observer: ConnectionObserver | None, *, asks: bool) -> EgressCall:
+        """Open the network of one command. With `asks`, connections to other hosts wait for the observer's answer."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        call = EgressCall(next(self._numbers), theirs, self, observer)
+        order = {"call": call.number, "grants": [each.to_json() for each in grants], "asks": asks}
+        try:
+            for attempt in (1, 2):
+                try:
+                    await self._send(order, [ours.fileno()])
+                    break
+                except OSError as error:
+                    self.close()
+                    if attempt == 2 or error.errno not in GONE:
+                        raise StartFailed(f"the network process cannot be reached: {error}") from error
+        except BaseException:
+            theirs.close()
+            raise
+        finally:
+            ours.close()
+        self._calls[call.number] = call
+        return call
+
+    async def answer(self, call: int, host: Host, grant: HostGrant | None) -> None:
+        """Say whether the held connections of a call to a host may go on."""
+        words = {"call": call, "host": host[0], "port": host[1], "answer": None if grant is None else grant.to_json()}
+        with contextlib.suppress(OSError):
+            await self._send(words, [])
+
+    def forget(self, call: int) -> None:
+        self._calls.pop(call, None)
+
+    async def _send(self, words: Mapping[str, Any], descriptors: list[int]) -> None:
+        message = json.dumps(words).encode()
+        if self._process is None:
+            process = HelperProcess("egress", self._site)
+            asyncio.get_running_loop().add_reader(process.socket, self._read, process)
+            self._process = process
+        server = self._process.socket
+        while True:
+            try:
+                socket.send_fds(server, [message], descriptors)
+                return
+            except BlockingIOError:
+                await asyncio.sleep(0.002)
+
+    def _read(self, process: HelperProcess) -> None:
+        for _ in range(100):
+            try:
+                message = process.socket.recv(MAX_MESSAGE)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                message = b""
+            if not message:
+                if process is self._process:
+                    self.close()
+                return
+            words = json.loads(message)
+            if (call := self._calls.get(words.get("call"))) is not None:
+                call.handle_event(words)
+
+    def close(self) -> None:
+        """End the process, and with it all connections."""
+        process, self._process = self._process, None
+        if process is not None:
+            with contextlib.suppress(RuntimeError):  # The loop is closed.
+                process.loop.remove_reader(process.socket)
+            process.close()
+        for call in list(self._calls.values()):
+            call.process_ended()
+        self._calls.clear()
+
+
+class EgressCall:
+    """The network of one command in the egress process."""
+
+    def __init__(
+        self, number: int, channel: socket.socket, egress: Egress, observer: ConnectionObserver | None
+    ) -> None:
+        self.number = number
+        self._channel = channel
+        self._egress = egress
+        self._observer = observer
+        self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._asking: dict[Host, asyncio.Task[None]] = {}
+        self.find_program: FindProgram | None = None
+
+    @property
+    def channel(self) -> int:
+        """The descriptor for the helper."""
+        return self._channel.fileno()
+
+    def release_channel(self) -> None:
+        """Close the host's copy of the channel: then the process notices when the helper's copy closes."""
+        self._channel.close()
+
+    async def wait_for_reports(self) -> None:
+        """Wait until the process has reported all connections of the command, which has ended."""
+        try:
+            async with asyncio.timeout(REPORT_SECONDS):
+                await asyncio.shield(self._over)
+        except TimeoutError:
+            pass
+        finally:
+            self._stop_asking()
+            self._egress.forget(self.number)
+
+    def process_ended(self) -> None:
+        self._stop_asking()
+        if not self._over.done():
+            self._over.set_result(None)
+
+    def _stop_asking(self) -> None:
+        for task in self._asking.values():
+            task.cancel()
+        self._asking.clear()
+
+    def handle_event(self, words: Mapping[str, Any]) -> None:
+        """Pass on a report of the process."""
+        event, observer = words["event"], self._observer
+        if event == "over":
+            for host, port, protocol, count in words["repeated"] if observer is not None else ():
+                observer.ended(_refused(host, port, protocol, "it is not granted", count - 1))  # type: ignore[union-attr]
+            self.process_ended()
+            return
+        host = words["host"], words["port"]
+        if event == "held":
+            self._asking[host] = asyncio.ensure_future(self._ask(host, words["client"]))
+        elif event == "given-up":
+            if (task := self._asking.pop(host, None)) is not None:
+                task.cancel()
+        elif observer is None:
+            return
+        elif event == "opened":
+            observer.opened(*host, words["grant"])
+        elif event == "refused" and "grant" not in words:
+            observer.ended(_refused(*host, words["protocol"], words["reason"], 1))
+        else:
+            how = words["how"] if event == "closed" else words["reason"]
+            observer.ended(
+                Connection(
+                    *host,
+                    allowed=event != "refused",
+                    address=words["address"],
+                    sent=words["sent"],
+                    received=words["received"],
+                    seconds=words["seconds"],
+                    grant=words["grant"],
+                    reason=None if how == "closed" else how,
+                    encrypted_name=words["encrypted"],
+                )
+            )
+
+    async def _ask(self, host: Host, client: Sequence[Any]) -> None:
+        """Ask about a held connection, and pass the answer on."""
+        grant: HostGrant | None = None
+        try:
+            program = None
+            if self.find_program is not None:
+                with contextlib.suppress(OSError):
+                    program = await self.find_program(client[0], client[1])
+            if self._observer is not None:
+                grant = await self._observer.ask(HeldConnection(*host, program))
+        finally:
+            self._asking.pop(host, None)
+            if not self._over.done():
+                await asyncio.shield(self._egress.answer(self.number, host, grant))
+
+
+def _refused(host: str, port: int, protocol: Any, reason: str, count: int) -> Connection:
+    return Connection(host, port, allowed=False, protocol=protocol, reason=reason, count=count)
