@@ -188,6 +188,26 @@ def confinement() -> list[Row]:
     return rows
 
 
+def network() -> tuple[list[Row], str]:
+    """Network by host: the start of a call, connections, and the memory of many connections."""
+    program = os.path.join(os.path.dirname(__file__), "network.py")
+    found = json.loads(subprocess.run([sys.executable, program], check=True, stdout=subprocess.PIPE).stdout)
+    start, direct, by_host = found["start"], found["direct"], found["by_host"]
+    rows = [
+        Row("confined /bin/true, one host granted", start["by_host"], "without network", start["without"], 2.0),
+        Row("connect to a granted host, one byte", by_host["connect"], "direct", direct["connect"], 4.0),
+        Row(
+            f"{found['bytes'] // 1_000_000} MB from a granted host",
+            by_host["transfer"],
+            "direct",
+            direct["transfer"],
+            5.0,
+        ),
+    ]
+    own, each = found["own_kilobytes"] / 1000, found["kilobytes_per_connection"]
+    return rows, f"the egress process takes {own:.1f} MB for all calls, and {each:.1f} kB for each open connection"
+
+
 def changes() -> tuple[list[Row], str]:
     """A call that changes three files, in workspaces of three sizes; and the disk space that a thousand such calls
     need."""
@@ -245,11 +265,13 @@ async def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         of_templates, memory, is_within = await templates(scratch)
         rows += of_templates
+    more, connections = network()
+    rows += more
     more, disk = changes()
     rows += more
     print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}\n")
     print_table(rows)
-    print(f"\n{disk}\n{memory}")
+    print(f"\n{disk}\n{memory}\n{connections}")
     return 0 if all(row.kept for row in rows) and is_within else 1
 
 

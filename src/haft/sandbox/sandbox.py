@@ -166,6 +166,11 @@ class Sandbox:
         )
 
     @property
+    def egress_pid(self) -> int | None:
+        """The id of the process that makes connections by host; None if it does not run."""
+        return None if self._egress is None else self._egress.pid
+
+    @property
     def loaded(self) -> int:
         """The number of programs that are kept loaded."""
         return 0 if self._warm_pool is None else self._warm_pool.count

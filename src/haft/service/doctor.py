@@ -177,16 +177,31 @@ def _sandbox(workspace: str | None, env: Mapping[str, str]) -> list[Check]:
     if end.code != 0:
         return [Check("processes", "broken", f"`true` exited {end.code}")]
     started = Check("processes", "ok", "a process was started through the launcher and ended")
-    return [started, *_confinement(abilities, mode), *_network(abilities, config.never_network), _limits(abilities)]
+    network = _network(abilities, mode, config.never_network)
+    return [started, *_confinement(abilities, mode), network, _limits(abilities)]
 
 
-def _network(abilities: Abilities, never: str | None) -> list[Check]:
+def _network(abilities: Abilities, mode: Mode, never: str | None) -> Check:
     if never is None:
-        return []
+        return _network_by_host(abilities, mode)
     words = f"`sandbox.network` is `never` ({never})"
     if abilities.namespaces and abilities.network:
-        return [Check("network", "ok", f"{words}: no call gets it")]
-    return [Check("network", "broken", f"{words}, and this machine cannot close it: calls with processes will not run")]
+        return Check("network", "ok", f"{words}: no call gets it")
+    return Check("network", "broken", f"{words}, and this machine cannot close it: calls with processes will not run")
+
+
+def _network_by_host(abilities: Abilities, mode: Mode) -> Check:
+    if mode == "off" or not (abilities.namespaces and abilities.network):
+        hint = "calls with grants such as `--network=HOST` will not run"
+        return Check("network", "warn", "this machine cannot restrict the network to granted hosts", hint)
+    if abilities.packet_rules:
+        return Check("network", "ok", "it can be granted by host; connections to other hosts can wait for your answer")
+    return Check(
+        "network",
+        "ok",
+        "it can be granted by host; connections to other hosts can wait for your answer on the ports 22, 80 and 443"
+        " only, because this kernel has no nf_tables with tproxy",
+    )
 
 
 def _confinement(abilities: Abilities, mode: Mode) -> list[Check]:
