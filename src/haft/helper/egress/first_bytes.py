@@ -3,7 +3,7 @@ each plain HTTP/1 request.
 
 A server that serves many names at one address would otherwise let a call reach all of them. Nothing inside TLS is read,
 and nothing is changed: the bytes wait here until they are known to be allowed. Other protocols pass unchecked, except
-on port 80, which takes HTTP/1 only.
+on port 80, which takes HTTP/1 only. So HTTP/2 without TLS passes on other ports, with any host that it names.
 """
 
 from __future__ import annotations
@@ -13,11 +13,15 @@ import struct
 from collections.abc import Callable
 
 HANDSHAKE, CLIENT_HELLO, SERVER_NAME, ENCRYPTED_HELLO = 22, 1, 0, 0xFE0D
-MAX_RECORD, MAX_HELLO, MAX_HEAD = 16640, 1 << 17, 1 << 16
+MAX_RECORD, MAX_RECORDS, MAX_HELLO, MAX_HEAD = 16640, 64, 1 << 17, 1 << 16
 METHOD = re.compile(rb"[A-Z]{3,16} ")
 LONGEST_METHOD = 17
 HEAD = re.compile(rb"([A-Z]{3,16}) (\S+) HTTP/1\.[01]\r\n((?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n\0]*\r\n)*)\r\n")
 SWITCHED = re.compile(rb"HTTP/1\.[01] 101")
+HTTP_LINE = re.compile(rb"\shttp/\d", re.IGNORECASE)
+HTTP2_LINE = b"PRI * HTTP/2.0\r\n"
+CHECKED_PROTOCOL = re.compile(rb"\b(?:h2c?\b|http/|tls/)", re.IGNORECASE)
+"""Protocols of an upgrade that name hosts anew."""
 
 
 class Refused(Exception):
@@ -52,8 +56,11 @@ def read_client_hello(data: bytes) -> tuple[str | None, bool] | None:
 
 def _joined_hello(data: bytes) -> bytes | None:
     """The body of the ClientHello, which may be split over several records; None while it is incomplete."""
-    hello, at = b"", 0
+    hello, at, records = b"", 0, 0
     while at < len(data) and not _is_complete(hello):
+        records += 1
+        if records > MAX_RECORDS:  # Each further byte reads all of them again.
+            raise Refused("its TLS ClientHello is split over too many records")
         if data[at] != HANDSHAKE:
             raise Refused("it began TLS and went on with something else")
         if len(data) < at + 5:
@@ -84,10 +91,14 @@ class FirstBytes:
         self._port = port
         self._is_granted = is_granted
         self.kept = b""
+        self._line = b""
+        """The beginning of the first line, which has passed already: a request line is known only by its end."""
+        self._is_after_blank = False
         self._read: Callable[[], bytes | None] = self._first
         self._left = 0
         self._answer = b""
         self._requests = 0
+        self._may_switch = False
         self.is_done = False
         """Whether all further bytes may pass."""
         self.awaits_answer = False
@@ -117,6 +128,8 @@ class FirstBytes:
             return b""
         # Only the first answer of a connection can be told apart from a body that looks like an answer.
         self.is_done = self._requests == 1 and SWITCHED.match(self._answer) is not None
+        if self.is_done and not self._may_switch:
+            raise Refused("it switched to a protocol that can name other hosts")
         self.awaits_answer = False
         self._read = self._request
         return self.feed(b"")
@@ -127,18 +140,30 @@ class FirstBytes:
             raise Refused(f"{what} {host!r} is not granted")
 
     def _first(self) -> bytes | None:
-        start = self.kept[:LONGEST_METHOD]
-        if start[:1] in b"\r\n\t " and METHOD.match(self.kept.lstrip()[:LONGEST_METHOD]):
-            raise Refused("its HTTP request is malformed")
-        if start[0] == HANDSHAKE:
+        """Find out which protocol the program speaks. Bytes of a first line pass before its end, because a program of
+        another protocol may wait for an answer to them."""
+        is_start = not self._line and not self._is_after_blank
+        if is_start and self.kept[0] == HANDSHAKE:
             self._read = self._hello
-        elif self._port == 80 or (METHOD.match(start) and b" HTTP/1." in self.kept.split(b"\r\n", 1)[0]):
+            return b""
+        if self._port == 80:
             self._read = self._request
-        elif METHOD.match(start) and b"\n" not in self.kept and len(self.kept) < MAX_HEAD:
-            return None
-        else:
+            return b""
+        end = self.kept.find(b"\n") + 1
+        line = self._line + (self.kept[:end] if end else self.kept)
+        if end and HTTP_LINE.search(line) and (line != HTTP2_LINE or self._is_after_blank):
+            if self._is_after_blank:
+                raise Refused("its HTTP request is malformed")
+            self._read = self._request
+            return b""
+        passed, self.kept = (self.kept[:end], self.kept[end:]) if end else (self.kept, b"")
+        if not end:
+            self._line = line[-MAX_HEAD - 1 :]
+        elif line.strip():
             self.is_done = True
-        return b""
+        else:
+            self._line, self._is_after_blank = b"", True
+        return passed
 
     def _hello(self) -> bytes | None:
         found = read_client_hello(self.kept)
@@ -154,22 +179,26 @@ class FirstBytes:
         return b""
 
     def _request(self) -> bytes | None:
-        end = self.kept.find(b"\r\n\r\n")
-        head = self.kept if end < 0 else self.kept[: end + 4]
+        whole = self._line + self.kept
+        end = whole.find(b"\r\n\r\n")
+        head = whole if end < 0 else whole[: end + 4]
         if head.count(b"\n") != head.count(b"\r\n"):
             raise Refused("its HTTP request is malformed")
+        if len(head) > MAX_HEAD:
+            raise Refused("its HTTP request is too long")
         if end < 0:
-            if len(head) > MAX_HEAD or (not METHOD.match(head[:LONGEST_METHOD]) and len(head) >= LONGEST_METHOD):
-                raise Refused("port 80 takes HTTP/1 requests only")
+            if not METHOD.match(head[:LONGEST_METHOD]) and len(head) >= LONGEST_METHOD:
+                raise Refused(f"port {self._port} takes HTTP/1 requests only")
             return None
         found = HEAD.fullmatch(head)
         if found is None:
             raise Refused("its HTTP request is malformed")
         method, target, lines = found.groups()
         self._check_request(method, target, _headers(lines))
-        self.kept = self.kept[end + 4 :]
+        passed = head[len(self._line) :]
+        self.kept, self._line = self.kept[len(passed) :], b""
         self._requests += 1
-        return head
+        return passed
 
     def _check_request(self, method: bytes, target: bytes, headers: dict[bytes, list[bytes]]) -> None:
         """Check the hosts that a request names, and expect its body next."""
@@ -183,6 +212,9 @@ class FirstBytes:
             self._check_name(re.sub(r":\d*$", "", host.decode("latin-1")), "the HTTP host")
         self._read = self._request
         if b"upgrade" in headers:
+            if encodings or lengths not in ([], [b"0"]):
+                raise Refused("its HTTP request has a body and asks for another protocol")
+            self._may_switch = not any(CHECKED_PROTOCOL.search(each) for each in headers[b"upgrade"])
             self.awaits_answer, self._answer = True, b""
         elif encodings:
             if encodings != [b"chunked"]:
@@ -210,12 +242,19 @@ class FirstBytes:
         self._read = self._chunk_body if self._left > 2 else self._trailer
         return line + b"\r\n"
 
-    def _chunk_body(self) -> bytes:
-        passed, self.kept = self.kept[: self._left], self.kept[self._left :]
+    def _chunk_body(self) -> bytes | None:
+        """Pass a chunk, and the line end after it as a whole."""
+        inside = max(0, self._left - 2)
+        passed, self.kept = self.kept[:inside], self.kept[inside:]
         self._left -= len(passed)
-        if not self._left:
-            self._read = self._chunk
-        return passed
+        if self._left > 2 or not self.kept:
+            return passed
+        if not b"\r\n".startswith(self.kept[:2]):
+            raise Refused("its HTTP chunk is malformed")
+        if len(self.kept) < 2:
+            return passed or None
+        self.kept, self._read = self.kept[2:], self._chunk
+        return passed + b"\r\n"
 
     def _trailer(self) -> bytes | None:
         if self.kept[:2] == b"\r\n":

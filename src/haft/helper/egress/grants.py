@@ -9,6 +9,15 @@ from typing import Any
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 FEW_PORTS = 4
+METADATA = frozenset(
+    ipaddress.ip_address(each)
+    for each in ("100.100.100.200", "168.63.129.16", "169.254.169.254", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254")
+)
+"""Where cloud providers serve the credentials of a machine. Some of these addresses look public, and some private."""
+NEVER_PUBLIC = tuple(
+    ipaddress.ip_network(each) for each in ("192.0.0.0/24", "64:ff9b:1::/48", "fec0::/10", "::ffff:0:0:0/96")
+)
+"""Networks that Python takes for public, at least in some of its versions."""
 
 
 class Grant:
@@ -50,7 +59,7 @@ class Grant:
         for address in inner_addresses(found):
             if any(address in network for network in self._within if network.version == address.version):
                 continue
-            if address.is_global and not address.is_multicast:
+            if is_public(address):
                 continue
             if self._may_be_private and is_private(address):
                 continue
@@ -58,14 +67,22 @@ class Grant:
         return None
 
 
+def is_public(address: Address) -> bool:
+    """Whether an address is a server's on the internet."""
+    special = address.is_multicast or address in METADATA
+    return address.is_global and not special and not any(address in network for network in NEVER_PUBLIC)
+
+
 def is_private(address: Address) -> bool:
     """Whether an address belongs to a private network: neither public nor loopback, link-local or reserved."""
     special = address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast
-    return address.is_private and not special and not address.is_reserved
+    return address.is_private and not special and not address.is_reserved and address not in METADATA
 
 
 def kind_of(address: Address) -> str:
     """The kind of an address that is not public, to show to people."""
+    if address in METADATA:
+        return "metadata"
     if address.is_link_local:
         return "link-local (metadata)"
     return "loopback" if address.is_loopback else "private" if is_private(address) else "reserved"

@@ -165,6 +165,11 @@ class Link:
 
     def _wait_for(self, end: socket.socket, mask: int) -> None:
         before = self._masks.get(end)
+        if self._state == "copying" and not mask:
+            # A socket that was reset is always ready: until its last bytes have gone, the loop would never rest.
+            self._masks.pop(end, None)
+            self._loop.remove(end)
+            return
         if before is None:
             self._loop.add(end, mask, self._ready)
         elif before != mask:
@@ -304,6 +309,8 @@ class Link:
         if self._up_state == self._down_state == "ended":
             return self.finish("closed")
         must_wait = self._first is not None and (self._first.awaits_answer or len(self._first.kept) > MAX_KEPT)
+        if must_wait and self._down_state == "ended":  # The answer will never come.
+            return self.finish("closed", abort=True)
         takes_up = not self._up and self._up_state == "open" and not must_wait
         takes_down = not self._down and self._down_state == "open"
         self._wait_for(self._inner, (READ if takes_up else 0) | (WRITE if self._down else 0))

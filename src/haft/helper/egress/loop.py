@@ -54,15 +54,16 @@ class Loop:
 
     def step(self, seconds: float | None, failed: Callable[[Handler], None]) -> None:
         """Wait for events, at most `seconds`, and handle them. `failed` is called with a handler that raised."""
-        for descriptor, events in self._poll.poll(seconds, 256):
+        ready = [(each, self._handlers.get(each), events) for each, events in self._poll.poll(seconds, 256)]
+        for descriptor, found, events in ready:
             if descriptor == self._wake:
                 os.eventfd_read(self._wake)
                 with contextlib.suppress(queue.Empty):
                     while True:
                         self._done.get_nowait()()
                 continue
-            found = self._handlers.get(descriptor)
-            if found is None:
+            # An earlier handler may have closed the socket, and opened another one with the same number.
+            if found is None or self._handlers.get(descriptor) is not found:
                 continue
             end, handler = found
             try:
