@@ -273,7 +273,7 @@ class Sandbox:
                 raise NetworkOpen(off or "; ".join(abilities.missing()) or "there are no network namespaces")
         if self._mode == "required" and (missing := abilities.missing()):
             raise Unconfined("; ".join(missing))
-        network, hosts = self._resolve_network(grants, abilities)
+        network, hosts = await self._resolve_network(grants)
         asks = asks and network is not True and not self._never_network and abilities.namespaces and abilities.network
         if self._mode == "off" or not abilities.layers:
             why = "`sandbox.mode` is `off`" if self._mode == "off" else "; ".join(abilities.missing())
@@ -320,17 +320,39 @@ class Sandbox:
             scratch=None if unasked or closed else self._scratch_of(thread, grants, (*write, *read, *path)),
         )
 
-    def _resolve_network(self, grants: Grants, abilities: Abilities) -> tuple[Network, tuple[HostGrant, ...]]:
+    async def _resolve_network(self, grants: Grants) -> tuple[Network, tuple[HostGrant, ...]]:
         """The network that a call gets, and its hosts. Raises `NoNetworkByHost` if this machine cannot restrict a call
         to hosts."""
         if isinstance(grants.network, bool):
             return grants.network, ()
-        if self._mode == "off" or not (abilities.namespaces and abilities.network):
-            off = "`sandbox.mode` is `off`" if self._mode == "off" else None
-            raise NoNetworkByHost(off or "; ".join(abilities.missing()) or "there are no network namespaces")
-        from haft.sandbox.network_grants import network_hosts
+        if (missing := await self.no_network_by_host()) is not None:
+            raise NoNetworkByHost(missing)
+        return await self.resolve_hosts(grants.network)
 
-        return grants.network, network_hosts(grants.network)
+    async def no_network_by_host(self) -> str | None:
+        """Why this machine cannot restrict a call to hosts; None if it can."""
+        abilities = await self.ready()
+        if self._mode == "off":
+            return "`sandbox.mode` is `off`"
+        if abilities.namespaces and abilities.network:
+            return None
+        return "; ".join(abilities.missing()) or "there are no network namespaces"
+
+    async def resolve_hosts(self, network: tuple[str, ...]) -> tuple[Network, tuple[HostGrant, ...]]:
+        """The hosts that a grant names: as people see them, with each group replaced by its hosts, and as the sandbox
+        compares them."""
+        from haft.sandbox.network_grants import network_hosts, shown_hosts
+
+        if any(word.startswith("@") for word in network):
+            hosts = await asyncio.to_thread(network_hosts, network, self.package_index_hosts)
+            return shown_hosts(network, hosts), hosts
+        return network, network_hosts(network)
+
+    def package_index_hosts(self) -> tuple[HostGrant, ...]:
+        """The hosts of the group `@package-indexes`. May ask package indexes over the network."""
+        from haft.sandbox.package_indexes import package_index_hosts
+
+        return package_index_hosts(self._host, self._workspace, self._state_home)
 
     def _scratch_of(self, thread: str | None, grants: Grants, shown: Sequence[str]) -> str | None:
         """The name of the thread's `/tmp`, if the call gets it; otherwise None. A call with network gets it only by a

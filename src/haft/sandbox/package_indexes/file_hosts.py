@@ -2,8 +2,8 @@
 
 A Python index names its files on the page of a package, an npm registry in the description of a package, a cargo index
 in `config.json`. haft asks with the host's own proxies and certificates, outside of any sandbox, and keeps each answer
-for a day. If an index does not answer, only the index itself is granted. Credentials go only to the index that they were
-configured for, and neither into the cache nor into messages.
+for a day. If an index does not answer, only the index itself is granted. Credentials go only to the index that they
+were configured for, and neither into the cache nor into messages.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import IO, Final
 from urllib.parse import quote, unquote, urljoin, urlsplit
+from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]  # typeshed does not list it
 
 from haft.sandbox.package_indexes.addresses import Address, address_of, is_local
 from haft.sandbox.package_indexes.configuration import Index
@@ -129,7 +130,8 @@ class _Asking:
         if address is None:
             return None
         redirects = _Redirects(is_index_local=is_local(address[0]))
-        request = urllib.request.Request(page.url, headers={"Accept": _ACCEPT[page.kind], "User-Agent": "haft"})
+        headers = {"Accept": _ACCEPT[page.kind], "User-Agent": "haft"}
+        request = urllib.request.Request(page.url, headers=headers)  # noqa: S310  `_pages` checks the scheme
         if (secret := page.credentials or self._from_netrc(address[0])) is not None:
             # Not sent to another host that the index redirects to.
             encoded = base64.b64encode(secret.encode()).decode()
@@ -150,7 +152,7 @@ class _Asking:
 
     def _opener(self, host: str, redirects: _Redirects) -> urllib.request.OpenerDirector:
         no_proxy = self._env.get("no_proxy") or self._env.get("NO_PROXY") or ""
-        is_direct = urllib.request.proxy_bypass_environment(host, {"no": no_proxy})
+        is_direct = proxy_bypass_environment(host, {"no": no_proxy})
         opener = urllib.request.OpenerDirector()  # `build_opener` would also open ftp: and file: URLs.
         for handler in (
             urllib.request.ProxyHandler({} if is_direct else self._proxies),
