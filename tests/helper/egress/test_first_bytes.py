@@ -3,6 +3,7 @@
 
 import ssl
 import struct
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -32,26 +33,27 @@ HELLO = hello_for(NAME)
 GET = b"GET / HTTP/1.1\r\nHost: good.example\r\n\r\n"
 OTHER = b"GET / HTTP/1.1\r\nHost: other.example\r\n\r\n"
 POST = b"POST /a HTTP/1.1\r\nhost: GOOD.example:80\r\nContent-Length: 5\r\n\r\nhello"
-CHUNKED = b"PUT / HTTP/1.1\r\nHost: good.example\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nB\r\nhello again\r\n0\r\n\r\n"
+TO_GOOD = b"POST / HTTP/1.1\r\nHost: good.example\r\n"
+CHUNKED = TO_GOOD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nB\r\nhello again\r\n0\r\n\r\n"
 UPGRADE = b"GET /ws HTTP/1.1\r\nHost: good.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
 
+OPTIONS = b"OPTIONS * HTTP/1.1\r\nHost: good.example.\r\n\r\n"
+ABSOLUTE = b"POST http://good.example/x HTTP/1.1\r\nHost: good.example\r\nTransfer-Encoding: chunked\r\n\r\n"
 requests = st.lists(
     st.one_of(
-        st.sampled_from([GET, POST, CHUNKED, GET.replace(b"1.1", b"1.0"), b"OPTIONS * HTTP/1.1\r\nHost: good.example\r\n\r\n"]),
-        st.binary(max_size=300).map(lambda body: b"POST / HTTP/1.1\r\nHost: good.example.\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)),
-        st.binary(min_size=1, max_size=300).map(
-            lambda body: b"POST http://good.example/x HTTP/1.1\r\nHost: good.example\r\nTransfer-Encoding: chunked\r\n\r\n"
-            b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
-        ),
+        st.sampled_from([GET, POST, CHUNKED, GET.replace(b"1.1", b"1.0"), OPTIONS]),
+        st.binary(max_size=300).map(lambda body: TO_GOOD + b"Content-Length: %d\r\n\r\n%s" % (len(body), body)),
+        st.binary(min_size=1, max_size=300).map(lambda body: ABSOLUTE + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)),
     ),
-    min_size=1, max_size=5,
-).map(b"".join)  # fmt: skip
+    min_size=1,
+    max_size=5,
+).map(b"".join)
 places = st.lists(st.integers(0, 3000), max_size=12)
 
 
 def pieces(data, cuts):
     edges = [0, *sorted(cut for cut in {*cuts} if 0 < cut < len(data)), len(data)]
-    return [data[begin:end] for begin, end in zip(edges, edges[1:], strict=False)]
+    return [data[begin:end] for begin, end in pairwise(edges)]
 
 
 def passed(checked, data, cuts=()):
@@ -83,8 +85,13 @@ def test_a_request_for_another_host_never_passes_whole_behind_allowed_ones(data,
     assert b"other.example\r\n\r\n" not in so_far
 
 
-@given(places, st.sampled_from([443, 8080]), st.sampled_from([b"", b"\r\n", b"\n", b"\r\n\r\n", b" \r\n"]),
-       st.sampled_from([b"GET", b"get", b"A", b"M-SEARCH", b"X" * 40]), st.sampled_from([b"HTTP/1.1", b"http/1.0", b"HTTP/9"]))  # fmt: skip
+@given(
+    places,
+    st.sampled_from([443, 8080]),
+    st.sampled_from([b"", b"\r\n", b"\n", b"\r\n\r\n", b" \r\n"]),
+    st.sampled_from([b"GET", b"get", b"A", b"M-SEARCH", b"X" * 40]),
+    st.sampled_from([b"HTTP/1.1", b"http/1.0", b"HTTP/9"]),
+)
 def test_on_other_ports_too_a_request_is_recognized_however_it_is_split_or_spelt(cuts, port, before, method, version):
     data = before + OTHER.replace(b"GET", method).replace(b"HTTP/1.1", version)
     so_far = is_refused(first_bytes(port), data, cuts)
@@ -237,11 +244,11 @@ FRONTING = {
     "bare carriage return": b"GET / HTTP/1.1\r\nX: y\rHost: other.example\r\nHost: good.example\r\n\r\n",
     "nul": GET.replace(b"good.example", b"good.example\0.other.example"),
     "connect": b"CONNECT other.example:443 HTTP/1.1\r\nHost: good.example\r\n\r\n",
-    "length against chunked": b"POST / HTTP/1.1\r\nHost: good.example\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-    "two lengths": b"POST / HTTP/1.1\r\nHost: good.example\r\nContent-Length: 4\r\nContent-Length: 40\r\n\r\n",
-    "a list of lengths": b"POST / HTTP/1.1\r\nHost: good.example\r\nContent-Length: 4, 40\r\n\r\n",
-    "signed length": b"POST / HTTP/1.1\r\nHost: good.example\r\nContent-Length: +4\r\n\r\n",
-    "other encoding": b"POST / HTTP/1.1\r\nHost: good.example\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    "length against chunked": TO_GOOD + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "two lengths": TO_GOOD + b"Content-Length: 4\r\nContent-Length: 40\r\n\r\n",
+    "a list of lengths": TO_GOOD + b"Content-Length: 4, 40\r\n\r\n",
+    "signed length": TO_GOOD + b"Content-Length: +4\r\n\r\n",
+    "other encoding": TO_GOOD + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
     "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "second line end": b"\r\n\r\n" + OTHER,
     "old protocol": b"GET /\r\nother.example\r\n\r\n",

@@ -90,8 +90,12 @@ def test_a_name_that_leads_to_an_address_leads_to_every_address_that_it_carries(
                     assert inner.is_global
 
 
-@given(st.sampled_from(["good.example", "x.good.example", "a.b.good.example", "xgood.example", "example", "good.example.x"]),
-       st.integers(1, 65535))  # fmt: skip
+@given(
+    st.sampled_from(
+        ["good.example", "x.good.example", "a.b.good.example", "xgood.example", "example", "good.example.x"]
+    ),
+    st.integers(1, 65535),
+)
 def test_what_is_covered_here_is_what_the_contract_says(name, port):
     for text in ("good.example", "*.good.example:443", "good.example:1-200", "*.good.example:*"):
         assert grant(text).covers(name, port) == host_grant(text).covers(name, port)

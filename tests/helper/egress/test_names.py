@@ -74,8 +74,15 @@ def test_what_is_no_usual_question_is_not_implemented():
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"x" * 16, query("good.example", flags=0x8180), query("good.example")[:-3], query("x")[:12] + b"\xc0\x0c" * 9]
-)  # fmt: skip
+    "data",
+    [
+        b"",
+        b"x" * 16,
+        query("good.example", flags=0x8180),
+        query("good.example")[:-3],
+        query("x")[:12] + b"\xc0\x0c" * 9,
+    ],
+)
 def test_what_is_no_question_gets_no_answer(data):
     assert answered(data) is None
 
