@@ -94,8 +94,9 @@ def serve(listener: socket.socket) -> None:
 
 
 def own_kilobytes(pid: int) -> int:
-    with open(f"/proc/{pid}/smaps_rollup") as file:
-        return sum(int(line.split()[1]) for line in file if line.startswith("Private_"))
+    with open(f"/proc/{pid}/statm") as file:
+        _size, resident, shared = map(int, file.read().split()[:3])
+    return (resident - shared) * os.sysconf("SC_PAGE_SIZE") // 1000
 
 
 async def measure() -> dict[str, object]:

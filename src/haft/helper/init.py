@@ -197,8 +197,8 @@ class Init:
         return True
 
     def open_for_call(self, sandbox: jail.CallSandbox, request: dict[str, Any]) -> bool:
-        """Open the sandbox for this call. Returns False if somebody has replaced the workspace, so that it is not the
-        directory that the host means."""
+        """Open the sandbox for this call. Returns False if the host must try again: somebody has replaced the workspace,
+        so that it is not the directory that the host means, or the egress process has ended."""
         found = os.stat(self._template.workspace)
         if not [found.st_dev, found.st_ino] == request["root"] == self._template.root:
             return False
@@ -208,7 +208,8 @@ class Init:
         if layer is not None and not _is(os.fsencode(request["directory"]), request["identity"]):
             return False  # Checked before the layer is mounted, since inodes seen through a layer differ.
         sandbox.open_for_call(request["sandbox"])
-        sandbox.join_egress(wait=request["sandbox"]["has_hosts"])
+        if not sandbox.join_egress(wait=request["sandbox"]["has_hosts"]):
+            return False
         for descriptor in self._witnesses if layer is not None else ():
             kernel.watch(descriptor, self._template.workspace)
         self._forget_witnesses()

@@ -281,24 +281,25 @@ class CallSandbox:
             if self._sealed or self._network == BY_HOST:
                 raise
 
-    def join_egress(self, *, wait: bool) -> None:
+    def join_egress(self, *, wait: bool) -> bool:
         """Give the sockets of the call's network to the egress process. With `wait`, return when the process listens
-        on them. Raises `OSError` if it cannot."""
+        on them. Returns False if the process has ended. Raises `OSError` if it cannot listen as the grants say."""
         if self.egress is None:
-            return
-        roles = [role for role, _end in self._network_sockets]
-        socket.send_fds(
-            self.egress, [json.dumps(roles).encode()], [end.fileno() for _role, end in self._network_sockets]
-        )
+            return True
+        roles = json.dumps([role for role, _end in self._network_sockets])
+        try:
+            socket.send_fds(self.egress, [roles.encode()], [end.fileno() for _role, end in self._network_sockets])
+            answer = self.egress.recv(1 << 14) if wait else b"{}"
+        except (BrokenPipeError, ConnectionResetError):
+            return False
         for _role, end in self._network_sockets:
             end.close()
         self._network_sockets.clear()
-        if not wait:
-            return
-        answer = self.egress.recv(1 << 14)
-        problem = json.loads(answer)["problem"] if answer else "the process that connects calls has ended"
-        if problem is not None:
+        if not answer:
+            return False
+        if problem := json.loads(answer).get("problem"):
             raise OSError(0, f"the network of the call: {problem}")
+        return True
 
     def _cover_name_files(self) -> None:
         """Replace the files with which programs look up names: the only name server is that of the egress process."""

@@ -76,6 +76,8 @@ class Egress:
 
     async def _send(self, words: Mapping[str, Any], descriptors: list[int]) -> None:
         message = json.dumps(words).encode()
+        if self._process is not None and self._process.is_over:
+            self.close()
         if self._process is None:
             process = HelperProcess("egress", self._site)
             asyncio.get_running_loop().add_reader(process.socket, self._read, process)

@@ -188,6 +188,11 @@ class HelperProcess:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the program has ended."""
+        return self._process.poll() is not None
+
     def close(self) -> None:
         """End the program: it ends when its socket closes."""
         self.socket.close()
