@@ -126,19 +126,19 @@ FILES = [
      {"a.example:443", "b.example:80"}),
     ("pip", ".pip/pip.conf", "[install]\nindex-url = https://a.example\n", {"a.example:443"}),
     ("uv", ".config/uv/uv.toml", 'index-url = "https://a.example"\n', {"a.example:443"}),
-    ("uv", ".config/uv/uv.toml", '[[index]]\nurl = "https://a.example"\ndefault = true\n'
-     '[[index]]\nname = "b"\nurl = "https://b.example"\n', {"a.example:443", "b.example:443"}),
+    ("uv", ".config/uv/uv.toml", ('[[index]]\nurl = "https://a.example"\ndefault = true\n'
+     '[[index]]\nname = "b"\nurl = "https://b.example"\n'), {"a.example:443", "b.example:443"}),
     ("uv", ".config/uv/uv.toml", '[pip]\nindex-url = "https://a.example"\nextra-index-url = ["https://b.example"]\n',
      {"a.example:443", "b.example:443"}),
-    ("npm", ".npmrc", "; mine\nregistry=https://a.example/\n@team:registry = https://b.example/\n"
-     "//a.example/:_authToken=s3cret\n", {"a.example:443", "b.example:443"}),
+    ("npm", ".npmrc", ("; mine\nregistry=https://a.example/\n@team:registry = https://b.example/\n"
+     "//a.example/:_authToken=s3cret\n"), {"a.example:443", "b.example:443"}),
     ("npm", ".npmrc", "registry=https://${COMPANY}/npm\n", {"company.example:443"}),
     ("yarn", ".yarnrc", 'registry "https://a.example/"\n"@team:registry" "https://b.example"\n',
      {"a.example:443", "b.example:443"}),
-    ("yarn", ".yarnrc.yml", 'npmRegistryServer: "https://a.example"\nnpmScopes:\n  team:\n'
-     "    npmRegistryServer: https://b.example\n", {"a.example:443", "b.example:443"}),
-    ("cargo", ".cargo/config.toml", '[source.crates-io]\nreplace-with = "ours"\n[source.ours]\n'
-     'registry = "sparse+https://a.example/"\n[registries.more]\nindex = "ssh://git@b.example/index.git"\n',
+    ("yarn", ".yarnrc.yml", ('npmRegistryServer: "https://a.example"\nnpmScopes:\n  team:\n'
+     "    npmRegistryServer: https://b.example\n"), {"a.example:443", "b.example:443"}),
+    ("cargo", ".cargo/config.toml", ('[source.crates-io]\nreplace-with = "ours"\n[source.ours]\n'
+     'registry = "sparse+https://a.example/"\n[registries.more]\nindex = "ssh://git@b.example/index.git"\n'),
      {"a.example:443", "b.example:22"}),
     ("go", ".config/go/env", "GOPROXY=https://a.example\nGOSUMDB=off\n", {"a.example:443"}),
 ]  # fmt: skip

@@ -197,8 +197,8 @@ class Init:
         return True
 
     def open_for_call(self, sandbox: jail.CallSandbox, request: dict[str, Any]) -> bool:
-        """Open the sandbox for this call. Returns False if the host must try again: somebody has replaced the workspace,
-        so that it is not the directory that the host means, or the egress process has ended."""
+        """Open the sandbox for this call. Returns False if the host must try again, because somebody has replaced the
+        workspace, so that it is not the directory that the host means, or the egress process has ended."""
         found = os.stat(self._template.workspace)
         if not [found.st_dev, found.st_ino] == request["root"] == self._template.root:
             return False
