@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import json
 import os
+import sys
 
 import pytest
 
@@ -102,6 +103,62 @@ def test_a_workspace_may_close_the_network_and_not_open_it(places):
     assert (config.sandbox_network, config.ignored) == (False, ())
 
 
+@pytest.mark.parametrize(
+    ("mine", "theirs", "counts"),
+    [
+        ("false", '["a.example"]', False),
+        ('["a.example"]', '["a.example", "b.example"]', False),
+        ('["a.example"]', '["*.a.example"]', False),
+        ('["a.example"]', "true", False),
+        ("true", '["a.example"]', True),
+        ('["a.example", "b.example"]', '["b.example"]', True),
+        ('["a.example"]', "[]", True),
+        ('["a.example"]', "false", True),
+        ('["a.example"]', '"never"', True),
+    ],
+)
+def test_hosts_of_an_untrusted_workspace_count_only_if_they_narrow(places, mine, theirs, counts):
+    workspace, user, env = places
+    user.write_text(f"[sandbox]\nnetwork = {mine}\n")
+    before = load_config(str(workspace), env).sandbox_network
+    (workspace / "haft.toml").write_text(f"[sandbox]\nnetwork = {theirs}\n")
+    untrusted, trusted = (
+        configured(str(workspace), workspace_config(str(workspace)), env, trusted=trusted) for trusted in (False, True)
+    )
+    assert trusted.ignored == ()
+    if counts:
+        assert untrusted.ignored == () and untrusted.sandbox_network == trusted.sandbox_network
+    else:
+        assert untrusted.sandbox_network == before != trusted.sandbox_network
+        said = untrusted.ignored[0].sentence()
+        assert f"`sandbox.network = {theirs}` is ignored until you trust this file" in said
+        assert "a workspace may close the network, not open it" in said
+
+
+def test_the_hosts_of_the_nearer_place_replace_those_of_the_others(places):
+    workspace, user, env = places
+    user.write_text('[sandbox]\nnetwork = ["a.example", "localhost:5432"]\n')
+    assert load_config(str(workspace), env).sandbox_network == ("a.example", "localhost:5432")
+    env |= {"HAFT_SANDBOX_NETWORK": "b.example, c.example=10.1.0.0/16,10.2.0.0/16"}
+    named = "b.example", "c.example=10.1.0.0/16,10.2.0.0/16"
+    assert load_config(str(workspace), env).sandbox_network == named
+    config = load_config(str(workspace), env, {"sandbox.network": ["@package-indexes"]})
+    assert config.sandbox_network == ("@package-indexes",)
+    user.write_text('[sandbox]\nnetwork = "never"\n')
+    config = load_config(str(workspace), env)
+    assert (config.sandbox_network, config.never_network) == (False, str(user))
+    assert "which no other source can change" in config.ignored[0].sentence()
+
+
+def test_configuration_with_wildcards_is_read_without_the_list_of_public_suffixes(places, monkeypatch):
+    workspace, user, env = places
+    monkeypatch.setitem(sys.modules, "publicsuffixlist", None)
+    rule = '[[permissions]]\ntool = "shell"\naction = "allow"\ngrant = {network = ["*.github.io"]}\n'
+    user.write_text(f'[sandbox]\nnetwork = ["*.co.uk"]\n{rule}')
+    config = load_config(str(workspace), env)
+    assert config.sandbox_network == ("*.co.uk",) and config.rules[0].grant.network == ("*.github.io",)
+
+
 def test_never_is_the_last_word_on_the_network_whoever_says_it(places):
     workspace, user, env = places
     own, theirs = "[sandbox]\nnetwork = {}\n", workspace / "haft.toml"
@@ -127,11 +184,13 @@ def test_never_is_the_last_word_on_the_network_whoever_says_it(places):
 
 def test_under_never_no_rule_grants_the_network(places):
     workspace, user, env = places
-    rule = '[[permissions]]\ntool = "shell"\naction = "allow"\ngrant = {network = true, write = ["/srv"]}\n'
-    user.write_text(rule)
-    assert load_config(str(workspace), env).rules[0].grant.network
-    user.write_text(f'[sandbox]\nnetwork = "never"\n{rule}')
-    assert load_config(str(workspace), env).rules[0].grant == Grants(write=("/srv",))
+    for network in ("true", '["a.example"]'):
+        rule = '[[permissions]]\ntool = "shell"\naction = "allow"\n'
+        rule += f'grant = {{network = {network}, write = ["/srv"]}}\n'
+        user.write_text(rule)
+        assert load_config(str(workspace), env).rules[0].grant.network
+        user.write_text(f'[sandbox]\nnetwork = "never"\n{rule}')
+        assert load_config(str(workspace), env).rules[0].grant == Grants(write=("/srv",))
 
 
 def test_the_sandbox_is_set_from_the_environment_and_by_the_caller(places):
@@ -204,8 +263,12 @@ def test_haft_json_has_the_same_keys_and_both_side_by_side_are_an_error(places):
         ("[limits]\nmax_open_files = 0", "at least 64"),
         ("[sandbox]\nmode = 'of'", "off, auto, required"),
         ("[sandbox]\nmode = false", "off, auto, required"),
-        ("[sandbox]\nnetwork = 1", "must be true, false or `never`"),
-        ("[sandbox]\nnetwork = 'nver'", "must be true, false or `never`"),
+        ("[sandbox]\nnetwork = 1", "must be true, false, `never` or a list of hosts, not 1"),
+        ("[sandbox]\nnetwork = 'nver'", "must be true, false, `never` or a list of hosts, not 'nver'"),
+        ("[sandbox]\nnetwork = ['a b']", "`sandbox.network` cannot be used: `a b` is no host: write HOST"),
+        ("[sandbox]\nnetwork = ['a.example', 7]", "`sandbox.network` cannot be used: network must be a list of hosts"),
+        ("[sandbox]\nnetwork = ['@all']", "there is no group `@all` of hosts; the groups are @package-indexes"),
+        ("[providers.x]\ngrant = {network = ['*.com']}", "the `grant` of `x`: `*.com` cannot be granted"),
         ("[sandbox]\nnetwrk = true", "sandbox.network"),
         ("[audit]\ndurability = 'some'", "group, full"),
         ("limits = 5", "must be a table"),

@@ -3,7 +3,7 @@
 import pytest
 
 from haft.contracts import Confinement
-from haft.sandbox.environment import NEUTRAL, QUIET, built_environment
+from haft.sandbox.environment import NEUTRAL, OWN_PROXY, QUIET, built_environment
 
 CLOSED = Confinement("workspace", network=False)
 
@@ -55,6 +55,34 @@ def test_certificates_proxies_and_indexes_come_with_the_network_and_only_with_it
     assert built_environment(host, "/w", CLOSED) == {"PATH": "/usr/bin", "HAFT_INSIDE": "1", **QUIET}
     given = built_environment(host, "/w", Confinement("workspace", network=True))
     assert given == {"HAFT_INSIDE": "1", **QUIET} | {name: value for name, value in host.items() if name != "X"}
+
+
+def test_with_hosts_a_call_gets_certificates_and_indexes_and_never_a_proxy_of_the_host():
+    proxies = {"ALL_PROXY", "FTP_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"}
+    proxies |= {name.lower() for name in proxies}
+    host = {"PATH": "/usr/bin", "SSL_CERT_FILE": "/c", "PIP_INDEX_URL": "http://i", "GOPROXY": "http://g", "X": "x"}
+    host |= dict.fromkeys(proxies, "http://proxy.example")
+    confinement = Confinement("workspace", network=("a.example",), env=(*sorted(proxies), "X"))
+    assert built_environment(host, "/w", confinement) == {
+        "PATH": "/usr/bin",
+        "SSL_CERT_FILE": "/c",
+        "PIP_INDEX_URL": "http://i",
+        "GOPROXY": "http://g",
+        "X": "x",
+        "HTTPS_PROXY": "http://198.18.0.1:3128",
+        "https_proxy": "http://198.18.0.1:3128",
+        "NO_PROXY": "localhost,127.0.0.1,::1",
+        "no_proxy": "localhost,127.0.0.1,::1",
+        "HAFT_INSIDE": "1",
+        **QUIET,
+    }
+
+
+def test_the_proxy_of_a_call_with_hosts_is_where_the_helper_listens():
+    from haft.helper.egress.call import PROXY_PORT
+    from haft.helper.local_network import OWN_ADDRESS
+
+    assert OWN_PROXY["HTTPS_PROXY"] == f"http://{OWN_ADDRESS}:{PROXY_PORT}"
 
 
 def test_what_was_granted_by_name_is_passed_on_and_directories_come_last_on_path():

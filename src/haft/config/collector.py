@@ -20,7 +20,7 @@ from haft.config.placeholders import (
 from haft.config.renamed_settings import current_name
 from haft.config.rule_sets import RuleSet
 from haft.config.settings import BY_NAME, RENAMED, SETTINGS, Setting
-from haft.config.values import MISSING_VARIABLES
+from haft.config.values import MISSING_VARIABLES, UNUSABLE
 from haft.contracts import BadConfig, texts_in
 
 if TYPE_CHECKING:
@@ -228,5 +228,6 @@ def _checked(setting: Setting, value: Any, source: str, written: Any = None) -> 
         return setting.check(value)
     except ValueError as error:
         # Values that may be secret are not printed.
-        shown = "" if setting.name in FREE_TABLES else f", not {value if written is None else written!r}"
+        is_told = setting.name in FREE_TABLES or str(error).startswith(UNUSABLE)
+        shown = "" if is_told else f", not {value if written is None else written!r}"
         raise BadConfig(f"{source}: `{setting.name}` {error}{shown}") from error

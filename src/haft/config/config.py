@@ -19,7 +19,7 @@ from haft.config.narrowing import Ignored
 from haft.config.placeholders import MissingVariable
 from haft.config.rule_sets import RuleSet
 from haft.config.settings import ChangesEngine, SandboxMode
-from haft.contracts import BadConfig, HaftError, Limits, Secrets, named_secrets, texts_in
+from haft.contracts import BadConfig, HaftError, Limits, Network, Secrets, named_secrets, texts_in
 from haft.policy import Enablement, Feature, NameList
 from haft.values import dataclass, field, replace
 
@@ -108,8 +108,10 @@ class Config:
         return cast("SandboxMode", self.values["sandbox.mode"])
 
     @property
-    def sandbox_network(self) -> bool:
-        return self.values["sandbox.network"] is True
+    def sandbox_network(self) -> Network:
+        """The network that all confined calls get without a grant."""
+        value = self.values["sandbox.network"]
+        return tuple(value) if isinstance(value, list) else value is True
 
     @property
     def keeps_scratch(self) -> bool:

@@ -103,7 +103,7 @@ class Setting:
             case "stays-on":
                 return bool(value != than and value in ("off", "snapshot"))
             case "close":
-                return _openness(value) > _openness(than)
+                return _opens(value, than)
             case "turn-off":
                 return bool(value and not than)
             case "stays-full":
@@ -118,8 +118,16 @@ class Setting:
                 return False
 
 
-def _openness(value: bool | str) -> int:
-    return 0 if value == "never" else 1 + bool(value)
+def _opens(value: bool | str | list[str], than: bool | str | list[str]) -> bool:
+    """Whether one value of `sandbox.network` opens something that the other does not. Hosts are compared as they are
+    written."""
+    if isinstance(value, list) and isinstance(than, list):
+        return not set(value) <= set(than)
+    return _openness(value) > _openness(than)
+
+
+def _openness(value: bool | str | list[str]) -> int:
+    return 0 if value == "never" else 2 if isinstance(value, list) else 3 if value else 1
 
 
 _LIMITS: Final = Limits()
@@ -239,10 +247,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "sandbox.network",
         False,
         network,
-        "`true`: confined calls may use the network. `false`: confined calls may use the network only with a grant. "
-        "`never`: no option, rule or answer can grant the network, and no other place can change this setting. If "
-        "this machine cannot block the network, `never` makes calls fail. This setting does not apply to downloads "
-        "by haft itself (plugins, and packages of templates).",
+        "`true`: confined calls may use the whole network. `false`: confined calls may use the network only with a "
+        "grant. A list of hosts: without a grant, confined calls may reach only these hosts, such as "
+        "`registry.example` (ports 80 and 443), `db.internal:5432`, `*.example.org:443` (all names below "
+        "`example.org`), `build.example:*` (all ports) or `@package-indexes`. `never`: no option, rule or answer can "
+        "grant the network, and no other place can change this setting. If this machine cannot block the network, "
+        "`never` makes calls fail. This setting does not apply to downloads by haft itself (plugins, and packages of "
+        "templates).",
         "close",
     ),
     Setting(

@@ -5,12 +5,15 @@ Every check accepts text, because environment variables contain nothing else.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from typing import Any, Final
 
 from haft.contracts import grants_from
 
+UNUSABLE: Final = "cannot be used"
+"""The beginning of the message of a check that already shows the wrong part of the value."""
 MOST_WHOLE: Final = 10**18
 MOST_SECONDS: Final = 10**9
 
@@ -76,14 +79,25 @@ def truth(value: Any) -> bool:
     return value
 
 
-def network(value: Any) -> bool | str:
-    """Check a value that must be true, false or `never`, and return it."""
+def network(value: Any) -> bool | str | list[str]:
+    """Check a value that must be true, false, `never` or a list of hosts, and return it. In a single text, commas
+    separate the hosts. A single word that is none of these is refused: it is more likely a misspelt `never` than a
+    host."""
     if value == "never":
         return "never"
-    try:
+    with contextlib.suppress(ValueError):
         return truth(value)
-    except ValueError:
-        raise ValueError("must be true, false or `never`") from None
+    from haft.contracts import hosts_in, network_from  # Imported here because few configurations name hosts.
+
+    if isinstance(value, str):
+        value = hosts_in(value) if any(mark in value for mark in ".:@") else None
+    if not isinstance(value, list | tuple):
+        raise ValueError("must be true, false, `never` or a list of hosts")  # noqa: TRY004  all checks raise the same
+    try:
+        found = network_from(value)
+    except ValueError as error:
+        raise ValueError(f"{UNUSABLE}: {error}") from None
+    return found if isinstance(found, bool) else list(found)
 
 
 def seconds_by_tool(value: Any) -> dict[str, float]:
@@ -138,7 +152,7 @@ def provider_tables(value: Any) -> dict[str, Any]:
         try:
             grants_from(one.get("grant"))
         except ValueError as error:
-            raise ValueError(f"cannot be used: the `grant` of `{name}`: {error}") from None
+            raise ValueError(f"{UNUSABLE}: the `grant` of `{name}`: {error}") from None
     return dict(value)
 
 

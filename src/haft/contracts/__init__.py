@@ -83,7 +83,17 @@ if TYPE_CHECKING:
     from haft.contracts.events import Event, EventType, iso_time
     from haft.contracts.failure_lines import error_line, error_or_last_line, without_progress
     from haft.contracts.frozen_copies import evolve
-    from haft.contracts.host_grants import GROUPS, PACKAGE_INDEXES, HostGrant, host_grant, network_from
+    from haft.contracts.host_grants import (
+        GROUPS,
+        PACKAGE_INDEXES,
+        HostGrant,
+        check_owned,
+        grant_for,
+        host_grant,
+        hosts_in,
+        joined_network,
+        network_from,
+    )
     from haft.contracts.limits import PROCESS_LIMITS, Limits, LimitsApplied
     from haft.contracts.locales import PLAIN_LOCALE, is_locale_variable, non_utf8_variable, reads_utf8
     from haft.contracts.names import (
@@ -99,7 +109,7 @@ if TYPE_CHECKING:
         new_thread_id,
     )
     from haft.contracts.outcome import NO_LIMITS, OUTCOME_FIELDS, UNAUDITED_FIELDS, Outcome, outcome_from
-    from haft.contracts.passed_variables import ALWAYS_PASSED, EVALUATED_VARIABLES, NETWORK_VARIABLES
+    from haft.contracts.passed_variables import ALWAYS_PASSED, EVALUATED_VARIABLES, NETWORK_VARIABLES, PROXY_VARIABLES
     from haft.contracts.ports import (
         Command,
         Definitions,
@@ -171,7 +181,7 @@ else:
                 "clean_tool_name is_tool_name new_host_id new_run_id new_thread_id"
             ),
             "outcome": "UNAUDITED_FIELDS NO_LIMITS OUTCOME_FIELDS Outcome outcome_from",
-            "passed_variables": "EVALUATED_VARIABLES ALWAYS_PASSED NETWORK_VARIABLES",
+            "passed_variables": "EVALUATED_VARIABLES ALWAYS_PASSED NETWORK_VARIABLES PROXY_VARIABLES",
             "ports": (
                 "DescribeLauncher Command Definitions EndedChild Environment Environments Exit Launcher "
                 "LayeredSession OutputSink WrittenFile Session SessionLauncher Stream ToolContext WarmProgram Workspace"
@@ -189,6 +199,8 @@ else:
                 "Grants Layer NOT_RUN NO_GRANTS NO_CONFINEMENT Network Profile Confinement grants_from network_json"
             ),
             "connections": "Connection ConnectionObserver HeldConnection",
-            "host_grants": "GROUPS PACKAGE_INDEXES HostGrant host_grant network_from",
+            "host_grants": (
+                "GROUPS PACKAGE_INDEXES HostGrant check_owned grant_for host_grant hosts_in joined_network network_from"
+            ),
         },
     )

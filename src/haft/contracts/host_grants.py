@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from haft.lazy import regex
 from haft.values import dataclass
+
+if TYPE_CHECKING:
+    from publicsuffixlist import PublicSuffixList
 
 PACKAGE_INDEXES: Final = "@package-indexes"
 GROUPS: Final = (PACKAGE_INDEXES,)
@@ -157,7 +161,47 @@ def network_from(given: object) -> bool | tuple[str, ...]:
                 raise ValueError(f"there is no group `{each}` of hosts; the groups are {', '.join(GROUPS)}")
         else:
             host_grant(each)
-    return hosts
+    return hosts or False
+
+
+def hosts_in(text: str) -> tuple[str, ...]:
+    """The hosts in a text in which commas separate them. A network after a comma, as in
+    `mirror.example=10.1.0.0/16,10.2.0.0/16`, belongs to the host before it. Does not check the hosts."""
+    found: list[str] = []
+    for part in (each.strip() for each in text.split(",")):
+        if found and "=" in found[-1] and "/" in part and "=" not in part:
+            found[-1] += f",{part}"
+        elif part:
+            found.append(part)
+    return tuple(dict.fromkeys(found))
+
+
+def check_owned(network: bool | tuple[str, ...]) -> None:
+    """Raise `ValueError` if a grant covers all names below a public suffix, such as `*.co.uk` or `*.github.io`: anyone
+    can register such a name. Does not check for public suffixes further below: names below `*.example.org` may still
+    have several owners."""
+    if isinstance(network, bool) or not any(each.startswith("*.") for each in network):
+        return
+    for each in network:
+        if each.startswith("@"):
+            continue
+        grant = host_grant(each)
+        if grant.wild and not is_private_name(f"x.{grant.host}") and _public_suffixes().is_public(grant.host):
+            raise ValueError(shared_ending(each, grant.host))
+
+
+def grant_for(network: bool | tuple[str, ...], name: str, port: int) -> str | None:
+    """The first grant among the hosts that covers a port of a name, as it was written; None if there is none. Groups
+    of hosts are left out."""
+    hosts = () if isinstance(network, bool) else network
+    return next((each for each in hosts if not each.startswith("@") and host_grant(each).covers(name, port)), None)
+
+
+@functools.cache
+def _public_suffixes() -> PublicSuffixList:
+    from publicsuffixlist import PublicSuffixList  # Imported here because loading the list takes long.
+
+    return PublicSuffixList()
 
 
 def joined_network(one: bool | tuple[str, ...], other: bool | tuple[str, ...]) -> bool | tuple[str, ...]:

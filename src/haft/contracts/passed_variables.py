@@ -21,5 +21,9 @@ NETWORK_VARIABLES: Final = frozenset(
 )  # fmt: skip
 """Variables for certificates, proxies and package indexes, in upper case. They are useful only with network."""
 
+PROXY_VARIABLES: Final = frozenset(("ALL_PROXY", "FTP_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"))
+"""Variables that name the proxies of the host, in upper case. A call whose network is decided by host never gets
+them."""
+
 EVALUATED_VARIABLES: Final = regex(r"PS[0124]|PROMPT_COMMAND|BASH_ENV|ENV|SHELLOPTS|BASHOPTS|BASH_FUNC_.*")
 """Variables whose value the shell runs as commands, or that make it run commands."""

@@ -14,7 +14,7 @@ from typing import Final
 
 from haft.contracts import ALWAYS_PASSED as ALWAYS_PASSED
 from haft.contracts import NETWORK_VARIABLES as NETWORK_VARIABLES
-from haft.contracts import PLAIN_LOCALE, Confinement, reads_utf8
+from haft.contracts import PLAIN_LOCALE, PROXY_VARIABLES, Confinement, reads_utf8
 
 DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 
@@ -52,6 +52,16 @@ rule allows one part runs without `NEUTRAL`. `GIT_DISCOVERY_ACROSS_FILESYSTEM` l
 workspace, although a layer makes the workspace a separate mount."""
 
 
+OWN_PROXY: Final = {
+    "HTTPS_PROXY": "http://198.18.0.1:3128",
+    "https_proxy": "http://198.18.0.1:3128",
+    "NO_PROXY": "localhost,127.0.0.1,::1",
+    "no_proxy": "localhost,127.0.0.1,::1",
+}
+"""The proxy variables of a call whose network is decided by host. The address belongs to the process that checks and
+copies all connections of the call."""
+
+
 INSIDE: Final = "HAFT_INSIDE"
 """The variable that tells programs that they run inside a call; haft refuses to start there."""
 
@@ -64,6 +74,10 @@ def built_environment(host: Mapping[str, str], workspace: str, confinement: Conf
         env.update({name: value for name, value in host.items() if name.upper() in NETWORK_VARIABLES})
     env.update(QUIET)
     env.update({name: host[name] for name in confinement.env if name in host})
+    if isinstance(confinement.network, tuple):
+        # A proxy of the host would reach every host, so not even a grant passes its variables on.
+        env = {name: value for name, value in env.items() if name.upper() not in PROXY_VARIABLES}
+        env.update(OWN_PROXY)
     # LOCPATH, the directory of locale files, is not checked: only a grant of the person passes it on.
     chosen = [name for name in env if name.startswith(("LC_", "LANG"))]
     env.update({name: PLAIN_LOCALE for name in chosen if not reads_utf8(name, env[name])})

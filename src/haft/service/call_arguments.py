@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from haft.contracts import BadUsage, Grants, InvalidArguments, ToolSpec, grants_from
+from haft.contracts import BadUsage, Grants, InvalidArguments, ToolSpec, check_owned, grants_from
 from haft.schema import validator_for
 
 
@@ -33,7 +33,8 @@ def check_call(name: Any, arguments: Any, *, timeout: Any, cwd: Any, env: Any, c
         return
     try:
         # A `Grants` object is checked too, because its fields may have values of any type.
-        grants_from({name: getattr(grants, name) for name in GRANTS} if isinstance(grants, Grants) else grants)
+        given = {name: getattr(grants, name) for name in GRANTS} if isinstance(grants, Grants) else grants
+        check_owned(grants_from(given).network)
     except ValueError as error:
         raise BadUsage(f"`grants`: {error}") from None
 

@@ -19,8 +19,8 @@ from typing import Final
 
 from haft.audit import verify
 from haft.builtin import builtin_tools, find_ripgrep
-from haft.config import load_config
-from haft.contracts import BadConfig, Command, EndedChild, Exit, HaftError, Stream, ToolFailed, ToolSpec
+from haft.config import Config, load_config
+from haft.contracts import BadConfig, Command, EndedChild, Exit, HaftError, Stream, ToolFailed, ToolSpec, check_owned
 from haft.files import Root
 from haft.policy import Rule, check_rule, check_rules, shapes_of
 from haft.registry import Catalogue
@@ -177,8 +177,22 @@ def _sandbox(workspace: str | None, env: Mapping[str, str]) -> list[Check]:
     if end.code != 0:
         return [Check("processes", "broken", f"`true` exited {end.code}")]
     started = Check("processes", "ok", "a process was started through the launcher and ended")
-    network = _network(abilities, mode, config.never_network)
-    return [started, *_confinement(abilities, mode), network, _limits(abilities)]
+    network = [_network(abilities, mode, config.never_network), *_network_for_all(config)]
+    return [started, *_confinement(abilities, mode), *network, _limits(abilities)]
+
+
+def _network_for_all(config: Config) -> list[Check]:
+    """What the setting `sandbox.network` opens to every call."""
+    opened, source = config.sandbox_network, config.sources["sandbox.network"]
+    if not opened:
+        return []
+    if isinstance(opened, bool):
+        return [Check("open network", "ok", f"every call reaches the whole network: `sandbox.network` ({source})")]
+    try:
+        check_owned(opened)
+    except ValueError as error:
+        return [Check("open network", "broken", f"`sandbox.network` ({source}): {error}", "calls will not run")]
+    return [Check("open network", "ok", f"every call reaches {', '.join(opened)}: `sandbox.network` ({source})")]
 
 
 def _network(abilities: Abilities, mode: Mode, never: str | None) -> Check:

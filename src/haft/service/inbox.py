@@ -23,6 +23,7 @@ from haft.contracts import (
     HaftError,
     Principal,
     RuleOffer,
+    check_owned,
     grants_from,
     iso_time,
     with_current_names,
@@ -103,6 +104,7 @@ class InboxFacade:
         lives = self._leases.is_alive(waiting.host)
         try:
             opened = grants_from(grants).to_json()
+            check_owned(grants_from(grants).network)
         except ValueError as error:
             raise BadUsage(f"grants: {error}") from error
         self._check(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from haft.config import ConfigFile, configured, is_trusted, user_file, workspace_config
-from haft.contracts import BadConfig, BadUsage, Principal, ToolSpec
+from haft.contracts import BadConfig, BadUsage, Principal, ToolSpec, check_owned
 from haft.policy import check_rule, missing_target, rule_from, shapes_of
 from haft.service.own_file import OwnFile
 from haft.service.rule_memory import forget_rule
@@ -70,9 +70,12 @@ class RuleChanges:
             file.check(text, self._workspace)
             read = rule_from(rule, origin="user", source=source)
             check_rule(read, shapes_of(specs))
+            check_owned(read.grant.network)
         except BadConfig as error:
             why = error.message.removeprefix(f"{source}: ")  # The rule is not in the file yet: name no line.
             raise BadUsage(f"the rule was not written: {why}", hint=error.hint) from error
+        except ValueError as error:
+            raise BadUsage(f"the rule was not written: `grant`: {error}") from error
         lost = in_workspace and self._loses_trust(file, file.text)
         file.write(text)
         place = f"{file.path if in_workspace else file.shown}:{line}"

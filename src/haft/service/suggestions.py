@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from haft.contracts import MARK, ToolSpec, texts_in
+from haft.contracts import MARK, Network, ToolSpec, joined_network, texts_in
 from haft.policy import Candidate, PastAnswer, PastCall, PolicyEngine, Suggester, Suggestion
 from haft.runs import RunRecord
 from haft.service.permissions import query_of
@@ -82,7 +82,7 @@ async def suggested(service: ToolService, *, since: float | None, limit: int) ->
         specs,
         service._host.policy_engine,
         namespaces=namespaces,
-        has_network=service.config.sandbox_network,
+        network=service.config.sandbox_network,
     )
     rules = service.config.rules
     found = Suggester(past, service._host.policy_engine, lambda more: service._host.policy_engine_with([*rules, *more]))
@@ -96,7 +96,7 @@ def past_calls(
     policy_engine: PolicyEngine,
     *,
     namespaces: bool,
-    has_network: bool,
+    network: Network,
 ) -> list[PastCall]:
     """The past calls of tools that still exist. Equal calls are one `PastCall` with all their runs."""
     found: dict[tuple[bytes, PastAnswer], tuple[Any, list[str]]] = {}
@@ -107,7 +107,7 @@ def past_calls(
             continue
         query = query_of(record, spec, confined=spec.has_processes and namespaces)
         answered = _answered(record)
-        if answered == "approved" and not _is_all_there(record, query, policy_engine, has_network=has_network):
+        if answered == "approved" and not _is_all_there(record, query, policy_engine, network=network):
             answered = "other"
         key = encode([spec.name, record["arguments"], record["cwd"], record["thread"]]), answered
         found.setdefault(key, (query, []))[1].append(run.id)
@@ -123,7 +123,7 @@ def _answered(record: Mapping[str, Any]) -> PastAnswer:
     return "rejected" if is_rejected or (record["status"] == "rejected-by-user" and by_person) else "other"
 
 
-def _is_all_there(record: Mapping[str, Any], query: Any, policy_engine: PolicyEngine, *, has_network: bool) -> bool:
+def _is_all_there(record: Mapping[str, Any], query: Any, policy_engine: PolicyEngine, *, network: Network) -> bool:
     """Whether the record shows everything that the person approved. False if a secret is masked in the arguments, if
     haft now divides the command line into other parts, or if the call had grants that a suggested rule would not
     give."""
@@ -138,4 +138,10 @@ def _is_all_there(record: Mapping[str, Any], query: Any, policy_engine: PolicyEn
         return True
     opened = [*confinement["readable"], *confinement["env"], *confinement["path"]]
     outside = [path for path in confinement["writable"] if path != record["workspace"]]
-    return not opened and not outside and (not confinement["network"] or has_network)
+    return not opened and not outside and _is_within(confinement["network"], network)
+
+
+def _is_within(recorded: bool | list[str], network: Network) -> bool:
+    """Whether all calls get the recorded network of a call without a grant."""
+    reached = recorded if isinstance(recorded, bool) else tuple(recorded)
+    return not reached or joined_network(network, reached) == network

@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
-from haft.contracts import NO_GRANTS, Definitions, DescribeLauncher, Grants, Provenance
+from haft.contracts import NO_GRANTS, Definitions, DescribeLauncher, Grants, Provenance, network_json
 from haft.sources.port import ProgressCallback
 from haft.values import dataclass
 
@@ -191,7 +191,7 @@ def _grant_names(grants: Grants) -> dict[str, Any] | None:
     the file would get then. Variables are stored by name, without values."""
     if grants == NO_GRANTS:
         return None
-    return {"network": grants.network, "env": list(grants.env), "read": list(grants.read)}
+    return {"network": network_json(grants.network), "env": list(grants.env), "read": list(grants.read)}
 
 
 async def describe_all(

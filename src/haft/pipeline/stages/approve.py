@@ -27,6 +27,7 @@ from haft.contracts import (
     Scope,
     StorageFailed,
     ToolContext,
+    check_owned,
     grants_from,
 )
 from haft.pipeline.approval_broker import ApprovalBroker, approval_request, waiting_facts
@@ -149,6 +150,7 @@ class Approve:
         try:
             _check(answer)
             grants = grants_from(answer.grants)
+            check_owned(grants.network)
             if grants.network and (await self._confinement(run)).never_network:
                 raise ValueError("it grants the network, but `sandbox.network` is `never`")
             for name in self._sandbox.unset(grants.env):
