@@ -84,7 +84,7 @@ def test_the_sandbox_is_opened_for_the_call_only_as_said(haft, asks, tmp_path):
     outside.mkdir()
     process, question = asks("tools", "use", "shell", "--command", f"touch {outside}/made", "--wait", "100", "--json")
     said = haft("approve", question["id"], "--network", "--write", str(outside), "--read", str(tmp_path / "outside"))
-    assert "and the network" in said.err and f"and writing to {outside}" in said.err
+    assert "and the whole network" in said.err and f"and writing to {outside}" in said.err
     assert f"and reading {outside}" in said.err
     outcome = outcome_of(process)
     assert outcome["status"] == "done" and outcome["sandbox"]["network"] is True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import unicodedata
 from dataclasses import replace
 
@@ -9,12 +10,16 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from haft.contracts import ApprovalRequest, RunId, ThreadId, ToolName
+from haft.contracts import ApprovalRequest, Confinement, Grants, RunId, ThreadId, ToolName
+from haft.surfaces.cli.person.approver import _key, _Prompt
+from haft.surfaces.cli.person.interrupts import Interrupts
 from haft.surfaces.cli.person.questions import call_lines
 
 from .conftest import until
 
 QUESTION = ", e(dit), m(essage)] "
+MIRROR = "mirror.example=10.1.0.0/16,10.2.0.0/16"
+CLOSED = Confinement("workspace", network=False)
 TOUCH = ["tools", "use", "shell", "--command", "touch made && echo done"]
 
 
@@ -24,7 +29,7 @@ def test_each_part_of_a_command_is_shown_with_its_reason(terminal):
     assert "  - ask: touch made\n" in here.seen and "  - allow: echo done\n" in here.seen
     assert "t (in this thread) or a (always, here) also allows" in here.seen
     assert "exactly this call of shell" in here.seen
-    assert "Approve shell? [y/N, t(hread), a(lways), w(ith network), e(dit), m(essage)] " in here.seen
+    assert "Approve shell? [y/N, t(hread), a(lways), w(ith network), w HOST, e(dit), m(essage)] " in here.seen
     here.type("n\n")
     assert here.end() == 3
 
@@ -140,7 +145,7 @@ def test_unknown_input_asks_again_and_says_what_the_keys_are(terminal, haft, ans
     here = terminal(*TOUCH)
     here.until(QUESTION)
     here.type(f"{answer}\n")
-    here.until(f"`{answer}` is not an answer here: type y/N, t(hread), a(lways), w(ith network), e(dit), m(essage)")
+    here.until(f"`{answer}` is not an answer here: type y/N, t(hread), a(lways), w(ith network), w HOST, e(dit)")
     here.until(QUESTION)
     assert not (haft.workspace / "made").exists()
     here.type("y\n")
@@ -174,6 +179,61 @@ def test_yes_with_network(terminal, haft):
     here.type("w\n")
     assert here.end() == 0
     assert haft("log", "--json").json[0]["outcome"]["sandbox"]["network"] is True
+
+
+@pytest.mark.parametrize(
+    ("answer", "grants"),
+    [
+        ("w registry.example:443", Grants(network=("registry.example:443",))),
+        ("with network Registry.Example, localhost:5432", Grants(network=("registry.example", "localhost:5432"))),
+        ("network *.example.org /tmp", Grants(network=("*.example.org",), scratch=True)),
+        ("w mirror.example=10.1.0.0/16,10.2.0.0/16 /tmp", Grants(network=(MIRROR,), scratch=True)),
+        ("w @package-indexes", Grants(network=("@package-indexes",))),
+        ("w /tmp", Grants(network=True, scratch=True)),
+        ("network", Grants(network=True)),
+    ],
+)
+def test_the_network_can_be_opened_for_the_typed_hosts(answer, grants):
+    given = answered(answer)
+    assert given.approved and given.grants == grants
+    words = "with network" if grants.network is True else f"with network only to {', '.join(grants.network)}"
+    assert words in given.message
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ("w https://a.example", "`https://a.example` is no host: write HOST, HOST:PORT or *.DOMAIN"),
+        ("w localhost:x", "`localhost:x` is no host"),
+        ("w a.example *.github.io", "names below `github.io` belong to many owners; name the hosts"),
+        ("w @mirrors", "there is no group `@mirrors` of hosts"),
+    ],
+)
+def test_a_host_that_cannot_be_granted_is_asked_for_again_with_the_reason(answer, why):
+    prompt = prompt_of(CLOSED)
+    assert answered(answer) is None
+    assert why in prompt._not_understood(answer, {}) and "is not offered" in prompt._not_understood(answer, {})
+
+
+def test_a_call_with_hosts_can_get_more_hosts_or_the_whole_network():
+    confined = Confinement("workspace", network=("a.example",))
+    assert "w(ith network), w HOST" in prompt_of(confined)._keys({})
+    assert answered("w b.example", confined).grants == Grants(network=("b.example",))
+    assert answered("w", confined).grants == Grants(network=True)
+    for closed in (Confinement("workspace", network=False, never_network=True), Confinement("workspace", network=True)):
+        assert answered("w b.example", closed) is None
+        assert "w HOST" not in prompt_of(closed)._keys({})
+
+
+def prompt_of(confinement):
+    request = ApprovalRequest(
+        RunId("r_1"), ToolName("shell"), "", {}, "it may write", "me", ThreadId("t"), sandbox=confinement
+    )
+    return _Prompt(request, Interrupts(lambda _text: None), "/w", None)
+
+
+def answered(line, confinement=CLOSED):
+    return asyncio.run(prompt_of(confinement)._answer_for(_key(line), {}))
 
 
 def test_a_tool_without_a_sandbox_offers_no_network(terminal, haft):
@@ -216,7 +276,7 @@ def test_edited_arguments_are_approved_once(terminal, haft):
     here.until("Arguments as JSON on one line")
     here.type('{"command": "touch other"}\n')
     here.until("command: touch other")
-    here.until("Approve shell? [y/N, w(ith network), e(dit), m(essage)] ")
+    here.until("Approve shell? [y/N, w(ith network), w HOST, e(dit), m(essage)] ")
     here.type("y\n")
     assert here.end() == 0
     assert (haft.workspace / "other").exists()

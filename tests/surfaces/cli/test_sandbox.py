@@ -22,7 +22,7 @@ HOSTILE = "/x\x1b[2K\u202e\n  sandbox: none, no network"
             Confinement(
                 "workspace", writable=("/w", "/out", "/a b"), readable=("/k",), env=("CI", "X"), path=("/bin",)
             ),
-            'workspace, network open, may write /out, "/a b", may read /k, gets CI, X, on its PATH /bin',
+            'workspace, the whole network, may write /out, "/a b", may read /k, gets CI, X, on its PATH /bin',
         ),
         (
             Confinement("workspace", network=False, layers=("landlock",), reason="no user namespaces here"),
@@ -36,7 +36,7 @@ def test_the_sandbox_of_a_question_is_one_line(confinement, words):
 
 def test_what_a_path_is_called_cannot_change_what_is_read():
     words = sandbox_words(Confinement("workspace", network=True, writable=(HOSTILE, "/a, no network")), "/w")
-    assert words.startswith("workspace, network open, may write ")
+    assert words.startswith("workspace, the whole network, may write ")
     assert "\n" not in words and "\x1b" not in words and "\u202e" not in words
     assert '"/a, no network"' in words
 
@@ -62,7 +62,7 @@ def test_a_run_shows_its_sandbox_with_what_holds_it():
         "  enforced by: namespaces, landlock",
         "  why: so",
     ]
-    assert list(sandbox_lines({"profile": "none", "network": True}, "/w")) == ["sandbox: none, network open"]
+    assert list(sandbox_lines({"profile": "none", "network": True}, "/w")) == ["sandbox: none, the whole network"]
 
 
 def test_a_run_shows_its_limits_with_what_holds_them():

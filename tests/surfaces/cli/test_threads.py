@@ -137,7 +137,7 @@ def test_for_a_thread_with_a_name_it_lasts_for_all_calls_that_name_it(shell):
 def test_where_it_would_last_for_one_call_only_it_is_not_offered(shell):
     here = shell(*TOUCH, kind=Loose)
     here.until("a (always, here) also allows")
-    here.until("Approve shell? [y/N, a(lways), w(ith network), e(dit), m(essage)] ")
+    here.until("Approve shell? [y/N, a(lways), w(ith network), w HOST, e(dit), m(essage)] ")
     assert "t (in this thread)" not in here.seen and "t lasts" not in here.seen
     here.type("t\n")
     here.until("`t` is not offered: it would hold for this call only; type y/N")
@@ -153,9 +153,9 @@ def test_the_network_comes_with_an_empty_tmp_unless_the_approval_says_otherwise(
     for options, shown, answer, sees in (
         ([], "no network", "w", False),
         ([], "no network", "w /tmp", True),
-        (["--network"], "network open, an empty /tmp", "y", False),
-        (["--network"], "network open, an empty /tmp", "w /tmp", True),
-        (["--network", "--scratch"], "network open, with this thread's /tmp", "y", True),
+        (["--network"], "the whole network, an empty /tmp", "y", False),
+        (["--network"], "the whole network, an empty /tmp", "w /tmp", True),
+        (["--network", "--scratch"], "the whole network, with this thread's /tmp", "y", True),
     ):
         here = terminal(*look, *options, COLUMNS="100")
         here.until("sandbox: ")

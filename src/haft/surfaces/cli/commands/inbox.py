@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from haft.contracts import EXIT_CODES, BadUsage, Grants, HaftError, UnknownRequest
+from haft.contracts import EXIT_CODES, BadUsage, Grants, HaftError, Network, UnknownRequest
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import recover, tell_what_is_logged, workspace_of
 from haft.surfaces.cli.screen.printing import complain, facts, lines, say, table
+from haft.surfaces.cli.screen.sandbox import network_words
 from haft.surfaces.cli.screen.terminal import framed, one_line
+from haft.surfaces.cli.words.network_option import CommandWithNetwork, network_option
 from haft.surfaces.cli.words.times import lasted
 
 if TYPE_CHECKING:
@@ -113,7 +115,7 @@ def _complete(_ctx: click.Context, _parameter: click.Parameter, incomplete: str)
     return [CompletionItem(one.id, help=f"{one.shown['tool']}: {one.shown['reason']}") for one in matching]
 
 
-@click.command("approve", cls=HaftCommand)
+@click.command("approve", cls=CommandWithNetwork)
 @click.argument(
     "name",
     metavar="ID",
@@ -130,7 +132,7 @@ def _complete(_ctx: click.Context, _parameter: click.Parameter, incomplete: str)
     help="If `haft inbox` shows several rules: use rule number N.",
 )
 @click.option("--args", metavar="JSON|@FILE|-", help="Approve the call with these arguments instead of its own.")
-@click.option("--network", is_flag=True, help="Let the call use the network. The call then has an empty /tmp.")
+@network_option("Let the call use the whole network. The call then has an empty /tmp.")
 @click.option("--scratch", is_flag=True, help="With --network: let the call use the /tmp of its thread.")
 @click.option(
     "--read", metavar="PATH", multiple=True, type=click.Path(), help="Let the call also read PATH (repeatable)."
@@ -150,7 +152,7 @@ def approve_request(
     for_good: bool,
     choice: int | None,
     args: str | None,
-    network: bool,
+    network: Network,
     scratch: bool,
     read: tuple[str, ...],
     write: tuple[str, ...],
@@ -272,7 +274,7 @@ def _approved_lines(waiting: Waiting, answer: Mapping[str, Any]) -> Iterator[str
     yield from call_lines(replace(request, reason=reason), arguments, waiting.workspace, verb="needed approval")
     grants: Grants = answer["grants"]
     if grants.network:
-        yield "  and the network"
+        yield f"  and {network_words(grants.network)}"
     if grants.scratch:
         yield "  and its thread's /tmp"
     for name in grants.env:

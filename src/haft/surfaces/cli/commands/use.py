@@ -22,6 +22,7 @@ from haft.surfaces.cli.screen.terminal import is_terminal, one_line, visible
 from haft.surfaces.cli.screen.waiting import tell_waiting
 from haft.surfaces.cli.words.binding import arguments, hidden_parameter
 from haft.surfaces.cli.words.definitions import after_dashes, parameter_lines
+from haft.surfaces.cli.words.network_option import network_option
 from haft.surfaces.cli.words.parameters import Line, split_words
 from haft.surfaces.cli.words.use_options import UseOptions
 from haft.values import replace
@@ -170,7 +171,7 @@ def _refuse_version(name: str | None) -> None:
     multiple=True,
     help="Give the tool the value V for its setting K. If V is not JSON, haft reads V as text.",
 )
-@click.option("--network", is_flag=True, help="Let this call use the network. The call then has an empty /tmp.")
+@network_option("Let this call use the whole network. The call then has an empty /tmp.")
 @click.option("--scratch", is_flag=True, help="With --network: let this call use the /tmp of its thread.")
 @click.option(
     "--read", metavar="PATH", multiple=True, type=click.Path(), help="Let this call also read PATH (repeatable)."

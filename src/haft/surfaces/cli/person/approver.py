@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import click
@@ -30,6 +30,8 @@ QUESTION: Final = "Approve {tool}? [{choices}] "
 APPLY_QUESTION: Final = "Apply these changes? [y/N] "
 BUILD_QUESTION: Final = "Build? [y/N] "
 MESSAGE_QUESTION: Final = "Message for the caller: "
+_WITH_NETWORK: Final = regex(r"(?:with network|with|network|w)((?: +\S*[.:@/]\S*)* *)")
+"""Hosts at the prompt have a dot, a port or `@`: a single word is more likely a slip of the keyboard."""
 _LASTING_ANSWER: Final = regex(r"([tav])\s*([0-9]{1,3})?")
 APPROVED: Final = "the person at the terminal approved it"
 REJECTED: Final = "the person at the terminal rejected it"
@@ -102,9 +104,6 @@ KEYS: Final = {
     "always": "a",
     "variable": "v",
     "once": "o",
-    "with": "w",
-    "network": "w",
-    "with network": "w",
     "edit": "e",
     "message": "m",
     "h": "?",
@@ -116,7 +115,9 @@ HELP = (
     "y, yes: approve this call, once",
     "t: approve this call, and calls exactly as shown in this thread",
     "a: approve this call, and calls exactly as shown in this workspace, always",
-    "w: approve this call with the network open and an empty /tmp; `w /tmp`: with this thread's /tmp",
+    "w: approve this call with the whole network and an empty /tmp",
+    "w HOST…: approve this call with network only to these hosts, as in `w registry.example:443 db.internal:5432`",
+    "w … /tmp: the same with this thread's /tmp",
     "o: approve this call, once, and pass on the withheld variables; the tool sees their values",
     "v: approve as with `a`, and pass on the withheld variables to all these calls",
     "e: edit the arguments; haft decides again about the edited call",
@@ -181,14 +182,8 @@ class _Prompt:
             return ApprovalAnswer(approved=False, message=REJECTED)
         if answer == "y":
             return ApprovalAnswer(approved=True, message=APPROVED, arguments=arguments)
-        if answer == "w" and self._may_open_network():
-            return ApprovalAnswer(
-                approved=True, message=f"{APPROVED}, with network", arguments=arguments, grants=Grants(network=True)
-            )
-        if answer == "w /tmp" and (self._may_open_network() or self.request.sandbox.network):
-            message = f"{APPROVED}, with network, and with this thread's /tmp"
-            grants = Grants(network=True, scratch=True)
-            return ApprovalAnswer(approved=True, message=message, arguments=arguments, grants=grants)
+        if _is_about_network(answer):
+            return self._with_network(answer, arguments)
         variables = Grants(env=self.request.withheld)
         if answer == "o" and variables.env:
             return ApprovalAnswer(
@@ -209,6 +204,20 @@ class _Prompt:
                 return replace(answered, grants=variables) if longer[1] == "v" else answered
         return None
 
+    def _with_network(self, answer: str, arguments: Mapping[str, Any]) -> ApprovalAnswer | None:
+        """The answer that approves the call with the network, or only with the typed hosts; None if this is not
+        possible."""
+        hosts, scratch = _typed_hosts(answer)
+        if not (self._may_open_network() or (scratch and not hosts and self.request.sandbox.network)):
+            return None
+        if _problem_with(hosts) is not None:
+            return None
+        message = f"{APPROVED}, with network"
+        message += f" only to {', '.join(hosts)}" if hosts else ""
+        message += ", and with this thread's /tmp" if scratch else ""
+        grants = Grants(network=hosts or True, scratch=scratch)
+        return ApprovalAnswer(approved=True, message=message, arguments=arguments, grants=grants)
+
     def _not_understood(self, answer: str, arguments: Mapping[str, Any]) -> str:
         offered = len(self._to_allow(arguments))
         if offered > 1 and _LASTING_ANSWER.fullmatch(answer):
@@ -222,8 +231,11 @@ class _Prompt:
         longer = _LASTING_ANSWER.fullmatch(answer)
         if (answer == "o" or (longer is not None and longer[1] == "v")) and not self.request.withheld:
             return "no variable is withheld"
-        if answer in ("w", "w /tmp"):
-            return "the network is open already" if self.request.sandbox.network else "the tool cannot get the network"
+        if _is_about_network(answer):
+            if self._may_open_network():
+                return _problem_with(_typed_hosts(answer)[0])
+            is_open = self.request.sandbox.network is True and not self.request.sandbox.never_network
+            return "the network is open already" if is_open else "the tool cannot get the network"
         if longer is None:
             return None
         if not self._to_allow(arguments):
@@ -252,7 +264,7 @@ class _Prompt:
     def _keys(self, arguments: Mapping[str, Any]) -> str:
         longer = ["t(hread)", "a(lways)"] if self._to_allow(arguments) else []
         longer = longer if self.thread_lifetime is not None else longer[1:]
-        network = ["w(ith network)"] if self._may_open_network() else []
+        network = ["w(ith network)", "w HOST"] if self._may_open_network() else []
         if self.request.withheld:
             longer += ["v(ariable, always)"] if longer else []
             longer += ["o(nce with variable)"]
@@ -267,12 +279,38 @@ class _Prompt:
 
     def _may_open_network(self) -> bool:
         confinement = self.request.sandbox
-        return confinement.profile != "none" and not confinement.network and not confinement.never_network
+        return confinement.profile != "none" and confinement.network is not True and not confinement.never_network
+
+
+def _is_about_network(answer: str) -> bool:
+    return _WITH_NETWORK.fullmatch(answer) is not None
+
+
+def _typed_hosts(answer: str) -> tuple[tuple[str, ...], bool]:
+    """The hosts in an answer about the network, and whether it also names the thread's `/tmp`."""
+    from haft.contracts import hosts_in
+
+    words = answer.split()[1:]
+    hosts = [word for word in words if word != "/tmp"]  # noqa: S108  the word that a person types
+    return hosts_in(",".join(hosts)), len(hosts) < len(words)
+
+
+def _problem_with(hosts: Sequence[str]) -> str | None:
+    """Why these hosts cannot be granted; None if they can."""
+    from haft.contracts import check_owned, network_from
+
+    try:
+        check_owned(network_from(hosts))
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def _key(typed_line: str) -> str:
     """The typed line with words replaced by their keys: `Always 2` becomes `a 2`."""
     answer = " ".join(typed_line.lower().split())
+    if (network := _WITH_NETWORK.fullmatch(answer.replace(",", " "))) is not None:
+        return f"w {' '.join(network[1].split())}".strip()
     word, _, number = answer.rpartition(" ") if answer[-1:].isdecimal() else (answer, "", "")
     return f"{KEYS.get(word, word)} {number}".strip() if word else answer
 

@@ -119,6 +119,7 @@ def request_from_inbox(waiting: Waiting) -> ApprovalRequest:
     confinement: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in shown["sandbox"].items()
     }
+    confinement.pop("connections", None)
     confinement["scratch"] = "thread" if confinement.get("scratch") == "thread" else None
     return ApprovalRequest(
         run=waiting.run,

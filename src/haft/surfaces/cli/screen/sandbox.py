@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from haft.contracts import PROCESS_LIMITS, Confinement, Grants
+from haft.contracts import PROCESS_LIMITS, Confinement, Grants, network_json
 from haft.lazy import regex
 from haft.surfaces.cli.screen.printing import to_json_text
 from haft.surfaces.cli.screen.terminal import one_line
 
-_PLAIN: Final = regex(r"[\w./~@+:=-]+", re.ASCII)
+_PLAIN: Final = regex(r"[\w./~@+:=*-]+", re.ASCII)
 
 
 def sandbox_words(confinement: Confinement, workspace: str) -> str:
@@ -41,7 +41,8 @@ def sandbox_lines(confinement: Mapping[str, Any], workspace: str) -> Iterator[st
 def grant_words(grants: Grants) -> str:
     """The grants, as they are written in a configuration file."""
     lists = [(name, list(getattr(grants, name))) for name in ("env", "path", "read", "write")]
-    words = [f"{name} = true" for name in ("network", "scratch") if getattr(grants, name)]
+    words = [f"network = {one_line(to_json_text(network_json(grants.network)))}"] if grants.network else []
+    words += ["scratch = true"] if grants.scratch else []
     words += [f"{name} = {one_line(to_json_text(found))}" for name, found in lists if found]
     return ", ".join(words) or "nothing"
 
@@ -71,10 +72,16 @@ def _profile(confinement: Mapping[str, Any]) -> str:
 def _network(confinement: Mapping[str, Any]) -> str:
     """The network and the `/tmp` of a call, in words. They are shown together, because a tool with network could send
     away files that another tool left in `/tmp`."""
-    if not confinement["network"]:
+    network = confinement["network"]
+    if not network:
         return "no network"
     shared = {"thread": ", with this thread's /tmp", "call": ", an empty /tmp"}
-    return "network open" + shared.get(confinement.get("scratch") or "", "")
+    return network_words(network) + shared.get(confinement.get("scratch") or "", "")
+
+
+def network_words(network: bool | Sequence[str]) -> str:
+    """An opened network in words."""
+    return "the whole network" if isinstance(network, bool) else f"network only to {_listed(network)}"
 
 
 def _openings(confinement: Mapping[str, Any], workspace: str) -> Iterator[tuple[str, str]]:

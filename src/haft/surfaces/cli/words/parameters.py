@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from haft.contracts import BadUsage, near_miss
+from haft.surfaces.cli.words.network_option import NAME as NETWORK
+from haft.surfaces.cli.words.network_option import WHOLE, check_value
 from haft.values import dataclass, field
 
 FLAGS: Final = (
@@ -65,7 +67,7 @@ class Line:
 
     name: str | None = None
     options: dict[str, list[str]] = field(default_factory=dict)
-    """Haft's options on the line, each with its values; a flag has one empty value."""
+    """Haft's options on the line, each with its values. The value of a flag is empty, except for `--network=HOST`."""
     tokens: list[Token] = field(default_factory=list)
     """The other words, in order: the names and values of the tool's parameters."""
     after_name: dict[str, str] = field(default_factory=dict)
@@ -101,9 +103,7 @@ def split_words(words: Sequence[str]) -> Line:
         if line.name is not None and option in OPTIONS:
             line.after_name.setdefault(option, word.partition("=")[0])
         if option in FLAGS:
-            if equals:
-                raise BadUsage(f"`{option}` takes no value", hint=_OWN_PARAMETER)
-            line.options[option] = [""]
+            line.options.setdefault(option, []).append(_flag_value(option, value) if equals else WHOLE)
             line.tokens.append(GapToken())
         elif option in VALUED:
             if not equals:
@@ -121,6 +121,13 @@ def split_words(words: Sequence[str]) -> Line:
         else:
             line.tokens.append(_token(word) if _is_name(word) else WordToken(word))
     return line
+
+
+def _flag_value(option: str, value: str) -> str:
+    """The value after `=` of a flag. Only `--network` may have one."""
+    if option != NETWORK:
+        raise BadUsage(f"`{option}` takes no value", hint=_OWN_PARAMETER)
+    return check_value(value)
 
 
 def is_option(name: str) -> bool:

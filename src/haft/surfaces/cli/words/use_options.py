@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from haft.contracts import BadUsage, Grants, Outcome, RunId, ThreadId, ToolName, ToolSpec, near_miss
+from haft.surfaces.cli.words.network_option import granted_network
 from haft.surfaces.cli.words.parameters import Line
 from haft.values import dataclass
 
@@ -51,7 +52,7 @@ class UseOptions:
             config={name: _read(text) for name, text in texts.items()},
             config_texts=texts,
             grants=Grants(
-                network=line.flag("--network"),
+                network=granted_network(line.options.get("--network", ())),
                 scratch=line.flag("--scratch"),
                 env=granted_variables(line.options.get("--env", ()), os.environ),
                 read=granted_places("--read", line.options.get("--read", ())),

@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from haft.contracts import BadConfig, BadUsage, ToolSpec
+from haft.contracts import BadConfig, BadUsage, ToolSpec, network_json
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import workspace_of
 from haft.surfaces.cli.screen.printing import facts, lines, say, warn
 from haft.surfaces.cli.screen.terminal import one_line
+from haft.surfaces.cli.words.network_option import CommandWithNetwork, network_option
 
 if TYPE_CHECKING:
     from haft.service import RuleChange
 
 
-@click.command("add", cls=HaftCommand)
+@click.command("add", cls=CommandWithNetwork)
 @click.argument(
     "action",
     metavar="ACTION",
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 )
 @click.option("--to", metavar="PROGRAM", help="With the action delegate: the program that decides.")
 @click.option("--message", metavar="TEXT", help="With the action reject: a message for the model.")
-@click.option("--network", is_flag=True, help="Matching calls may use the network.")
+@network_option("Matching calls may use the whole network.")
 @click.option("--scratch", is_flag=True, help="With --network: matching calls may use the /tmp of their thread.")
 @click.option("--read", metavar="PATH", multiple=True, help="Matching calls may also read PATH (repeatable).")
 @click.option("--write", metavar="PATH", multiple=True, help="Matching calls may also write to PATH (repeatable).")
@@ -90,7 +91,8 @@ def add_rule(
     rule["action"] = action
     rule |= {name: more[name] for name in ("context", "to", "message") if more[name] is not None}
     lists = {name: [*more[name]] for name in ("env", "read", "write") if more[name]}
-    if grant := {**{name: True for name in ("network", "scratch") if more[name]}, **lists}:
+    opened = {"network": network_json(more["network"]), "scratch": more["scratch"]}
+    if grant := {**{name: value for name, value in opened.items() if value}, **lists}:
         rule["grant"] = grant
     if more["dangers"]:
         rule["dangers"] = list(more["dangers"])
