@@ -22,7 +22,7 @@ def test_indexes_are_looked_up_only_for_the_group():
     assert network_hosts(("one.example",), lambda: pytest.fail("looked up")) == (host_grant("one.example"),)
 
 
-@pytest.mark.parametrize("word", ["*.com", "localhost", "one example", "a:0"])
+@pytest.mark.parametrize("word", ["*.com", "*.github.io", "localhost", "one example", "a:0"])
 def test_a_host_that_cannot_be_granted_is_refused(word):
     with pytest.raises(BadUsage, match=word.replace("*", r"\*").replace(".", r"\.")):
         network_hosts((word,))

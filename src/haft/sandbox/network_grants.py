@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from haft.contracts import GROUPS, BadUsage, HostGrant, host_grant
+from haft.contracts import GROUPS, BadUsage, HostGrant, check_owned, host_grant
 
 
 def network_hosts(
@@ -18,6 +18,7 @@ def network_hosts(
             found |= dict.fromkeys(package_indexes())
             continue
         try:
+            check_owned((word,))
             found[host_grant(word)] = None
         except ValueError as error:
             raise BadUsage(str(error)) from error
