@@ -208,7 +208,7 @@ class Init:
         if layer is not None and not _is(os.fsencode(request["directory"]), request["identity"]):
             return False  # Checked before the layer is mounted, since inodes seen through a layer differ.
         sandbox.open_for_call(request["sandbox"])
-        if not sandbox.join_egress(wait=request["sandbox"]["has_hosts"]):
+        if not sandbox.idle_network and not sandbox.join_egress():
             return False
         for descriptor in self._witnesses if layer is not None else ():
             kernel.watch(descriptor, self._template.workspace)
@@ -310,6 +310,7 @@ class Init:
             )
         name = " ".join(request["argv"])
         supervisor = Supervisor(control, main, name, processes, meter, has_others=bool(others), orders=orders)
+        supervisor.await_network_use(sandbox.idle_network, sandbox.join_egress)
         left = supervisor.watch(wake)
         if supervisor.hit is None and supervisor.status and meter is not None and (full := meter.scratch_is_full()):
             supervisor.hit = "memory_bytes", full

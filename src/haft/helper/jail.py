@@ -37,8 +37,8 @@ OWN_ROOT = "/dev/shm/root"  # noqa: S108  in the private scratch directory of th
 """Where the root directory of a call without approval is put together."""
 HOST = "/.host"
 """Where the root directory of a call without approval shows the host's files, until everything is bound."""
-BY_HOST = "hosts"
-"""The kind of network in which the egress process decides about each connection."""
+BY_HOST = ("hosts", "asks")
+"""The kinds of network in which the egress process decides about each connection: with granted hosts, and with none."""
 SCRATCH_FILES = 1_000_000
 """How many files all scratch directories of a call may contain: file names take memory too."""
 
@@ -208,7 +208,7 @@ class CallSandbox:
         protection, because some resource is used up, the call fails instead of running without it."""
         self._site = template.site
         self._network = network
-        """Whether the call shares the host's network; `hosts` if its connections are decided by host."""
+        """Whether the call shares the host's network; one of `BY_HOST` if its connections are decided by host."""
         self._network_sockets: list[tuple[str, socket.socket]] = []
         """The sockets of the call's network, each with its role, until the egress process has them."""
         self.egress: socket.socket | None = None
@@ -257,7 +257,7 @@ class CallSandbox:
             self._leave_host()
         self._mount_proc()
         self._bind_and_hide(bound, scratch)
-        if self._network == BY_HOST:
+        if self._network in BY_HOST:
             self._cover_name_files()
         if self._unasked:
             for _path, place in () if self._scoped else self._template.private_mounts():
@@ -272,20 +272,28 @@ class CallSandbox:
         process."""
         try:
             kernel.unshare(kernel.CLONE_NEWNET, "network")
-            if self._network == BY_HOST:
-                self._network_sockets = local_network.prepare()
+            if self._network in BY_HOST:
+                self._network_sockets = local_network.prepare(with_hosts=self._network == "hosts")
             else:
                 kernel.raise_loopback()
             self.has_network = False
         except OSError:
-            if self._sealed or self._network == BY_HOST:
+            if self._sealed or self._network in BY_HOST:
                 raise
 
-    def join_egress(self, *, wait: bool) -> bool:
-        """Give the sockets of the call's network to the egress process. With `wait`, return when the process listens
-        on them. Returns False if the process has ended. Raises `OSError` if it cannot listen as the grants say."""
+    @property
+    def idle_network(self) -> list[socket.socket]:
+        """The sockets that show the first use of the network, if the egress process need not be joined before that."""
+        is_idle = self._network == "asks" and self.egress is not None
+        return [end for _role, end in self._network_sockets] if is_idle else []
+
+    def join_egress(self) -> bool:
+        """Give the sockets of the call's network to the egress process. If hosts are granted, return when the process
+        listens on the sockets. Returns False if the process has ended. Raises `OSError` if it cannot listen as the
+        grants say."""
         if self.egress is None:
             return True
+        wait = self._network == "hosts"
         roles = json.dumps([role for role, _end in self._network_sockets])
         try:
             socket.send_fds(self.egress, [roles.encode()], [end.fileno() for _role, end in self._network_sockets])

@@ -31,16 +31,27 @@ ETH_P_ALL, PACKET_IGNORE_OUTGOING, SOL_PACKET, SO_ATTACH_FILTER = 3, 23, 263, 26
 IP_PKTINFO, IP_TRANSPARENT, IPV6_RECVPKTINFO = 8, 19, 49
 
 
-def prepare() -> list[tuple[str, socket.socket]]:
-    """Set up this namespace. Returns its sockets, each with its role."""
+RoledSocket = tuple[str, socket.socket]
+"""A socket of a call's network, after its role."""
+
+
+def prepare(*, with_hosts: bool) -> list[RoledSocket]:
+    """Set up this namespace, and return its sockets. Without `with_hosts`, no host will be granted, and a person is
+    asked about each: then the sockets for any port already listen, and connections wait until a process accepts
+    them."""
     make_all_addresses_local()
-    found = [("tap", open_tap()), *((role, end) for role, end in zip(("dns", "dns6"), _name_sockets(), strict=False))]
+    found = list(zip(("dns", "dns6"), _name_sockets(), strict=False))
     stream = socket.socket()
     stream.bind(("0.0.0.0", 53))  # noqa: S104  in the call's own namespace
     stream.listen(64)
     found.append(("dns-stream", stream))
     takers = sockets_for_any_port()
     found += zip(("any-name", "any-address"), takers, strict=False)
+    if takers and not with_hosts:
+        for end in takers:
+            end.listen(1024)
+        return found
+    found.append(("tap", open_tap()))
     found += [("spare", socket.socket()) for _ in range(SPARE if takers else SPARE_WITHOUT_RULES)]
     with contextlib.suppress(OSError):  # A kernel without IPv6.
         found += [("spare6", socket.socket(socket.AF_INET6)) for _ in range(SPARE6)]

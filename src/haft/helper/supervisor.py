@@ -139,6 +139,13 @@ class Supervisor:
         self.was_asked_to_end = False
         """Whether the host ended the call, or is gone."""
         self._has_others = has_others
+        self._network: dict[int, socket.socket] = {}
+        self._network_is_used: Callable[[], object] = lambda: None
+
+    def await_network_use(self, sockets: list[socket.socket], is_used: Callable[[], object]) -> None:
+        """Call `is_used` when one of the sockets becomes readable for the first time."""
+        self._network = {end.fileno(): end for end in sockets}
+        self._network_is_used = is_used
 
     def terminate(self, grace: float) -> None:
         """Send TERM to all processes, and set the time for KILL."""
@@ -242,9 +249,13 @@ class Supervisor:
                 if now >= self.give_up_at:
                     return self.processes.pids()
             sources = [wake, self.control.fileno()] if host_is_there else [wake]
-            ready, _, _ = select.select(sources, [], [], self.patience(now))
+            ready, _, _ = select.select([*sources, *self._network], [], [], self.patience(now))
             if wake in ready:
                 drain(wake)
+            if not self._network.keys().isdisjoint(ready):
+                self._network.clear()
+                with contextlib.suppress(OSError):
+                    self._network_is_used()
             if self.control.fileno() in ready and not self.read_order():
                 host_is_there, self.was_asked_to_end = False, True
                 self.terminate(grace=0.0)

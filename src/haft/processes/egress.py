@@ -10,17 +10,20 @@ import asyncio
 import contextlib
 import itertools
 import json
+import logging
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from haft.contracts import Connection, ConnectionObserver, HeldConnection, HostGrant, StartFailed
+from haft.contracts import Connection, ConnectionObserver, HaftError, HeldConnection, HostGrant, StartFailed
 from haft.processes.helper import GONE, HelperProcess
 
 REPORT_SECONDS = 5.0
 """How long to wait for the last reports about a call that has ended."""
 MAX_MESSAGE = 1 << 18
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+
+_log = logging.getLogger("haft")
 
 Host = tuple[str, int]
 FindProgram = Callable[[str, int], Awaitable[str | None]]
@@ -44,26 +47,39 @@ class Egress:
         return None if self._process is None else self._process.pid
 
     async def open(self, grants: Sequence[HostGrant], observer: ConnectionObserver | None, *, asks: bool) -> EgressCall:
-        """Open the network of one command. With `asks`, connections to other hosts wait for the observer's answer."""
+        """Open the network of one command. With `asks`, connections to other hosts wait for the observer's answer.
+        Without grants, the process learns about the command only when the command uses the network."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         call = EgressCall(next(self._numbers), theirs, self, observer)
         order = {"call": call.number, "grants": [each.to_json() for each in grants], "asks": asks}
+        if not grants:
+            call.wait_for_use(ours, order)
+            return call
+        try:
+            await self.order(order, ours)
+        except BaseException:
+            theirs.close()
+            raise
+        self.expect(call)
+        return call
+
+    async def order(self, order: Mapping[str, Any], channel: socket.socket) -> None:
+        """Tell the process about a command, and give it the channel. Raises `StartFailed`."""
         try:
             for attempt in (1, 2):
                 try:
-                    await self._send(order, [ours.fileno()])
-                    break
+                    return await self._send(order, [channel.fileno()])
                 except OSError as error:
                     self.close()
                     if attempt == 2 or error.errno not in GONE:
                         raise StartFailed(f"the network process cannot be reached: {error}") from error
-        except BaseException:
-            theirs.close()
-            raise
         finally:
-            ours.close()
+            channel.close()
+        raise AssertionError
+
+    def expect(self, call: EgressCall) -> None:
+        """Pass the reports about a command on to `call`."""
         self._calls[call.number] = call
-        return call
 
     async def answer(self, call: int, host: Host, grant: HostGrant | None) -> None:
         """Say whether the held connections of a call to a host may go on."""
@@ -129,6 +145,9 @@ class EgressCall:
         self._egress = egress
         self._observer = observer
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._unused: socket.socket | None = None
+        """The process's end of the channel, as long as the command has not used the network."""
+        self._ordering: asyncio.Future[None] | None = None
         self._asking: dict[Host, asyncio.Task[None]] = {}
         self.find_program: FindProgram | None = None
 
@@ -141,8 +160,34 @@ class EgressCall:
         """Close the host's copy of the channel: then the process notices when the helper's copy closes."""
         self._channel.close()
 
+    def wait_for_use(self, channel: socket.socket, order: Mapping[str, Any]) -> None:
+        """Tell the process about the command when the helper says, over the channel, that the command uses the
+        network."""
+        self._unused = channel
+        loop = asyncio.get_running_loop()
+        loop.add_reader(channel, self._first_use, loop, order)
+
+    def _first_use(self, loop: asyncio.AbstractEventLoop, order: Mapping[str, Any]) -> None:
+        channel, self._unused = self._unused, None
+        assert channel is not None
+        loop.remove_reader(channel)
+        self._egress.expect(self)
+        self._ordering = asyncio.ensure_future(self._order(order, channel))
+
+    async def _order(self, order: Mapping[str, Any], channel: socket.socket) -> None:
+        try:
+            await self._egress.order(order, channel)
+        except HaftError as error:
+            _log.warning("%s", error.message)
+            self.process_ended()
+
     async def wait_for_reports(self) -> None:
         """Wait until the process has reported all connections of the command, which has ended."""
+        if self._unused is not None:
+            asyncio.get_running_loop().remove_reader(self._unused)
+            self._unused.close()
+            self._unused = None
+            return
         try:
             async with asyncio.timeout(REPORT_SECONDS):
                 await asyncio.shield(self._over)

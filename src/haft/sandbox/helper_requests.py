@@ -23,8 +23,6 @@ OWN_PLACES: Final = tuple(
 JUDGED_BY_CONTENT: Final = frozenset({".gitmodules", "commondir", "config", "config.worktree", "gitdir"})
 """Git writes these files in everyday work, but some content of them is dangerous. So haft checks their content when
 the call has ended, instead of making them read-only."""
-BY_HOST: Final = "hosts"
-"""The kind of network in which each connection is decided by its host."""
 MAX_FILES: Final = 1_000_000
 """The most files in the `/tmp` of a thread, if the number of files that a call may change has no limit."""
 
@@ -61,7 +59,7 @@ class HelperRequests:
         ]
         granted = self._granted_to(confinement)
         extra += [[path, path, True, which[path]] for path in granted if not is_below(path, (site.workspace,))]
-        network = BY_HOST if confinement.is_by_host else confinement.network
+        network = "hosts" if confinement.hosts else "asks" if confinement.asks else confinement.network is True
         kind = {"network": network, "unasked": confinement.unasked, "extra": extra, "links": links}
         return {**kind, "scoped": True} if confinement.layer is not None and confinement.unasked else kind
 
@@ -112,7 +110,6 @@ class HelperRequests:
             "sandbox": {
                 "profile": "workspace" if opened else confinement.profile,
                 "network": confinement.network is True,
-                "has_hosts": bool(confinement.hosts),
                 "writable": site.is_writable and is_whole,
                 "opened": opened,
                 "protected": self._read_only_names(confinement, own) if is_whole or opened else [],

@@ -110,7 +110,8 @@ class CallNetwork:
             if wanted and role in self._takers:
                 self._takers[role].listen(4096)
                 self.loop.add(self._takers[role], READ, self._accept)
-        self._listen(OWN_ADDRESS, PROXY_PORT)
+        if self._spare:
+            self._listen(OWN_ADDRESS, PROXY_PORT)
         for grant in self._grants:
             if not (grant.has_few_ports or self._takers or len(self._spare) > sum(1 for _ in grant.ports())):
                 return f"{grant.words}: this kernel has no packet rules (nf_tables with tproxy), so name a few ports"
