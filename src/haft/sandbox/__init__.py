@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from haft.sandbox.environment import NETWORK_VARIABLES, safe_path
     from haft.sandbox.helper_requests import OWN_PLACES
     from haft.sandbox.identities import with_parents
+    from haft.sandbox.package_indexes import TOOLS, Tool, package_index_hosts
     from haft.sandbox.sandbox import IN_PROCESS, REMOTE, Mode, Sandbox
     from haft.sandbox.site import CACHES, Site, can_be_hidden, home_of, needed
     from haft.sandbox.thread_scratch import (
@@ -33,6 +34,7 @@ else:
             "abilities": "Abilities",
             "environment": "NETWORK_VARIABLES safe_path",
             "identities": "with_parents",
+            "package_indexes": "TOOLS Tool package_index_hosts",
             "sandbox": "IN_PROCESS Mode REMOTE Sandbox",
             "site": "CACHES Site can_be_hidden home_of needed",
             "helper_requests": "OWN_PLACES",

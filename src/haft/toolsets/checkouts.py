@@ -1,8 +1,8 @@
 """Checks out one commit of a foreign repository, in a sandbox of its own.
 
-Git handles untrusted data here. So it runs in an empty directory, has network only if the repository is remote, and has
-a configuration with one transport, no hooks, no filters and no credentials. The result is a plain directory without
-history. This module does not check the content of the files.
+Git handles untrusted data here. So it runs in an empty directory, reaches only the host and port of the repository's
+address, and has a configuration with one transport, no hooks, no filters and no credentials. The result is a plain
+directory without history. This module does not check the content of the files.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from haft.contracts import NO_GRANTS, Command, Grants, Launcher, near_miss
+from haft.contracts import NO_GRANTS, Command, Grants, near_miss
 from haft.files import Root
 from haft.sandbox import Sandbox
 from haft.sources import run_briefly, stderr_summary
 from haft.storage import StateHome
+from haft.toolsets.download_network import RefusedConnections, git_host, restricted
 from haft.toolsets.git_source import GitSource, is_commit
 
 if TYPE_CHECKING:
@@ -112,11 +113,11 @@ class Checkouts:
         sandbox = Sandbox(
             folder, self.state_home, self.env, Root(folder).open_directory, limits, self.config.sandbox_mode
         )
-        grants = Grants(network=True) if source.path is None else NO_GRANTS
+        refused = RefusedConnections()
         try:
             with open(os.path.join(folder, "config"), "w", encoding="utf-8") as file:
                 file.write(_CONFIG.format(scheme=source.scheme))
-            yield _Git(source, folder, sandbox.launcher("workspace", grants), time.monotonic() + seconds)
+            yield _Git(source, folder, sandbox, refused, time.monotonic() + seconds)
         finally:
             sandbox.close()
             for kept, _target in sandbox.site.caches:
@@ -129,10 +130,13 @@ class Checkouts:
 class _Git:
     """The git commands for one repository, run in one directory, all within one deadline."""
 
-    def __init__(self, source: GitSource, folder: str, launcher: Launcher, until: float) -> None:
+    def __init__(
+        self, source: GitSource, folder: str, sandbox: Sandbox, refused: RefusedConnections, until: float
+    ) -> None:
         self._source = source
         self._folder = folder
-        self._launcher = launcher
+        self._sandbox = sandbox
+        self._refused = refused
         self._until = until
         self.tree = os.path.join(folder, _TREE)
 
@@ -214,14 +218,25 @@ class _Git:
         env = {**_ENVIRONMENT, "GIT_CONFIG_GLOBAL": os.path.join(self._folder, "config")}
         readable = () if self._source.path is None else (self._source.path,)
         left = self._until - time.monotonic()
+        grants = await self._grants()
+        launcher = self._sandbox.launcher("workspace", grants, observer=self._refused)
         return await run_briefly(
-            Command(["git", *words], env=env, readable=readable), self._launcher, seconds=max(left, 0.001)
+            Command(["git", *words], env=env, readable=readable), launcher, seconds=max(left, 0.001)
         )
+
+    async def _grants(self) -> Grants:
+        host = git_host(self._source.address) if self._source.path is None else None
+        return NO_GRANTS if host is None else Grants(network=await restricted(self._sandbox, host))
 
     def _failed(self, output: ProgramOutput) -> NotFetched:
         if output.start_failure is not None:
             cure = "; install git" if output.start_failure.startswith("`git`") else ""
             return NotFetched(f"git could not be started: {output.start_failure}{cure}")
+        if (sentence := self._refused.sentence()) is not None:
+            return NotFetched(
+                f"{sentence}: only the host in {self._source.url} is granted; if the repository has moved, write its "
+                "new address in `plugins`"
+            )
         if output.timed_out:
             return NotFetched(f"{self._source.url} did not answer in time")
         hint = ""

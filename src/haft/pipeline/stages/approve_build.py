@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from haft.contracts import Grants, NeedsBuild, Outcome, Rejected
+from haft.contracts import PACKAGE_INDEXES, NeedsBuild, Outcome, Rejected
 from haft.pipeline.approval_broker import ApprovalBroker, approval_request
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
@@ -44,9 +44,15 @@ class ApproveBuild:
 
     async def _ask(self, run: Run, needed: NeedsBuild) -> None:
         packages = ", ".join(f"`{package}`" for package in needed.packages)
-        confinement = await self._sandbox.confine("read-only", Grants(network=True), unasked=True, closed=True)
-        confinement = replace(confinement, network=True)  # A build fetches packages, even if calls have no network.
-        in_sandbox = "in a sandbox with the network and none of your files"
+        confinement = await self._sandbox.confine("read-only", unasked=True, closed=True)
+        # A build fetches packages, even if calls have no network.
+        if await self._sandbox.no_network_by_host() is None:
+            network, hosts = await self._sandbox.resolve_hosts((PACKAGE_INDEXES,))
+            confinement = replace(confinement, network=network, hosts=hosts)
+            in_sandbox = "in a sandbox with your package indexes as its only network, and none of your files"
+        else:
+            confinement = replace(confinement, network=True)
+            in_sandbox = "in a sandbox with the network and none of your files"
         where = in_sandbox if confinement.layers else "without a sandbox"
         reason = (
             f"its environment needs {packages}, which has no wheel for this Python. Building it, and all that it "

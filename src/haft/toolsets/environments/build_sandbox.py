@@ -7,15 +7,17 @@ Every sandbox hides home directories, scratch directories and haft's own state; 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from haft.config import Config
+from haft.contracts import HostGrant
 from haft.files import Root
-from haft.sandbox import Sandbox, Site, can_be_hidden, is_below, needed
+from haft.sandbox import Sandbox, Site, Tool, can_be_hidden, is_below, needed, package_index_hosts
 
 MOST_BYTES: Final = 20_000_000_000
 MOST_FILE_BYTES: Final = 5_000_000_000
@@ -25,7 +27,7 @@ MOST_FILES: Final = 500_000
 @contextlib.contextmanager
 def sandbox_around(
     ground: str, workspace: str, state_home: str, config: Config, env: Mapping[str, str]
-) -> Iterator[Sandbox]:
+) -> Iterator[BuildSandbox]:
     """A context manager that yields a sandbox in which programs can write only to the directory `ground`. This sandbox
     allows more written bytes than the sandbox of a call, because packages can be large."""
     limits = replace(
@@ -35,7 +37,7 @@ def sandbox_around(
         max_written_file_bytes=MOST_FILE_BYTES,
         max_changed_files=MOST_FILES,
     )
-    sandbox = _Elsewhere(ground, state_home, env, Root(ground).open_directory, limits, config.sandbox_mode)
+    sandbox = BuildSandbox(ground, state_home, env, Root(ground).open_directory, limits, config.sandbox_mode)
     sandbox.unseen = workspace
     try:
         yield sandbox
@@ -43,9 +45,21 @@ def sandbox_around(
         sandbox.close()
 
 
-class _Elsewhere(Sandbox):
+class BuildSandbox(Sandbox):
+    """The sandbox of one build."""
+
     unseen: str
     """A path to hide, in addition to those that every sandbox hides."""
+    _indexes: Callable[[], tuple[HostGrant, ...]]
+
+    def use_indexes(self, env: Mapping[str, str], tools: Sequence[Tool], packages: Sequence[str]) -> None:
+        """Say what `@package-indexes` means here: the indexes of `tools`, with the hosts that serve `packages`."""
+        self._indexes = functools.partial(
+            package_index_hosts, env, self.unseen, self._state_home, tools=tools, packages=packages
+        )
+
+    def package_index_hosts(self) -> tuple[HostGrant, ...]:
+        return self._indexes()
 
     @property
     def site(self) -> Site:

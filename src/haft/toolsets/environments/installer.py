@@ -16,6 +16,7 @@ from typing import Final
 from haft.contracts import EndedChild, Stream, ToolFailed
 from haft.files import shown
 from haft.sandbox import NETWORK_VARIABLES
+from haft.toolsets.download_network import RefusedConnections
 
 MOST_LINES: Final = 300
 """How many lines of output are shown for one environment."""
@@ -24,6 +25,7 @@ FRESH_SECONDS: Final = 600.0
 """How long the public index allows its answers to be cached."""
 LAST_LINES: Final = 12
 LAST_CHARACTERS: Final = 2_000
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _CREDENTIALS: Final = re.compile(r"(?<=://)[^/\s@]+@")
 _SAME_FOR_UV: Final = {
@@ -33,9 +35,8 @@ _SAME_FOR_UV: Final = {
 }
 """Environment variables of pip, each with the variable of uv that means the same."""
 _OLDER: Final = {"UV_DEFAULT_INDEX": "UV_INDEX_URL", "UV_INDEX": "UV_EXTRA_INDEX_URL"}
-_USED: Final = frozenset(
-    (*_SAME_FOR_UV, *_OLDER, *_OLDER.values(), "ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY")
-)
+_PROXIES: Final = ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY")
+_USED: Final = frozenset((*_SAME_FOR_UV, *_OLDER, *_OLDER.values(), *_PROXIES))
 """The names of the environment variables with addresses that uv uses, in upper case."""
 _PATIENCE: Final = ("UV_HTTP_RETRIES", "UV_HTTP_TIMEOUT")
 _CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "PIP_CERT")
@@ -75,12 +76,14 @@ def find_uv(env: Mapping[str, str]) -> str:
     return os.path.realpath(found)
 
 
-def installer_environment(env: Mapping[str, str], cache: str) -> dict[str, str]:
+def installer_environment(env: Mapping[str, str], cache: str, *, passes_proxies: bool = False) -> dict[str, str]:
     """The environment variables for uv. uv ignores configuration files, because one could lie in the template.
-    Variables for indexes, proxies and certificates are kept. They matter even if uv works offline, because its cache is
-    sorted by index. Variables for pip are translated for uv."""
+    Variables for indexes and certificates are kept. They matter even if uv works offline, because its cache is sorted
+    by index. Variables for pip are translated for uv. `passes_proxies`: variables for proxies are kept too. Where the
+    sandbox decides by host, uv must not get them: the process that makes its connections uses the host's proxy."""
+    passed = NETWORK_VARIABLES if passes_proxies else NETWORK_VARIABLES.difference(_PROXIES)
     told = {
-        **{name: value for name, value in env.items() if name.upper() in NETWORK_VARIABLES or name in _PATIENCE},
+        **{name: value for name, value in env.items() if name.upper() in passed or name in _PATIENCE},
         "UV_CACHE_DIR": cache,
         "UV_LINK_MODE": "copy",
         "UV_NO_CONFIG": "1",
@@ -187,10 +190,22 @@ def without_wheel(lines: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(_WITHOUT_WHEEL.findall(" ".join(lines))))
 
 
-def failed(name: str, lines: Sequence[str], otherwise: str) -> ToolFailed:
+def names_in(lines: Sequence[str]) -> list[str]:
+    """The names of the packages in lines of requirements."""
+    return [found[0] for line in lines if "://" not in line and (found := _NAME.match(line)) is not None]
+
+
+def failed(name: str, lines: Sequence[str], otherwise: str, refused: RefusedConnections | None = None) -> ToolFailed:
     """The error for an environment that could not be made, with the last lines of output. `otherwise` says in words
     what went wrong."""
     words = "\n".join(lines)[-LAST_CHARACTERS:]
+    if refused is not None and (sentence := refused.sentence()) is not None:
+        listed = ", ".join(f'"{host}"' for host in refused.hosts)
+        return ToolFailed(
+            f"the environment of `{name}` could not be made: {sentence}, which none of your package indexes is or "
+            f"serves its files from\n{words}".rstrip(),
+            hint=f"if you trust it, add {listed} to the list `network` below `[sandbox]` in your own configuration",
+        )
     said = " ".join((*lines, otherwise))
     hint = next((hint for pattern, hint in _HINTS if re.search(pattern, said, re.IGNORECASE)), None)
     return ToolFailed(f"the environment of `{name}` could not be made: {otherwise}\n{words}".rstrip(), hint=hint)

@@ -1,12 +1,12 @@
 """Makes one environment of a template with uv, in a sandbox of its own.
 
-The sandbox has network, and shows nothing of the person: no workspace, no home directory, no secret. While only wheels
-are installed, no code of the packages runs, not even when haft compiles them, and all templates share one download
-cache. Building a package that has no wheel runs code of its authors. In this case each folder has its own cache, the
-code sees only the system and the toolchains, and neither its process nor the parent process has variables with
-credentials. haft tries wheels first, so that it builds only packages that have none. The finished environment is moved
-to its place in one step. `TemplateEnvironments` decides whether an environment must be made, and starts the work only
-once if several tasks need it at the same time.
+The sandbox reaches the package indexes alone, and shows nothing of the person: no workspace, no home directory, no
+secret. While only wheels are installed, no code of the packages runs, not even when haft compiles them, and all
+templates share one download cache. Building a package that has no wheel runs code of its authors. In this case each
+folder has its own cache, the code sees only the system and the toolchains, and neither its process nor the parent
+process has variables with credentials. haft tries wheels first, so that it builds only packages that have none. The
+finished environment is moved to its place in one step. `TemplateEnvironments` decides whether an environment must be
+made, and starts the work only once if several tasks need it at the same time.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import Any, Final
 from haft.config import Config
 from haft.contracts import (
     NO_GRANTS,
+    PACKAGE_INDEXES,
     Command,
     EndedChild,
     Grants,
@@ -36,9 +37,10 @@ from haft.contracts import (
     ToolFailed,
 )
 from haft.files import HeldLock, try_lock
-from haft.sandbox import CACHES, home_of, is_below
+from haft.sandbox import CACHES, TOOLS, home_of, is_below
 from haft.sources.agent_studio import NAME, Requirements, parse_requirements, read_requirements
 from haft.storage import StateHome
+from haft.toolsets.download_network import RefusedConnections, configured_hosts, hosts_in, restricted
 from haft.toolsets.environments.build_sandbox import sandbox_around
 from haft.toolsets.environments.installer import (
     LONGEST_LINE,
@@ -47,6 +49,7 @@ from haft.toolsets.environments.installer import (
     failed,
     find_uv,
     installer_environment,
+    names_in,
     readable_certificates,
     with_credentials,
     without_credentials,
@@ -179,15 +182,21 @@ class Making:
         install = [uv, "pip", "install", "--python", f"{made}/bin/python", "-r", f"{folder}/{NAME}"]
         is_open = self._is_open(built)
         host = without_credentials(self.env) if is_open else self.env
-        env = installer_environment(host, os.path.join(ground, _CACHE))
         if not (is_open and self._builds_anything):
             install += ["--only-binary", ":all:", *(word for name in built for word in ("--no-binary", name))]
         install += ["--require-hashes"] if wanted.has_hashes else []
+        refused = RefusedConnections()
         with sandbox_around(ground, self.workspace, self.state_home, self.config, host) as sandbox:
+            hosts = (PACKAGE_INDEXES, *hosts_in(wanted.lines), *configured_hosts(self.config))
+            network = await restricted(sandbox, *hosts)
+            env = installer_environment(host, os.path.join(ground, _CACHE), passes_proxies=network is True)
+            # Wheels come from the indexes of uv. A build may use other tools, too.
+            sandbox.use_indexes({**host, **env}, TOOLS if is_open else ("uv",), names_in(wanted.lines))
 
             async def do(argv: Sequence[str], grants: Grants = NO_GRANTS, sink: OutputSink = heard) -> bool:
                 command = Command(argv, env=env, readable=readable, kill_at_once=True)
-                return (await sandbox.launcher("workspace", grants, unasked=is_open).run(command, sink)).code == 0
+                launcher = sandbox.launcher("workspace", grants, unasked=is_open, observer=refused)
+                return (await launcher.run(command, sink)).code == 0
 
             try:
                 async with asyncio.timeout(BUILD_SECONDS):
@@ -199,10 +208,10 @@ class Making:
                     fresh = None if is_open else Fresh(ground, wanted.lines)
                     is_known = fresh is not None and fresh.is_known()
                     if wanted.lines and not (is_known and await do([*install, "--offline"], sink=_Deaf())):
-                        if not await do(install, Grants(network=True)):
+                        if not await do(install, Grants(network=network)):
                             if missing := [one for one in without_wheel(heard.last()) if one not in built]:
                                 raise _NoWheel(missing)
-                            raise failed(name, heard.last(), "uv could not install what it requires")
+                            raise failed(name, heard.last(), "uv could not install what it requires", refused)
                         if fresh is not None:
                             fresh.note()
                     self.told(f"making the environment of {name}: compiling to bytecode")
@@ -210,7 +219,7 @@ class Making:
                     # code of installed packages.
                     await do((python, "-I", "-S", "-m", "compileall", "-q", "-j", "0", f"{made}/lib"), sink=_Deaf())
             except TimeoutError as error:
-                raise failed(name, heard.last(), f"not done after {BUILD_SECONDS:g} s") from error
+                raise failed(name, heard.last(), f"not done after {BUILD_SECONDS:g} s", refused) from error
 
     def _place(self, real: str) -> Place:
         """Where the environment will lie: in the folder if haft may write there, else in the state home."""
