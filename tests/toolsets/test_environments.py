@@ -26,12 +26,13 @@ from haft.files import try_lock
 from haft.sandbox.abilities import Abilities
 from haft.sandbox.sandbox import Sandbox
 from haft.sources.agent_studio.requirements import MOST_BYTES, parse_requirements, read_requirements
+from haft.toolsets.download_network import hosts_in
 from haft.toolsets.environments import TemplateEnvironments, installer
 from haft.toolsets.environments import making as environment_making
 from haft.toolsets.environments.places import apart, base_python, key_of
 
 
-def wheel(name, version="1.0", code="WORD = 'here'\n", more=()):
+def wheel(name, version="1.0", code="WORD = 'here'\n", more=(), needs=()):
     """A package that needs no building."""
     info = f"{name}-{version}.dist-info"
     packed = io.BytesIO()
@@ -39,7 +40,8 @@ def wheel(name, version="1.0", code="WORD = 'here'\n", more=()):
         files.writestr(f"{name}.py", code)
         for path, content in more:
             files.writestr(path, content)
-        files.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        needed = "".join(f"Requires-Dist: {each}\n" for each in needs)
+        files.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needed}")
         files.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         files.writestr(f"{info}/RECORD", "")
     return f"{name}-{version}-py3-none-any.whl", packed.getvalue()
@@ -73,20 +75,47 @@ def build_wheel(directory, config=None, metadata=None):
 
 def source_of_spy(places):
     """A package that is built by its own code, which looks around."""
+    return _packed("spy", f"PLACES = {[str(place) for place in places]!r}\n{SPY}")
+
+
+def _packed(package, backend):
     project = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
-    project += '[project]\nname = "spy"\nversion = "1.0"\n'
+    project += f'[project]\nname = "{package}"\nversion = "1.0"\n'
     contents = {
-        "PKG-INFO": "Metadata-Version: 2.1\nName: spy\nVersion: 1.0\n",
+        "PKG-INFO": f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n",
         "pyproject.toml": project,
-        "backend.py": f"PLACES = {[str(place) for place in places]!r}\n{SPY}",
+        "backend.py": backend,
     }
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as files:
         for name, words in contents.items():
-            entry = tarfile.TarInfo(f"spy-1.0/{name}")
+            entry = tarfile.TarInfo(f"{package}-1.0/{name}")
             entry.size = len(words.encode())
             files.addfile(entry, io.BytesIO(words.encode()))
-    return "spy-1.0.tar.gz", packed.getvalue()
+    return f"{package}-1.0.tar.gz", packed.getvalue()
+
+
+CALLER = """
+import os, urllib.request, zipfile
+
+def build_wheel(directory, config=None, metadata=None):
+    try:
+        said = urllib.request.urlopen(ADDRESS, timeout=20).read()
+    except OSError as error:
+        said = type(getattr(error, "reason", error)).__name__
+    name = "caller-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(os.path.join(directory, name), "w") as files:
+        files.writestr("caller.py", f"SAID = {said!r}")
+        files.writestr("caller-1.0.dist-info/METADATA", "Metadata-Version: 2.1\\nName: caller\\nVersion: 1.0\\n")
+        files.writestr("caller-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\\nTag: py3-none-any\\n")
+        files.writestr("caller-1.0.dist-info/RECORD", "")
+    return name
+"""
+
+
+def source_of_caller(address):
+    """A package that is built by its own code, which asks a server."""
+    return _packed("caller", f"ADDRESS = {address!r}\n{CALLER}")
 
 
 class Index:
@@ -94,6 +123,8 @@ class Index:
 
     def __init__(self):
         self.files = dict([wheel("tiny"), wheel("other")])
+        self.pages = {}
+        """Pages of packages whose files are elsewhere."""
         self.asked = []
         self.gate, self.reached = threading.Event(), threading.Event()
         self.gate.set()
@@ -116,7 +147,9 @@ class Index:
         self.asked.append(request.path)
         *_rest, last = request.path.rstrip("/").split("/")
         body = self.files.get(last)
-        if body is None:
+        if last in self.pages:
+            body = self.pages[last].encode()
+        elif body is None:
             names = [name for name in self.files if name.split("-")[0] == last]
             body = "".join(f'<a href="/files/{name}">{name}</a>' for name in names).encode() if names else None
         else:
@@ -717,6 +750,85 @@ def test_digests_are_kept_and_then_every_package_needs_one():
 )
 def test_addresses_are_taken_where_building_is_allowed(line):
     assert parse_requirements(line.encode(), allow_builds=True).lines == (line,)
+
+
+@pytest.fixture
+def elsewhere():
+    """A host that only serves files."""
+    made = Index()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+def served_by(index, host, *files):
+    """Put packages on an index that names another host for their files."""
+    host.files.update(files)
+    address = host.url.removesuffix("/simple")
+    for name, _content in files:
+        index.pages[name.split("-")[0]] = f'<a href="{address}/files/{name}">{name}</a>'
+
+
+def test_an_environment_is_made_with_nothing_but_its_index_within_reach(place, elsewhere):
+    place.index.files = dict([source_of_caller(elsewhere.url)])
+    requires(place, "caller")
+    made = prepared(place, **{"templates.allow_builds": True})
+    assert says(made, "import caller; print(caller.SAID)") == "ConnectionRefusedError"
+    assert elsewhere.asked == []
+
+
+def test_an_index_may_serve_its_files_from_another_host(place, elsewhere):
+    served_by(place.index, elsewhere, wheel("far", code="WORD = 'far'\n"))
+    requires(place, "far")
+    assert says(prepared(place), "import far; print(far.WORD)") == "far"
+    assert elsewhere.count() >= 1
+
+
+def test_a_package_on_a_host_that_no_index_named_is_refused_with_the_host(place):
+    place.index.files.update([wheel("near", needs=["far"])])
+    place.index.pages["far"] = '<a href="http://third.example:8080/far-1.0-py3-none-any.whl">far</a>'
+    place.env["UV_HTTP_RETRIES"] = "0"
+    requires(place, "near")
+    with pytest.raises(ToolFailed) as caught:
+        prepared(place)
+    assert "the sandbox refused a connection to `third.example:8080`" in caught.value.message
+    assert 'add "third.example:8080" to the list `network`' in caught.value.hint
+    assert left(place) == NOTHING
+
+
+def test_a_host_in_the_setting_is_reached_by_environments_too(place, elsewhere):
+    served_by(place.index, elsewhere, wheel("far"))
+    place.index.files.update([wheel("near", needs=["far"])])
+    place.env["UV_HTTP_RETRIES"] = "0"
+    requires(place, "near")
+    with pytest.raises(ToolFailed):
+        prepared(place)
+    assert elsewhere.asked == []
+    host = f"127.0.0.1:{elsewhere.server.server_port}"
+    assert says(prepared(place, **{"sandbox.network": [host]}), "import far; print(far.WORD)") == "here"
+
+
+def test_an_address_in_the_requirements_is_reached_only_by_its_name():
+    lines = ("a @ https://one.example/a.whl", "git+https://two.example:8443/x@v1", "three>=1", "https://10.0.0.7/a.whl")
+    assert list(hosts_in(lines)) == ["one.example:443", "two.example:8443"]
+    assert list(hosts_in(["https://localhost/a.whl", "https://169.254.169.254/a.whl", "https://[::1]/a.whl"])) == []
+
+
+def test_a_machine_that_cannot_decide_by_host_makes_environments_as_the_mode_allows(place, monkeypatch):
+    async def missing(_sandbox):
+        return "there are no network namespaces"
+
+    monkeypatch.setattr(Sandbox, "no_network_by_host", missing)
+    assert says(prepared(place), "import tiny; print(tiny.WORD)") == "here"
+    assert says(prepared(place, mode="off"), "import tiny; print(tiny.WORD)") == "here"
+
+
+def test_the_proxy_of_the_host_is_used_for_uv_but_uv_does_not_know_it(place):
+    told = {"HTTPS_PROXY": "http://proxy.example:3128", "no_proxy": "x", "SSL_CERT_FILE": "/certs", "UV_INDEX": "y"}
+    passed = installer.installer_environment(told, "")
+    assert passed["SSL_CERT_FILE"] == "/certs" and passed["UV_INDEX"] == "y"
+    assert not {"HTTPS_PROXY", "no_proxy"} & set(passed)
+    assert told.items() <= installer.installer_environment(told, "", passes_proxies=True).items()
 
 
 def test_a_digest_that_does_not_fit_is_refused(place):

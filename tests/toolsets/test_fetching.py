@@ -1,23 +1,29 @@
 """Git plugins: fetched in the sandbox, pinned, kept, and never followed by themselves. The repositories are local."""
 
 import asyncio
+import contextlib
+import http.server
 import json
 import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
+import threading
 from types import SimpleNamespace
 
 import pytest
 
 from haft.config.config import load_config
-from haft.contracts import BadConfig, StartFailed
+from haft.contracts import BadConfig, StartFailed, host_grant
 from haft.registry import Catalogue
 from haft.sandbox import Sandbox
 from haft.sources.bash_plugin import PluginReference
 from haft.storage import StateHome
+from haft.toolsets import checkouts
 from haft.toolsets import fetching as fetching_module
+from haft.toolsets.download_network import git_host
 from haft.toolsets.formats import Host
 from haft.toolsets.git_source import source_of
 from haft.toolsets.lock_file import read_pins
@@ -389,13 +395,72 @@ def test_the_network_is_granted_only_where_the_repository_is_elsewhere(place, re
             seen.append(command)
             raise StartFailed("`git` was not found")
 
-    monkeypatch.setattr(Sandbox, "launcher", lambda _self, *words: seen.append(words) or Refusing())
+    monkeypatch.setattr(Sandbox, "launcher", lambda _self, *words, **_more: seen.append(words) or Refusing())
     problem = fetched(named(place, "bash+git:https://example.org/x.git#v1")).problem
-    assert "install git" in problem and seen[0][0] == "workspace" and seen[0][1].network
+    assert "install git" in problem and seen[0][0] == "workspace"
+    (grant,) = map(host_grant, seen[0][1].network)
+    assert grant.covers("example.org", 443) and not grant.covers("example.org", 80)
     seen.clear()
     fetched(named(place, f"bash+git:{repository}#v1"))
     assert not seen[0][1].network and seen[1].readable == (str(repository),)
     assert seen[1].env["GIT_TERMINAL_PROMPT"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "port"),
+    [
+        ("https://example.org/x.git", "example.org", 443),
+        ("https://me:s3cret@example.org:8443/x.git", "example.org", 8443),
+        ("ssh://git@example.org/x.git", "example.org", 22),
+        ("ssh://git@example.org:2222/x.git", "example.org", 2222),
+        ("git@example.org:x.git", "example.org", 22),
+        ("git://example.org/x.git", "example.org", 9418),
+        ("https://10.0.0.7/x.git", "10.0.0.7", 443),
+        ("https://[fd00::7]:8443/x.git", "fd00::7", 8443),
+        ("git://localhost:9000/x.git", "localhost", 9000),
+    ],
+)
+def test_the_host_of_a_git_address_is_granted_with_its_port(address, host, port):
+    word = git_host(address)
+    grant = host_grant(word)
+    assert (grant.host, grant.ports) == (host, ((port, port),)) and "s3cret" not in word
+    assert (grant.within != ()) == (host == "example.org")  # The server of a company may have a private address.
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+def test_a_git_server_that_sends_git_to_another_host_is_said(place, monkeypatch, tmp_path):
+    monkeypatch.setattr(checkouts, "_CONFIG", checkouts._CONFIG + "[http]\n\tsslVerify = false\n")
+    with moved_to("https://moved.example/x.git", tmp_path) as port:
+        problem = fetched(named(place, f"bash+git:https://127.0.0.1:{port}/x.git#v1")).problem
+    assert "the sandbox refused a connection to `moved.example:443`" in problem
+    assert f"only the host in https://127.0.0.1:{port}/x.git is granted" in problem and "new address" in problem
+
+
+@contextlib.contextmanager
+def moved_to(address, folder):
+    """An https server that redirects everything."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(302)
+            self.send_header("Location", address + self.path.removeprefix("/x.git"))
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *words): ...
+
+    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    made += ["-keyout", f"{folder}/key.pem", "-out", f"{folder}/cert.pem", "-subj", "/CN=127.0.0.1"]
+    subprocess.run(made, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(f"{folder}/cert.pem", f"{folder}/key.pem")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
 
 
 @pytest.mark.skipif(not os.path.exists(f"{git('/', '--exec-path')}/git-daemon"), reason="git daemon is not there")
