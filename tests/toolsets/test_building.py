@@ -6,6 +6,7 @@ import sys
 import tarfile
 from io import BytesIO
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -126,7 +127,8 @@ def test_the_question_shows_the_sandbox_of_the_build_and_the_command_that_allows
     call, build = seen
     assert call.build is None and call.sandbox.profile == "workspace"
     assert build.build == f"haft templates build {folder} --allow-builds" and build.to_allow == build.parts == ()
-    assert build.sandbox.network and not build.sandbox.writable and build.sandbox.profile != "workspace"
+    assert urlsplit(bench.index.url).netloc in build.sandbox.network and "only the listed hosts" in build.reason
+    assert not build.sandbox.writable and build.sandbox.profile != "workspace"
 
 
 def test_approve_beforehand_does_not_answer_for_what_is_built(bench, capsys, monkeypatch):

@@ -348,6 +348,12 @@ class Sandbox:
             return shown_hosts(network, hosts), hosts
         return network, network_hosts(network)
 
+    @property
+    def granted_hosts(self) -> tuple[str, ...]:
+        """The hosts that every call reaches without a grant of its own; empty if the whole network is open, or none of
+        it."""
+        return self._granted.network if isinstance(self._granted.network, tuple) else ()
+
     def package_index_hosts(self) -> tuple[HostGrant, ...]:
         """The hosts of the group `@package-indexes`. May ask package indexes over the network."""
         from haft.sandbox.package_indexes import package_index_hosts

@@ -9,6 +9,7 @@ HAFT_HOME/            0700
   audit/              the audit log, its head and its key
   definitions/        a cache of the descriptions of tools
   skills/             which skills are active, by workspace
+  package-indexes/    from which hosts package indexes serve their files, for a day
   scratch/            the `/tmp` that threads keep between calls
   trust/              which workspaces' configuration was trusted, by digest
 """

@@ -31,8 +31,8 @@ async def restricted(sandbox: Sandbox, *hosts: str) -> Network:
 
 def configured_hosts(config: Config) -> tuple[str, ...]:
     """The hosts that the setting `sandbox.network` opens to every call. Downloads reach them too."""
-    value = config.values.get("sandbox.network")
-    return tuple(map(str, value)) if isinstance(value, list | tuple) else ()
+    network = config.sandbox_network
+    return network if isinstance(network, tuple) else ()
 
 
 def git_host(address: str) -> str | None:

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from haft.contracts import EndedChild, Stream, ToolFailed
+from haft.contracts import PROXY_VARIABLES, EndedChild, Stream, ToolFailed
 from haft.files import shown
 from haft.sandbox import NETWORK_VARIABLES
 from haft.toolsets.download_network import RefusedConnections
@@ -35,8 +35,7 @@ _SAME_FOR_UV: Final = {
 }
 """Environment variables of pip, each with the variable of uv that means the same."""
 _OLDER: Final = {"UV_DEFAULT_INDEX": "UV_INDEX_URL", "UV_INDEX": "UV_EXTRA_INDEX_URL"}
-_PROXIES: Final = ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY")
-_USED: Final = frozenset((*_SAME_FOR_UV, *_OLDER, *_OLDER.values(), *_PROXIES))
+_USED: Final = frozenset((*_SAME_FOR_UV, *_OLDER, *_OLDER.values(), *PROXY_VARIABLES))
 """The names of the environment variables with addresses that uv uses, in upper case."""
 _PATIENCE: Final = ("UV_HTTP_RETRIES", "UV_HTTP_TIMEOUT")
 _CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "PIP_CERT")
@@ -81,7 +80,7 @@ def installer_environment(env: Mapping[str, str], cache: str, *, passes_proxies:
     Variables for indexes and certificates are kept. They matter even if uv works offline, because its cache is sorted
     by index. Variables for pip are translated for uv. `passes_proxies`: variables for proxies are kept too. Where the
     sandbox decides by host, uv must not get them: the process that makes its connections uses the host's proxy."""
-    passed = NETWORK_VARIABLES if passes_proxies else NETWORK_VARIABLES.difference(_PROXIES)
+    passed = NETWORK_VARIABLES if passes_proxies else NETWORK_VARIABLES.difference(PROXY_VARIABLES)
     told = {
         **{name: value for name, value in env.items() if name.upper() in passed or name in _PATIENCE},
         "UV_CACHE_DIR": cache,
