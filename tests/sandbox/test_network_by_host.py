@@ -384,3 +384,34 @@ def test_a_port_that_cannot_be_listened_on_fails_before_the_command_runs(run):
             await call(sandbox, ["true"], *many)
 
     run(scenario)
+
+
+def test_a_call_that_tries_many_hosts_makes_haft_ask_about_few_of_them(run):
+    async def scenario(sandbox):
+        async def no(_held):
+            return None
+
+        observer = Observer(no)
+        script = """
+import socket
+for number in range(60):
+    try:
+        socket.create_connection((f"h{number}.example", 443), 20).recv(1)
+    except OSError:
+        pass
+"""
+        code, _text = await call(sandbox, [sys.executable, "-c", script], observer=observer, asks=True)
+        assert code == 0
+        assert len(observer.asked) == 30
+        assert len(observer.refused) == 60
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("grant", ["localhost:{}", "127.0.0.1:{}"])
+def test_a_service_of_this_machine_is_reached_by_its_name_and_by_its_address(run, server, grant):
+    async def scenario(sandbox):
+        for host in ("localhost", "127.0.0.1"):
+            assert await call(sandbox, connect(host, server), grant.format(server)) == (0, "HELLO\n")
+
+    run(scenario)

@@ -51,9 +51,7 @@ def run(script, *grants, asks=False):
         [sys.executable, program, source, order, CLIENT + script], capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    events = [json.loads(line) for line in lines if line.startswith("{")]
-    return [line for line in lines if not line.startswith("{")], events
+    return done.stdout.splitlines(), [json.loads(line) for line in done.stderr.splitlines()]
 
 
 def test_a_granted_port_is_listened_on_and_others_are_refused_by_the_kernel():

@@ -2,8 +2,8 @@
 
     python without_packet_rules.py SOURCE ORDER SCRIPT
 
-`ORDER` is the host's message about the call, as JSON. The script's output goes to stdout; the events of the process
-follow, one JSON object a line. A held connection is answered with a grant if its port is 80, else refused.
+`ORDER` is the host's message about the call, as JSON. The script's output goes to stdout, the events of the process
+to stderr, one JSON object a line. A held connection is answered with a grant if its port is 80, else refused.
 """
 
 import json
@@ -33,7 +33,7 @@ def call(channel: socket.socket) -> None:
     assert "any-name" not in roles
     socket.send_fds(channel, [json.dumps(roles).encode()], [end.fileno() for _role, end in ends])
     answer = json.loads(channel.recv(10000))
-    print(json.dumps(answer), flush=True)
+    print(json.dumps(answer), file=sys.stderr, flush=True)
     subprocess.run([sys.executable, "-c", script], check=False, stderr=subprocess.STDOUT)
     sys.stdout.flush()
 
@@ -58,7 +58,7 @@ def main() -> None:
     channel.close()
     while True:
         event = json.loads(ours.recv(1 << 17))
-        print(json.dumps(event), flush=True)
+        print(json.dumps(event), file=sys.stderr, flush=True)
         if event["event"] == "held":
             grant = {
                 "grant": "asked", "host": event["host"], "wild": False, "ports": [[80, 80]], "literal": False,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import socket
 import struct
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +21,10 @@ from haft.helper.local_network import OWN_ADDRESS
 
 MAX_NAMES, MAX_LISTENERS, MAX_LINKS, MAX_REPORTED, MAX_REFUSED, MAX_HELD = 4096, 1024, 2048, 1000, 1000, 256
 MAX_STREAMS = 64
+MAX_QUESTIONS = 30
+"""How many hosts and ports a call can make haft ask about; it refuses further ones."""
+MAX_LOOK_UPS = 4
+"""How many names of one call are looked up at the same time, so that no call blocks the look-ups of others."""
 PROXY_PORT = 3128
 HELD_PORTS = (22, 80, 443)
 """The ports on which connections to hosts that were not granted can wait, if the kernel has no packet rules."""
@@ -48,6 +54,8 @@ class CallNetwork:
         self._addresses: dict[str, str] = {}
         self._resolved: dict[str, list[str]] = {}
         self._resolving: dict[str, list[Link]] = {}
+        self._to_look_up: deque[str] = deque()
+        self._look_ups = 0
         self._own: list[socket.socket] = []
         self._takers: dict[str, socket.socket] = {}
         self._listeners: dict[Host, socket.socket] = {}
@@ -59,6 +67,7 @@ class CallNetwork:
         self._held: dict[Host, list[tuple[socket.socket, bytes | None]]] = {}
         """By host and port, the connections that wait for a person's answer, each with the bytes after its proxy
         request, if it made one."""
+        self._questions = 0
         self._rejected: set[Host] = set()
         self._refused: dict[tuple[str, int, str], int] = {}
         self._reported = 0
@@ -225,35 +234,45 @@ class CallNetwork:
             try:
                 inner, _ = end.accept()
                 address, port = inner.getsockname()[:2]
-            except OSError:
-                return None
+            except OSError as error:
+                return self._pause() if error.errno in (errno.EMFILE, errno.ENFILE) else None
             inner.setblocking(False)
             if (address, port) == (OWN_ADDRESS, PROXY_PORT):
                 self._requests.add(ProxyRequest(self, inner))
                 continue
-            is_own = address in ("127.0.0.1", "::1")
-            name = self._addresses.get(address, "localhost" if is_own else address)
-            self._decide(inner, name, port, None)
+            self._decide(inner, self._name_of(address, port), port, None)
         return None
+
+    def _name_of(self, address: str, port: int) -> str:
+        """The name under which the call knows an address. On the call's own loopback, a listener is there because
+        `localhost` or the address itself is granted."""
+        name = self._addresses.get(address, address)
+        is_local = address in ("127.0.0.1", "::1") and not self.is_granted(name, port)
+        return "localhost" if is_local else name
 
     def _decide(self, inner: socket.socket, name: str, port: int, early: bytes | None) -> None:
         """Connect, hold or refuse."""
-        address = "127.0.0.1" if name == "localhost" else name
-        grant = self._grant_for(name, port) or self._grant_for(address, port)
+        grant = self._grant_for(name, port)
         if grant is not None:
             link = Link(self, inner, name, port, grant, early)
             self._links.add(link)
             link.begin()
-        elif self._asks and (name, port) not in self._rejected and sum(map(len, self._held.values())) < MAX_HELD:
+        elif self._may_hold(name, port):
             self._hold(inner, name, port, early)
         else:
             self._refuse(inner, name, port, early)
+
+    def _may_hold(self, name: str, port: int) -> bool:
+        if not self._asks or (name, port) in self._rejected or sum(map(len, self._held.values())) >= MAX_HELD:
+            return False
+        return (name, port) in self._held or self._questions < MAX_QUESTIONS
 
     def _hold(self, inner: socket.socket, name: str, port: int, early: bytes | None) -> None:
         is_first = (name, port) not in self._held
         self._held.setdefault((name, port), []).append((inner, early))
         self.loop.add(inner, HALF_CLOSED, self._given_up)
         if is_first:
+            self._questions += 1
             with contextlib.suppress(OSError):
                 address, client_port = inner.getpeername()[:2]
                 self._tell("held", name, port, client=[address, client_port])
@@ -315,8 +334,16 @@ class CallNetwork:
             return link.resolved(known, None)
         waiting = self._resolving.setdefault(name, [])
         waiting.append(link)
-        if len(waiting) > 1:
-            return None
+        if len(waiting) == 1:
+            self._to_look_up.append(name)
+            self._look_up_next()
+        return None
+
+    def _look_up_next(self) -> None:
+        if not self._to_look_up or self._look_ups >= MAX_LOOK_UPS:
+            return
+        name = self._to_look_up.popleft()
+        self._look_ups += 1
 
         def look_up() -> Callable[[], None]:
             try:
@@ -326,6 +353,8 @@ class CallNetwork:
                 found, problem = [], getattr(error, "strerror", None) or str(error)
 
             def done() -> None:
+                self._look_ups -= 1
+                self._look_up_next()
                 if problem is None:
                     self._resolved[name] = found
                 for each in self._resolving.pop(name, []):
@@ -333,7 +362,7 @@ class CallNetwork:
 
             return done
 
-        return self.loop.run_in_thread(look_up)
+        self.loop.run_in_thread(look_up)
 
     def expire(self, now: float) -> bool:
         """Let the deadlines of connections pass. Returns whether any is left."""
@@ -341,7 +370,8 @@ class CallNetwork:
             link.expire()
         for request in [each for each in self._requests if now > each.deadline]:
             request.close()
-        return bool(self._requests) or any(each.may_expire for each in self._links)
+        self._resume()
+        return self._is_paused or bool(self._requests) or any(each.may_expire for each in self._links)
 
     # Reports
 
@@ -410,14 +440,7 @@ class CallNetwork:
         mine = [*self._own, *self._takers.values(), *self._listeners.values(), self._channel, *self._streams, *held]
         for end in mine:
             self.loop.remove(end)
-        ends = [*mine, *self._spare, *self._spare6]
-
-        def close() -> Callable[[], None]:
-            for end in ends:
-                end.close()
-            return lambda: None
-
-        self.loop.run_in_thread(close)  # The kernel takes some milliseconds to close a packet socket.
+        self.loop.close_later([*mine, *self._spare, *self._spare6])
         counts = [[name, port, protocol, count] for (name, port, protocol), count in self._refused.items() if count > 1]
         omitted = max(0, self._reported - MAX_REPORTED)
         self._send({"call": self.number, "event": "over", "repeated": counts[:MAX_REFUSED], "omitted": omitted})

@@ -75,8 +75,13 @@ def is_public(address: Address) -> bool:
 
 def is_private(address: Address) -> bool:
     """Whether an address belongs to a private network: neither public nor loopback, link-local or reserved."""
-    special = address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast
-    return address.is_private and not special and not address.is_reserved and address not in METADATA
+    is_special = address.is_loopback or address.is_link_local or address.is_multicast or address.is_reserved
+    return not (address.is_global or is_special or is_this_machine(address) or address in METADATA)
+
+
+def is_this_machine(address: Address) -> bool:
+    """Whether an address is `::` or in 0.0.0.0/8: a connection to it may lead to this machine."""
+    return address.is_unspecified or (address.version == 4 and int(address) >> 24 == 0)
 
 
 def kind_of(address: Address) -> str:
@@ -85,7 +90,9 @@ def kind_of(address: Address) -> str:
         return "metadata"
     if address.is_link_local:
         return "link-local (metadata)"
-    return "loopback" if address.is_loopback else "private" if is_private(address) else "reserved"
+    if address.is_loopback or is_this_machine(address):
+        return "loopback"
+    return "private" if is_private(address) else "reserved"
 
 
 def inner_addresses(address: Address) -> Iterator[Address]:

@@ -21,6 +21,7 @@ class Loop:
         self._poll = select.epoll()
         self._handlers: dict[int, tuple[socket.socket, Handler]] = {}
         self._jobs: queue.SimpleQueue[Callable[[], Callable[[], None]]] = queue.SimpleQueue()
+        self._closing: queue.SimpleQueue[list[socket.socket]] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._poll.register(self._wake, select.EPOLLIN)
@@ -29,6 +30,7 @@ class Loop:
         """Start the threads, after the process has confined itself."""
         for _ in range(WORKERS):
             threading.Thread(target=self._work, daemon=True).start()
+        threading.Thread(target=self._close, daemon=True).start()
 
     def add(self, end: socket.socket, mask: int, handler: Handler) -> None:
         self._handlers[end.fileno()] = end, handler
@@ -44,6 +46,15 @@ class Loop:
     def run_in_thread(self, job: Callable[[], Callable[[], None]]) -> None:
         """Run `job` in a thread, and then call on the loop what it returns."""
         self._jobs.put(job)
+
+    def close_later(self, ends: list[socket.socket]) -> None:
+        """Close sockets in a thread: the kernel takes some milliseconds to close a packet socket."""
+        self._closing.put(ends)
+
+    def _close(self) -> None:
+        while True:
+            for end in self._closing.get():
+                end.close()
 
     def _work(self) -> None:
         while True:
