@@ -114,6 +114,10 @@ class Config:
         return tuple(value) if isinstance(value, list) else value is True
 
     @property
+    def network_ask_seconds(self) -> float:
+        return float(self.values["sandbox.network_ask_seconds"])
+
+    @property
     def keeps_scratch(self) -> bool:
         """Whether threads keep their `/tmp` between calls."""
         return bool(self.values["sandbox.scratch"] == "thread")

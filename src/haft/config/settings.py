@@ -257,6 +257,14 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "close",
     ),
     Setting(
+        "sandbox.network_ask_seconds",
+        60.0,
+        seconds(0.0),
+        "How long a connection to a host that was not granted waits for the answer of a person, before it is refused. "
+        "haft asks only for approved calls, and only if somebody can answer. 0: such a connection is refused at once.",
+        "lower",
+    ),
+    Setting(
         "sandbox.scratch",
         "thread",
         one_of(*SCRATCH_KEPT),

@@ -33,7 +33,8 @@ class Connection:
     reason: str | None = None
     """Why the connection was refused or failed; None if it ended normally."""
     count: int = 1
-    """How many connections were refused in the same way."""
+    """How many connections this record stands for: connections that were refused in the same way are one record, and
+    connections of a call that makes very many."""
     encrypted_name: bool = False
     """Whether the TLS server name was encrypted, so that haft could not compare it with the granted name."""
 
@@ -63,6 +64,9 @@ class HeldConnection:
     port: int
     program: str | None = None
     """The command line of the process that made the connection; None if it is not known."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"host": self.host, "port": self.port, "program": self.program}
 
 
 class ConnectionObserver(Protocol):

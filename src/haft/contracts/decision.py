@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal
 
 from haft.contracts.confinement import NO_CONFINEMENT, NO_GRANTS, Confinement, Grants, Profile
+from haft.contracts.connections import HeldConnection
 from haft.contracts.names import RunId, ThreadId, ToolName
 from haft.contracts.principal import Principal
 from haft.values import dataclass, field
@@ -76,6 +77,8 @@ class Decision:
     """Whether the call may run although neither a person nor a rule approved it, because it only reads: haft's analysis
     says so, or the declaration of a tool of haft or of the embedding program."""
     grants: Grants = NO_GRANTS
+    granted_by: tuple[tuple[str, Grants], ...] = ()
+    """Where `grants` come from: the sources of the rules, each with its grants."""
     message: str | None = None
     """The rule's message to the model, if the rule rejects."""
     delegates: tuple[Delegation, ...] = ()
@@ -145,6 +148,10 @@ class ApprovalRequest:
     """The command that allows the build in advance, if the request is about building packages; else None. A build runs
     code of the packages' authors. The answer is only yes or no: grants, other arguments and a longer scope have no
     effect."""
+    connection: HeldConnection | None = None
+    """The connection that waits for the answer, if the request is about a host that was not granted to a call in
+    progress; else None. The answer lets exactly this host and port through: for the rest of this call, or also for
+    later approved calls, as its `scope` and `allow` say. Other arguments and other grants have no effect."""
     chain: tuple[str, ...] = ()
     """The runs that wait for the answer, the outermost first."""
     chain_tools: tuple[str, ...] = ()
@@ -180,4 +187,9 @@ class ApprovalAnswer:
 
 Approver = Callable[[ApprovalRequest], "Awaitable[bool | ApprovalAnswer] | bool | ApprovalAnswer"]
 """Answers requests for approval: a prompt at a terminal, or a dialog of the embedding program. It can be a plain
-function if it answers at once. A function that waits must be asynchronous, because it would block the event loop."""
+function if it answers at once. A function that waits must be asynchronous, because it would block the event loop.
+
+An approver is asked only about calls and builds, unless the service was opened with `approves_connections=True`. With
+this option the approver is also asked about connections to hosts that were not granted: `request.connection` has the
+host, the port and the program, and the answer decides only about this host and port. So an approver that decides by the
+name of the tool, and does not look at `request.connection`, opens no host."""

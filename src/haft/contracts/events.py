@@ -10,7 +10,7 @@ from haft.contracts.names import RunId
 from haft.contracts.states import Status
 from haft.values import dataclass, field
 
-EventType = Literal["status", "stdout", "stderr", "progress", "child", "outcome"]
+EventType = Literal["status", "stdout", "stderr", "progress", "child", "connection", "outcome"]
 
 
 @functools.lru_cache(maxsize=8)
@@ -37,11 +37,14 @@ class Event:
     facts: dict[str, Any] = field(default_factory=dict)
     """Depends on the type. The status `blocked-on-user` has `request`, `reason` and `toAllow` (the rules that the
     answer can add). stdout and stderr have `text`, and `skipped` if a slow reader missed output. progress has `message`
-    and `fraction`, child has `child`, `tool` and `became` (its status), outcome has `outcome`."""
+    and `fraction`, child has `child`, `tool` and `became` (its status), outcome has `outcome`. connection has `state`
+    (`open`, `ended`, `failed`, `refused`; `waiting` while a person is asked, `answered` afterwards), `host`, `port` and
+    `message`; `waiting` also has `program`, and `request`, the id of the request."""
 
     @property
     def text(self) -> str:
-        """The text of a stdout or stderr event, or the message of a progress event; empty for other events."""
+        """The text of a stdout or stderr event, or the message of a progress or connection event; empty for other
+        events."""
         return str(self.facts.get("text") or self.facts.get("message") or "")
 
     def to_json(self) -> dict[str, Any]:

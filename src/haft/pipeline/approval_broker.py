@@ -24,6 +24,7 @@ from haft.contracts import (
     Call,
     Confinement,
     HaftError,
+    HeldConnection,
     HostId,
     Principal,
     grants_from,
@@ -39,8 +40,9 @@ if TYPE_CHECKING:
     from haft.policy import Answered, Inbox, Waiting
 
 T = TypeVar("T")
-RecordAnswer = Callable[[Call, Principal, str | None, ApprovalAnswer], None]
-"""Records in the audit log who answered which request, and how."""
+RecordAnswer = Callable[[Call, Principal, str | None, ApprovalAnswer, HeldConnection | None], None]
+"""Records in the audit log who answered which request, and how; the last value is the connection that the request was
+about."""
 
 INSTANT_SECONDS: Final = 0.05
 """If the approver has not answered after this time, the request goes into the inbox too."""
@@ -86,7 +88,11 @@ class ApprovalBroker:
         is_inbox_hidden: Callable[[], Awaitable[bool]],
         person: Principal,
         record_answer: RecordAnswer,
+        *,
+        approves_connections: bool = False,
     ) -> None:
+        """`approves_connections`: whether the approver also answers requests about connections."""
+        self._approves_connections = approves_connections
         self._is_inbox_hidden = is_inbox_hidden
         self._person = person
         self._record = record_answer
@@ -100,6 +106,11 @@ class ApprovalBroker:
     async def can_ask(self) -> bool:
         """Whether anyone can answer at all."""
         return self._approver is not None or (self._wait_seconds > 0 and await self._usable_inbox() is not None)
+
+    async def can_ask_about_connections(self) -> bool:
+        """Whether anyone can answer requests about connections. An approver that only knows requests about calls would
+        open hosts without looking at them, so it is not asked."""
+        return self._approves_connections if self._approver is not None else await self.can_ask()
 
     async def _usable_inbox(self) -> SharedInbox | None:
         """The inbox; None if a tool could reach the inbox, and so approve its own call."""
@@ -128,18 +139,29 @@ class ApprovalBroker:
         else:
             async with nesting.callers_paused(run):
                 given = await self._answer(run.call, request)
+        return self._recorded(run.call, request, given)
+
+    async def ask_while_running(self, run: Run, request: ApprovalRequest, seconds: float) -> ReceivedAnswer:
+        """Like `ask`, for a request of a call in progress: the run and its callers keep their places in the queue. The
+        request expires after `seconds` seconds, also if the approver has not answered."""
+        return self._recorded(run.call, request, await self._answer(run.call, request, seconds))
+
+    def _recorded(self, call: Call, request: ApprovalRequest, given: ReceivedAnswer) -> ReceivedAnswer:
         if given.by != "person":
             return given
-        return replace(given, answer=self._record_answer(run.call, request.id, given.answer))
+        return replace(given, answer=self._record_answer(call, request.id, given.answer, request.connection))
 
-    def _record_answer(self, call: Call, request: str | None, answer: ApprovalAnswer) -> ApprovalAnswer:
+    def _record_answer(
+        self, call: Call, request: str | None, answer: ApprovalAnswer, connection: HeldConnection | None = None
+    ) -> ApprovalAnswer:
         principal = self._person.acting(answer.who)
         if answer.approved:
             principal.must_be_person("approve")
-        self._record(call, principal, request, answer)
+        self._record(call, principal, request, answer, connection)
         return replace(answer, who=principal)
 
-    async def _answer(self, call: Call, request: ApprovalRequest) -> ReceivedAnswer:
+    async def _answer(self, call: Call, request: ApprovalRequest, seconds: float | None = None) -> ReceivedAnswer:
+        """The answer to a request. With `seconds`, the request expires after this time, whoever could answer."""
         approver = _ApproverTask(self._untrusted, self._approver)
         if self._approver is not None:
             approver.begin(request)
@@ -149,16 +171,23 @@ class ApprovalBroker:
         try:
             shared = await self._usable_inbox()
             if shared is None:
-                return await approver.result()
-            return await self._wait_with_inbox(call, request, approver, shared)
+                return await _within(seconds, approver.result())
+            return await self._wait_with_inbox(call, request, approver, shared, seconds)
         finally:
             await approver.stop()
 
     async def _wait_with_inbox(
-        self, call: Call, request: ApprovalRequest, approver: _ApproverTask, shared: SharedInbox
+        self,
+        call: Call,
+        request: ApprovalRequest,
+        approver: _ApproverTask,
+        shared: SharedInbox,
+        seconds: float | None,
     ) -> ReceivedAnswer:
         now = time.time()
-        lasts = max(self._wait_seconds, MIN_WAIT_SECONDS) if self._approver is not None else self._wait_seconds
+        may_prolong = self._approver is not None and seconds is None
+        lasts = max(self._wait_seconds, MIN_WAIT_SECONDS) if may_prolong else self._wait_seconds
+        lasts = lasts if seconds is None else seconds
         shown = request_content(request)
         waiting = policy.Waiting(
             id=request.id or policy.new_request_id(),
@@ -175,14 +204,14 @@ class ApprovalBroker:
         )
         try:
             await shared.use(lambda inbox: inbox.put(waiting))
-            return await self._first_answer(waiting, approver, shared, lasts)
+            return await self._first_answer(waiting, approver, shared, lasts, may_prolong=may_prolong)
         except BaseException:
             with contextlib.suppress(HaftError):
                 await asyncio.shield(_as_coroutine(shared.use(lambda inbox: inbox.end(waiting.id))))
             raise
 
     async def _first_answer(
-        self, waiting: Waiting, approver: _ApproverTask, shared: SharedInbox, lasts: float
+        self, waiting: Waiting, approver: _ApproverTask, shared: SharedInbox, lasts: float, *, may_prolong: bool
     ) -> ReceivedAnswer:
         expires_at = waiting.expires_at
         seen = policy.digest_of(waiting.shown)
@@ -195,20 +224,25 @@ class ApprovalBroker:
                 await shared.use(lambda inbox: inbox.end(waiting.id, "taken"))
                 return _inbox_answer(answered, seen)
             now = time.time()
-            if self._approver is None and now >= expires_at:
+            if not may_prolong and now >= expires_at:
                 if await shared.use(lambda inbox: inbox.end(waiting.id)):
                     return ReceivedAnswer(ApprovalAnswer(approved=False, message=_expired(lasts)), "expiry")
-            elif self._approver is not None and now > expires_at - lasts / 2:
+            elif may_prolong and now > expires_at - lasts / 2:
                 expires_at = now + lasts
                 await shared.use(lambda inbox, until=expires_at: inbox.prolong(waiting.id, until))  # type: ignore[misc]
 
     def _fingerprint(self, call: Call, request: ApprovalRequest | None = None) -> str:
         decision = call.decision
-        # The fingerprint of a build differs from that of the call, so that approving a build does not approve the call.
-        build = {} if request is None or request.build is None else {"build": request.pin}
+        # The fingerprints of a build and of a connection differ from that of the call, so that approving one of them
+        # does not approve the call.
+        part: dict[str, Any] = {}
+        if request is not None and request.build is not None:
+            part = {"build": request.pin}
+        elif request is not None and request.connection is not None:
+            part = {"connection": request.connection.to_json()}
         return policy.fingerprint_of(
             {
-                **build,
+                **part,
                 "workspace": self._workspace,
                 "tool": call.name,
                 "pin": decision.pin if decision is not None else None,
@@ -287,6 +321,14 @@ async def _answer(approver: Approver, request: ApprovalRequest) -> object:
     return await given if inspect.isawaitable(given) else given
 
 
+async def _within(seconds: float | None, answer: Awaitable[ReceivedAnswer]) -> ReceivedAnswer:
+    try:
+        async with asyncio.timeout(seconds):
+            return await answer
+    except TimeoutError:
+        return ReceivedAnswer(ApprovalAnswer(approved=False, message=_expired(seconds or 0)), "expiry")
+
+
 async def _as_coroutine(work: Awaitable[T]) -> T:
     return await work
 
@@ -339,6 +381,7 @@ def request_content(request: ApprovalRequest) -> dict[str, Any]:
         "chainTools": list(request.chain_tools),
         "pin": request.pin,
         "build": request.build,
+        "connection": None if request.connection is None else request.connection.to_json(),
     }
 
 

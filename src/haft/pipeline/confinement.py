@@ -7,6 +7,7 @@ more grants. In that case, every path that was granted before must still be the 
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from haft.contracts import NO_GRANTS, Call, Confinement, Conflict, Grants, Hosting
@@ -17,8 +18,10 @@ from haft.sandbox import Sandbox
 class Confinements:
     """Resolves the confinements of a host's calls."""
 
-    def __init__(self, sandbox: Sandbox) -> None:
+    def __init__(self, sandbox: Sandbox, may_ask: Callable[[Run], Awaitable[bool]]) -> None:
+        """`may_ask` says whether a person is asked about connections of a run to hosts that were not granted."""
         self._sandbox = sandbox
+        self._may_ask = may_ask
 
     async def of(self, run: Run) -> Confinement:
         """The confinement of a call's processes. Raises `Conflict` if a granted path was replaced since a person saw
@@ -29,7 +32,8 @@ class Confinements:
         else:
             thread = None if spec.hosting == "in-process" else thread_of(run.call)
             basis = (
-                decision.profile, grants_of(run.call), decision.neutral, decision.unasked, decision.activated, thread
+                decision.profile, grants_of(run.call), decision.neutral, decision.unasked, decision.activated, thread,
+                await self._may_ask(run),
             )  # fmt: skip
         before = run.resolved_confinement
         if before is not None and before[0] == basis:
@@ -37,7 +41,7 @@ class Confinements:
         if spec.hosting == "session":
             confinement = await self._sandbox.confine_session(basis)
         else:
-            profile, grants, neutral, unasked, activated, thread = basis
+            profile, grants, neutral, unasked, activated, thread, asks = basis
             confinement = await self._sandbox.confine(
                 profile,
                 grants,
@@ -46,6 +50,7 @@ class Confinements:
                 activated=activated,
                 thread=thread,
                 found=run.call.found,
+                asks=asks,
             )
         if before is not None and not set(before[1].identities) <= set(confinement.identities):
             raise Conflict(

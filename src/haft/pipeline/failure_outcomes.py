@@ -41,6 +41,7 @@ def outcome_so_far(run: Run, status: Status, error: Failure | None) -> Outcome:
         decision=call.decision,
         limits=call.limits or NO_LIMITS,
         sandbox=call.confinement or NOT_RUN,
+        connections=() if run.connections is None else run.connections.records,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from haft.contracts import (
     MARK,
     Call,
+    Connection,
     Decision,
     Failure,
     InvalidArguments,
@@ -38,12 +39,18 @@ def masked_outcome(outcome: Outcome, secrets: Secrets) -> Outcome:
         ended_children=tuple(
             replace(child, command=secrets.masked_text(child.command)) for child in outcome.ended_children
         ),
+        connections=tuple(_masked_connection(each, secrets) for each in outcome.connections),
         notes=tuple(map(secrets.masked_text, outcome.notes)),
     )
 
 
 def _masked_failure(error: Failure, secrets: Secrets) -> Failure:
     return replace(error, message=secrets.masked_text(error.message), hint=secrets.masked(error.hint))
+
+
+def _masked_connection(connection: Connection, secrets: Secrets) -> Connection:
+    # A program can put anything into the name of a host.
+    return replace(connection, host=secrets.masked_text(connection.host), reason=secrets.masked(connection.reason))
 
 
 def _masked_decision(decision: Decision, secrets: Secrets) -> Decision:

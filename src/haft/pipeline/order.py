@@ -47,7 +47,7 @@ these into outcomes too: every run ends in exactly one terminal status.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from haft.audit import Trail
 from haft.contracts import (
@@ -56,6 +56,7 @@ from haft.contracts import (
     Call,
     Confinement,
     Decision,
+    HeldConnection,
     HostId,
     Launcher,
     Limits,
@@ -66,6 +67,7 @@ from haft.contracts import (
 from haft.pipeline.approval_broker import ApprovalBroker, SharedInbox
 from haft.pipeline.chain import Stage
 from haft.pipeline.confinement import Confinements
+from haft.pipeline.connection_questions import ConnectionQuestions
 from haft.pipeline.context import CallContext
 from haft.pipeline.output_buffer import OutputStore
 from haft.pipeline.run import Run
@@ -127,6 +129,10 @@ class Dependencies:
     """How many seconds a request waits in the inbox if there is no approver; 0 if it does not wait."""
     answers_are_open: bool
     """Whether other processes may answer even if nothing hides the inbox from tools."""
+    approves_connections: bool
+    """Whether the approver also answers requests about connections."""
+    network_ask_seconds: float
+    """How many seconds a connection to a host that was not granted waits for an answer; 0 if nobody is asked."""
     save_approval: SaveApproval
     pin_first_use: PinFirstUse
     run_writer: RunWriter
@@ -138,7 +144,6 @@ class Dependencies:
 
 def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: UntrustedCalls) -> tuple[Stage, ...]:
     """The stages of the pipeline, the outermost first."""
-    confinements = Confinements(dependencies.sandbox)
 
     def launcher(run: Run) -> Launcher:
         async def confinement() -> Confinement:
@@ -150,7 +155,8 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
                 else confinement
             )
 
-        return dependencies.sandbox.launcher_within(confinement, run.call.layer)
+        observer = questions.connections_of(run)
+        return dependencies.sandbox.launcher_within(confinement, run.call.layer, observer=observer)
 
     def context(run: Run) -> CallContext:
         return CallContext(run, dependencies.workspace, launcher, dependencies.limits, dependencies.call)
@@ -167,8 +173,16 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
     async def is_inbox_hidden() -> bool:
         return dependencies.answers_are_open or (await dependencies.sandbox.ready()).namespaces
 
-    def record_answer(call: Call, principal: Principal, request: str | None, answer: ApprovalAnswer) -> None:
-        facts = {"request": request, "message": answer.message, "scope": answer.scope}
+    def record_answer(
+        call: Call,
+        principal: Principal,
+        request: str | None,
+        answer: ApprovalAnswer,
+        connection: HeldConnection | None,
+    ) -> None:
+        facts: dict[str, Any] = {"request": request, "message": answer.message, "scope": answer.scope}
+        if connection is not None:
+            facts["connection"] = connection.to_json()
         dependencies.trail.record_act(
             "approve" if answer.approved else "reject", principal, call.run, call.name, call.secrets, **facts
         )
@@ -183,11 +197,25 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
         is_inbox_hidden,
         dependencies.person,
         record_answer,
+        approves_connections=dependencies.approves_connections,
     )
+    questions = ConnectionQuestions(broker, dependencies.save_approval, dependencies.network_ask_seconds)
+    confinements = Confinements(dependencies.sandbox, questions.may_ask)
+
+    def how_to_connect(run: Run, grant: str) -> str:
+        return dependencies.sandbox.how_to_connect(grant, run.call.confinement)
+
     validate = Validate(context, untrusted)
     decide = Decide(dependencies.decide, dependencies.sandbox, dependencies.engine_selector)
     return (
-        Record(live, dependencies.run_writer, dependencies.trail, dependencies.host, dependencies.durability),
+        Record(
+            live,
+            dependencies.run_writer,
+            dependencies.trail,
+            dependencies.host,
+            dependencies.durability,
+            how_to_connect,
+        ),
         Resolve(dependencies.catalogue, dependencies.renew, dependencies.sandbox),
         validate,
         decide,

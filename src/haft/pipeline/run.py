@@ -34,6 +34,7 @@ from haft.pipeline.observer import Observer
 
 if TYPE_CHECKING:
     from haft.changes import Transaction
+    from haft.pipeline.connections import RunConnections
     from haft.pipeline.deadline import Deadline
     from haft.pipeline.output_buffer import OutputBuffer
     from haft.schedule import Slot
@@ -68,9 +69,9 @@ class Run:
     __slots__ = (
         "_cancel_requested", "_child_lock", "_facts", "_next_seq", "_observers", "_on_activity", "_outcome",
         "_recorder", "_task", "_task_has_started", "_waiters", "call", "cancelled_by", "changes", "children",
-        "deadline", "descendants", "ended_children", "is_saved", "make_output_buffer", "notes", "output_buffer",
-        "parent", "place", "resolved_confinement", "started_at", "states", "status", "tool_has_ended", "transaction",
-        "unsaved_events", "workspace",
+        "connections", "deadline", "descendants", "ended_children", "is_saved", "make_output_buffer", "notes",
+        "output_buffer", "parent", "place", "resolved_confinement", "started_at", "states", "status",
+        "tool_has_ended", "transaction", "unsaved_events", "workspace",
     )  # fmt: skip
 
     def __init__(self, call: Call, recorder: RunRecorder, parent: Run | None = None) -> None:
@@ -92,6 +93,8 @@ class Run:
         """The workspace as only this run sees it; None if it sees the workspace of the host."""
         self.ended_children: list[EndedChild] = []
         """Processes, not runs, that still ran when the call ended, and were ended with it."""
+        self.connections: RunConnections | None = None
+        """The network connections; None if no command has started, or the tool starts none."""
         self.parent = parent
         """The run that made this one, if there is one. `nesting` maintains this field and the next three."""
         self.children: dict[RunId, Run] = {}
@@ -235,7 +238,7 @@ class Run:
         self._on_activity = callback
 
     def emit(self, type_: EventType, facts: dict[str, Any]) -> None:
-        """Emit an event that is neither a status nor output: progress, or news of a child run."""
+        """Emit an event that is neither a status nor output: progress, news of a child run, or a connection."""
         if self._on_activity is not None:
             self._on_activity()
         facts = self.call.secrets.masked(facts)

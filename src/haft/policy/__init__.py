@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.policy.allowable import with_variables
+    from haft.policy.allowable import host_offers, with_variables
     from haft.policy.analysis import analyse, prepare_analysis
     from haft.policy.analysis.verdict import AnalysisContext
     from haft.policy.approval.environments import ENVIRONMENT, Environments, may_use_environment
@@ -36,7 +36,7 @@ else:
     __getattr__ = face(
         __name__,
         {
-            "allowable": "with_variables",
+            "allowable": "host_offers with_variables",
             "analysis": "analyse prepare_analysis",
             "analysis.verdict": "AnalysisContext",
             "approval.environments": "ENVIRONMENT Environments may_use_environment",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from haft.contracts import RuleOffer
+from haft.contracts import RuleOffer, ToolSpec
 from haft.policy.analysis.command.wrappers import is_interpreter, starts_commands
 from haft.policy.analysis.verdict import Part
 from haft.policy.plain_words import SCRIPT_NAME, has_plain_options, is_plain_word
@@ -76,6 +76,19 @@ def with_variables(offered: RuleOffer, names: Sequence[str]) -> RuleOffer:
     if not names:
         return offered
     return RuleOffer(f"{offered.label}, with {', '.join(names)}", {**offered.rule, "grant": {"env": list(names)}})
+
+
+def host_offers(spec: ToolSpec, arguments: Mapping[str, Any], host: str, *, is_bare: bool) -> tuple[RuleOffer, ...]:
+    """The rules that a person may choose to remember when they let a call connect to `host`, which is a grant such as
+    `registry.example:443`. These rules approve no call: they add the grant to later calls that are approved anyway. The
+    first rule is for exactly this call, if a rule can name it: the call must set neither a directory nor variables
+    (`is_bare`)."""
+    aside = spec.meta.get("timeoutArgument")
+    exactly = {name: value for name, value in arguments.items() if name != aside}
+    rule: dict[str, Any] = {"tool": spec.name, "action": "ask", "grant": {"network": [host]}}
+    one = RuleOffer(f"connections of exactly this call of {spec.name} to {host}", {**rule, "exactly": exactly})
+    every = RuleOffer(f"connections of all approved calls of {spec.name} to {host}", rule)
+    return (one, every) if is_bare else (every,)
 
 
 def _says_what_it_does(part: Part) -> bool:

@@ -7,6 +7,8 @@ decision.
   answers come first, then the rules of the embedding program, of the workspace and of the user. If no rule matches, a
   part that only reads is allowed, and so is a tool that a trusted party declares read-only; everything else needs
   approval.
+- A remembered answer about a connection decides nothing: it only adds its grant to the calls that it matches, if they
+  run with an approval.
 - If the written rules alone would allow a call, and grant everything that a remembered answer grants and more, these
   rules decide the call.
 - If rules allow some parts of a line, a part that only analysis allows needs approval if it may start other programs.
@@ -123,7 +125,10 @@ class PolicyEngine:
         pin = pin_of(spec)
         analysis = self._analysis(query)
         call = self._call_facts(query, pin)
-        units = self._units(query, call, analysis, self._remembered(), steps)
+        answers = self._remembered()
+        hosts = [rule for rule in answers if rule.only_grants]
+        answers = [rule for rule in answers if not rule.only_grants] if hosts else answers
+        units = self._units(query, call, analysis, answers, steps)
         if any(unit.rule is not None and unit.rule.origin == "remembered" for unit in units):
             unshown: list[Step] = []
             alone = self._units(query, call, analysis, (), unshown)
@@ -131,6 +136,8 @@ class PolicyEngine:
                 steps += [Step("rules", spec.name, "the written rules alone allow it, and grant more"), *unshown]
                 units = alone
         decision = self._combine(query, units, pin, is_command=analysis is not None)
+        if not query.trial:
+            decision = _with_hosts(decision, [rule for rule in hosts if rule_mismatch(rule, call) is None], steps)
         decision = self._check_pin(query, decision, units, pin, steps)
         return Explanation(self._check_environment(query, decision, units, steps), tuple(steps))
 
@@ -374,6 +381,11 @@ class PolicyEngine:
             neutral=reads_only,
             unasked=reads_only,
             grants=_granted(units) if action != "reject" else NO_GRANTS,
+            granted_by=tuple(
+                (unit.rule.source, unit.rule.grant)
+                for unit in units
+                if unit.rule is not None and unit.rule.grant != NO_GRANTS and action != "reject"
+            ),
             message=rule.message if rule is not None else None,
             delegates=delegates,
             otherwise=max(rest, key=lambda each: _STRICTNESS[each], default="allow"),
@@ -466,6 +478,18 @@ def _granted(units: Sequence[_Unit]) -> Grants:
         if unit.rule is not None and unit.action != "reject":
             granted = granted | unit.rule.grant
     return granted
+
+
+def _with_hosts(decision: Decision, answers: Sequence[Rule], steps: list[Step]) -> Decision:
+    """The decision with the grants of remembered answers about connections. A call that runs without approval does not
+    get them, and neither does a trial run."""
+    if decision.unasked or decision.action in ("reject", "try"):
+        return decision
+    for rule in answers:
+        steps.append(Step("rules", rule.words, "adds its grant", rule.source))
+        by = (*decision.granted_by, (rule.source, rule.grant))
+        decision = replace(decision, grants=decision.grants | rule.grant, granted_by=by)
+    return decision
 
 
 def _stops(unit: _Unit) -> bool:

@@ -24,6 +24,8 @@ class PolicyQuery:
     """Whether a sandbox will confine the processes that the call starts."""
     grants: Grants = NO_GRANTS
     """The grants that the caller gives to this call."""
+    trial: bool = False
+    """Whether the caller wants a trial run."""
 
 
 @dataclass(frozen=True, slots=True)

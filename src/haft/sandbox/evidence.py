@@ -89,7 +89,7 @@ def diagnose(
             found = _denial(line, confinement, host, names)
         if found is not None:
             return found
-    if confinement.network:
+    if not _lacks_network(confinement):
         return None
     if (missed := missed_network(lines)) is not None:
         return _no_network(missed, confinement)
@@ -98,7 +98,11 @@ def diagnose(
 
 def swallowed_failure(output: str, confinement: Confinement) -> HaftError | None:
     """The network failure that the output of a successful call reports; None if the output reports none."""
-    if not confinement.layers or confinement.network or (line := missed_network(_last_lines(output))) is None:
+    if (
+        not confinement.layers
+        or not _lacks_network(confinement)
+        or (line := missed_network(_last_lines(output))) is None
+    ):
         return None
     return _no_network(line, confinement)
 
@@ -128,6 +132,11 @@ def _last_lines(output: str) -> list[str]:
     ]
 
 
+def _lacks_network(confinement: Confinement) -> bool:
+    """Whether the output must show that a connection was refused, since the sandbox has no record of connections."""
+    return not confinement.network and not confinement.is_by_host
+
+
 def waited_for_network(output: str) -> bool:
     """Whether the output of a call that timed out says that the call had no network. False proves nothing: a call may
     wait for the network without a message."""
@@ -148,7 +157,7 @@ def _denial(line: str, confinement: Confinement, host: HostFacts, names: set[str
     workspace = host.workspace
     if _READ_ONLY.search(line):
         return _not_writable(line, _shortened(line, _READ_ONLY), confinement, host, names)
-    if not confinement.network and NO_NETWORK.search(line):
+    if _lacks_network(confinement) and NO_NETWORK.search(line):
         return _no_network(line, confinement)
     if _BUSY.search(line) and (name := _protected_in(line, workspace, names)) and confinement.profile == "workspace":
         return _protected(name, _shortened(line, _BUSY), confinement, workspace)
@@ -321,6 +330,15 @@ def _no_network(line: str, confinement: Confinement) -> HaftError:
     return SandboxDenied(
         "a connection: it has no network", line if line == CURL_FAILED else _shortened(line, sign_in(line)), how
     )
+
+
+def connection_hint(grant: str, confinement: Confinement | None, *, is_never: bool) -> str:
+    """A hint that says how to grant a host and port to a call."""
+    if is_never:
+        return NEVER
+    if confinement is not None and confinement.session:
+        return f"to allow it: grant = {{network = [{json.dumps(grant)}]}}{ON_ENTRY}"
+    return f"to allow it: `--network={shlex.quote(grant)}`"
 
 
 def _protected(inside: str, said: str, confinement: Confinement, workspace: str) -> HaftError:

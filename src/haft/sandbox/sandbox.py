@@ -793,9 +793,20 @@ class Sandbox:
         network."""
         from haft.sandbox.evidence import NEVER, waited_for_network
 
-        if "namespaces" not in confinement.layers or confinement.network or not waited_for_network(output):
+        if (
+            "namespaces" not in confinement.layers
+            or confinement.network
+            or confinement.is_by_host
+            or not waited_for_network(output)
+        ):
             return None
         return f"it has no network and may have waited for it: {NEVER if confinement.never_network else '`--network`'}"
+
+    def how_to_connect(self, grant: str, confinement: Confinement | None) -> str:
+        """A hint that says how to grant a host and port, such as `registry.example:443`, to a call."""
+        from haft.sandbox.evidence import connection_hint
+
+        return connection_hint(grant, confinement, is_never=self._never_network)
 
     def missed_scratch(self, thread: str, said: str, confinement: Confinement) -> str | None:
         """A hint for a call that had a `/tmp` of its own and did not find a file there, because the file is in the

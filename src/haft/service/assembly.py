@@ -64,6 +64,7 @@ class Host:
         *,
         tools: Iterable[ToolLike],
         approver: Approver | None,
+        approves_connections: bool,
         home: str | os.PathLike[str] | None,
         who: str | Principal | None,
         thread: str | None,
@@ -87,6 +88,7 @@ class Host:
         if not self._is_named:
             self.principal = replace(self.principal, thread=new_thread_id())
         self._approver = approver
+        self._approves_connections = approves_connections
         self._secrets = Secrets(declared := tuple(secrets)) | self.config.secrets
         self._unrecorded = {*declared, *secret_values(os.environ), *secret_texts(self.config)}
         self.pipeline: Pipeline | None = None
@@ -171,6 +173,8 @@ class Host:
             inbox=answers,
             wait_seconds=self.config.approval_seconds,
             answers_are_open=self.config.answers_without_sandbox,
+            approves_connections=self._approves_connections,
+            network_ask_seconds=self.config.network_ask_seconds,
             save_approval=answers.save_approval,
             pin_first_use=answers.pin_first_use,
             run_writer=run_writer,

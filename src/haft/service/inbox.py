@@ -114,6 +114,8 @@ class InboxFacade:
             raise BadUsage(
                 "the process that asked has ended, so an approval would build nothing", hint=f"`{command}` builds it"
             )
+        if approved and not lives and waiting.shown.get("connection") is not None:
+            raise BadUsage("the process that asked has ended, and the connection with it", hint="call the tool again")
         given = Answered(
             approved=approved,
             who=who.who,
@@ -177,6 +179,11 @@ class InboxFacade:
                 "this request is about building packages: it can only be approved or rejected as it is",
                 hint=f"`{command}` approves it too",
             )
+        if waiting.shown.get("connection") is not None and (opens or arguments is not None):
+            raise BadUsage(
+                "this request is about one connection of a call in progress: it takes no grants and no arguments",
+                hint="approve it, with --thread or --always also for later calls, or reject it",
+            )
         if scope not in ("once", "thread", "always"):
             raise BadUsage(f"the scope of an answer must be once, thread or always, not `{scope}`")
         offered = waiting.shown.get("toAllow", [])
@@ -219,6 +226,7 @@ def to_json(waiting: Waiting) -> dict[str, Any]:
         "definitionDiff": shown["definitionDiff"],
         "toAllow": shown["toAllow"],
         "build": shown.get("build"),
+        "connection": shown.get("connection"),
         "who": waiting.who,
         "thread": waiting.thread,
         "chain": shown["chain"],

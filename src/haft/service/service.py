@@ -72,6 +72,7 @@ class ToolService:
         *,
         tools: Iterable[ToolLike] = (),
         approver: Approver | None = None,
+        approves_connections: bool = False,
         home: str | os.PathLike[str] | None = None,
         who: str | Principal | None = None,
         thread: str | None = None,
@@ -82,7 +83,10 @@ class ToolService:
         """Make a service. Enter it with `async with`.
 
         `who` is the name of a person, or a `Principal`. All methods act for this principal unless they get another one.
-        A service that was opened for an agent never acts for a person, whatever `who` its methods get. `home` is the
+        A service that was opened for an agent never acts for a person, whatever `who` its methods get.
+        `approves_connections`: the approver also answers requests about connections to hosts that were not granted (see
+        `ApprovalRequest.connection`); without it, these connections are refused, unless there is no approver and a
+        person answers in the inbox. `home` is the
         state home (default: `HAFT_HOME`). `settings` are settings by their dotted names; they override the
         configuration files. `secrets` are values to mask in output. With `installed`, the tools of installed packages
         are loaded.
@@ -92,6 +96,7 @@ class ToolService:
                 workspace,
                 tools=tools,
                 approver=approver,
+                approves_connections=approves_connections,
                 home=home,
                 who=who,
                 thread=thread,

@@ -77,6 +77,10 @@ class Confine:
         if outcome.error is not None and outcome.error.code != "tool-failed":
             return outcome
         found = self._sandbox.explain(run.call, text, confinement, outcome.exit_code) if failed else None
+        if found is None and outcome.error is not None and run.connections is not None:
+            found = run.connections.error(
+                outcome.error.message, lambda grant: self._sandbox.how_to_connect(grant, confinement)
+            )
         for note in self._sandbox.notes(run.call, text, confinement, failed=failed, explained=found is not None):
             run.add_note(note)
         if found is None:

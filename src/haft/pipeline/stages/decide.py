@@ -76,6 +76,7 @@ class Decide:
                 subagent=call.subagent,
                 confined=confined,
                 grants=call.grants,
+                trial=call.trial,
             )
         )
         if decision.action == "delegate":

@@ -12,12 +12,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 from haft.audit import Trail
 from haft.contracts import Bug, Event, HaftError, HostId, Outcome, RunId, StorageFailed, evolve
 from haft.pipeline.chain import Proceed
+from haft.pipeline.connections import RunConnections
 from haft.pipeline.failure_outcomes import bug_outcome, cancelled_outcome, failed_outcome, outcome_so_far
 from haft.pipeline.masking import masked_outcome
 from haft.pipeline.run import Run
@@ -40,7 +41,10 @@ class Record:
         trail: Trail,
         host: HostId,
         durability: Durability,
+        how_to_connect: Callable[[Run, str], str],
     ) -> None:
+        """`how_to_connect` returns the text that says how to grant a host and port to a run."""
+        self._how_to_connect = how_to_connect
         self._live = live
         self._run_writer = run_writer
         self._trail = trail
@@ -127,6 +131,8 @@ class Record:
         if run.output_buffer is not None:
             run.output_buffer.close()
         run.append_last_status(outcome.status)
+        if run.connections is not None:
+            outcome = self._with_connections(run, run.connections, outcome)
         outcome = evolve(
             outcome,
             started_at=run.started_at,
@@ -146,6 +152,14 @@ class Record:
             # The run must end whatever happens, or the tasks that wait for it would wait for ever.
             outcome = evolve(outcome, status="error", error=Bug(error).failure())
         return outcome
+
+    def _with_connections(self, run: Run, connections: RunConnections, outcome: Outcome) -> Outcome:
+        """The outcome with the connections of the run, and the run with notes about those that were refused."""
+        error = outcome.error
+        explained = "" if error is None else f"{error.message} {error.hint or ''}"
+        for note in connections.notes(lambda grant: self._how_to_connect(run, grant), explained):
+            run.add_note(note)
+        return evolve(outcome, connections=connections.records)
 
     def _save(self, run: Run, outcome: Outcome | None, *, record_now: bool = False) -> None:
         """Save the current state of a run. `outcome` is None if the run has not ended. With `record_now`, the audit log

@@ -63,15 +63,29 @@ class Rule:
         return self.action == "reject" and bool(self.dangers)
 
     @property
+    def only_grants(self) -> bool:
+        """Whether the rule decides nothing, and only adds its grant to calls that are approved anyway: a person made it
+        by an answer about a connection."""
+        return self.origin == "remembered" and self.action == "ask"
+
+    @property
     def words(self) -> str:
         """The rule in a few words, for reasons and the audit log."""
+        if self.only_grants:
+            hosts = ", ".join(self.grant.network) if isinstance(self.grant.network, tuple) else "the network"
+            exactly = "" if self.exactly is None else f" with exactly {_json(self.exactly)}"
+            return f"let approved calls of {self.tool}{exactly} connect to {hosts}"
         if self.exactly is not None:
-            return f"{self.action} {self.tool} with exactly {json.dumps(dict(self.exactly), ensure_ascii=False)}"
+            return f"{self.action} {self.tool} with exactly {_json(self.exactly)}"
         told = [f"{name} {_as_text(value)}" for name, value in self.matches.items()]
         if self.rejects_dangers:
             told.append(f"danger {_as_text(self.dangers if len(self.dangers) > 1 else self.dangers[0])}")
         where = f" where {' and '.join(told)}" if told else ""
         return f"{self.action} {self.tool}{where}"
+
+
+def _json(arguments: Mapping[str, Any]) -> str:
+    return json.dumps(dict(arguments), ensure_ascii=False)
 
 
 def _as_text(value: Any) -> str:

@@ -2,8 +2,9 @@
 cancel requests.
 
 A document is `{"record": …, "rest": …}`, one line of JSON; `runs/entry.py` describes its fields. The port needs
-`run`, `tool`, `status`, `who`, `thread`, `parent`, `workspace` and `changes.files` of the record, and `host`,
-`startedAt`, `endedAt` and `noted` (events) of the rest.
+`run`, `tool`, `status`, `who`, `thread`, `parent`, `workspace`, `changes.files` and `sandbox.connections` of the
+record, and `host`, `startedAt`, `endedAt` and `noted` (events) of the rest. Records of earlier versions have no
+`sandbox.connections`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ class Filter:
     parent: str | None = None
     workspace: str | None = None
     path: str | None = None
+    host: str | None = None
+    """Only runs that connected, or tried to connect, to this host; `*.example.org` means all names below it."""
     since: float | None = None
     is_open: bool | None = None
     """Only runs that have not ended, or only those that have."""
@@ -44,8 +47,19 @@ class Filter:
             and (self.since is None or rest["startedAt"] >= self.since)
             and (self.before is None or record["run"] < self.before)
             and (self.path is None or any(change["path"] == self.path for change in record["changes"]["files"]))
+            and (self.host is None or any(map(self._is_host, record["sandbox"].get("connections", ()))))
             and self.is_open in (None, rest["endedAt"] is None)
         )
+
+    def _is_host(self, connection: Mapping[str, Any]) -> bool:
+        host: str = connection["host"]
+        below = self.hosts_below
+        return host == self.host if below is None else host.endswith(below)
+
+    @property
+    def hosts_below(self) -> str | None:
+        """The end of all names that `host` means, such as `.example.org`; None if `host` means one name."""
+        return self.host[1:] if self.host is not None and self.host.startswith("*.") else None
 
 
 class RunStore(Protocol):

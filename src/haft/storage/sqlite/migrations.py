@@ -176,4 +176,11 @@ MIGRATIONS: Final[tuple[str, ...]] = (
             ON found.seq = change_sets.seq
         WHERE change_sets.state IN ('committed', 'undone') AND change_sets.files > coalesce(found.known, 0);
     """,
+    """
+    CREATE TABLE run_hosts (
+        host TEXT NOT NULL,
+        run TEXT NOT NULL,
+        PRIMARY KEY (host, run)
+    ) WITHOUT ROWID;
+    """,
 )

@@ -46,6 +46,14 @@ _PATHS = """
     INSERT OR IGNORE INTO run_paths (path, run)
     SELECT changed.value ->> 'path', one.run FROM one, json_each(one.files) AS changed
 """
+_HOSTS = """
+    WITH one AS MATERIALIZED (
+        SELECT value ->> '$.record.run' AS run, value -> '$.record.sandbox.connections' AS connections
+        FROM json_each(?)
+    )
+    INSERT OR IGNORE INTO run_hosts (host, run)
+    SELECT made.value ->> 'host', one.run FROM one, json_each(one.connections) AS made
+"""
 
 
 class SqliteRuns(RunStore):
@@ -55,9 +63,13 @@ class SqliteRuns(RunStore):
     def put(self, documents: Sequence[bytes]) -> None:
         with self._connection.writing() as database:
             database.execute(_RUNS, [_array(documents)])
-            # Most documents have no events and no paths, which the bytes show: unescaped quotes cannot occur inside a
-            # JSON string.
-            for statement, empty in ((_EVENTS, b'"noted":[]'), (_PATHS, b'"files":[]')):
+            # Most documents have no events, no paths and no connections, which the bytes show: unescaped quotes cannot
+            # occur inside a JSON string.
+            for statement, empty in (
+                (_EVENTS, b'"noted":[]'),
+                (_PATHS, b'"files":[]'),
+                (_HOSTS, b'"connections":[]'),
+            ):
                 some = [document for document in documents if empty not in document]
                 if some:
                     database.execute(statement, [_array(some)])
@@ -77,6 +89,12 @@ class SqliteRuns(RunStore):
         if wanted.path is not None:
             conditions.append("id IN (SELECT run FROM run_paths WHERE path = ?)")
             values.append(wanted.path)
+        if (below := wanted.hosts_below) is not None:
+            conditions.append("id IN (SELECT run FROM run_hosts WHERE substr(host, -length(?)) = ?)")
+            values += [below, below]
+        elif wanted.host is not None:
+            conditions.append("id IN (SELECT run FROM run_hosts WHERE host = ?)")
+            values.append(wanted.host)
         if wanted.is_open is not None:
             conditions.append("ended_at IS NULL" if wanted.is_open else "ended_at IS NOT NULL")
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""

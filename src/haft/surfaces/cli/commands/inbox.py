@@ -36,8 +36,8 @@ MOST: Final = 50
 @click.option("--all", "everywhere", is_flag=True, help="List the calls of every workspace.")
 @click.pass_obj
 def list_inbox(options: Globals, everywhere: bool) -> None:
-    """List the calls in this workspace that wait for a person's answer. The oldest call comes first. haft prints all
-    arguments of each call."""
+    """List the calls in this workspace that wait for a person's answer, and the connections of calls that do. The oldest
+    comes first. haft prints all arguments of each call."""
     from haft.service import to_json
 
     workspace = None if everywhere else os.path.realpath(workspace_of(options))
@@ -159,11 +159,14 @@ def approve_request(
     env: tuple[str, ...],
     message: str | None,
 ) -> None:
-    """Approve one waiting call. With `--thread` or `--always`, haft also approves later calls that match the rule shown
+    """Approve one waiting call, or one connection that waits. With `--thread` or `--always`, haft also approves later calls that match the rule shown
     by `haft inbox`. With `--args`, haft validates the new arguments and decides about the call again.
 
     `--network`, `--scratch`, `--read` and `--write` open the sandbox for this call only. `--env` passes on a variable
     of the process that made the call. With `--thread` or `--always`, later matching calls get this variable too.
+
+    If a connection to a host waits, the call may use this host and port until it ends. With `--thread` or `--always`,
+    later calls that are approved may use them too, as the rule shown by `haft inbox` says.
 
     If the process that made the call has ended, haft keeps your approval for the next identical call."""
     from haft.surfaces.cli.words.json_input import read_arguments
@@ -203,7 +206,7 @@ def approve_request(
 @click.option("--message", metavar="TEXT", help="Your reason. It becomes part of the outcome, which the model reads.")
 @click.pass_context
 def reject_request(context: click.Context, name: str, message: str | None) -> None:
-    """Reject a waiting call."""
+    """Reject a waiting call, or a waiting connection of a call."""
     _answer(context, name, approved=False, message=message)
 
 
@@ -258,6 +261,8 @@ def _require_fit(waiting: Waiting, arguments: Mapping[str, Any], options: Global
 
 def _require_choice(waiting: Waiting, *, is_open: bool) -> None:
     offered = waiting.shown["toAllow"]
+    if waiting.shown.get("connection") is not None:
+        return  # The first rule is the narrowest, and the reply says which one it is.
     if is_open and len(offered) > 1:
         listed = "; ".join(f"{number}: {one_line(one['label'])}" for number, one in enumerate(offered, 1))
         raise BadUsage(f"{len(offered)} rules are offered: choose one with `--as N`", hint=listed)
@@ -287,7 +292,10 @@ def _approved_lines(waiting: Waiting, answer: Mapping[str, Any]) -> Iterator[str
 
 def _reply_line(reply: Reply, answer: Mapping[str, Any], held_changes: Mapping[str, Any] | None) -> str:
     waiting = reply.waiting
+    held = waiting.shown.get("connection")
     tool = waiting.shown["tool"]
+    if held is not None:
+        tool = f"the connection of {tool} to {held['host']}:{held['port']}"
     if not reply.approved:
         after = "" if reply.host_lives or waiting.tried else "; the process that asked has ended"
         return f"{waiting.id}: {tool} is rejected{after}"

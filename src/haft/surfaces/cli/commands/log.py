@@ -43,6 +43,11 @@ MOST_FILES: Final = 100
     help=f"Only runs with this status. One of: {', '.join(STATUSES)}.",
 )
 @click.option("--path", metavar="FILE", type=click.Path(), help="Only runs that changed this file.")
+@click.option(
+    "--host",
+    metavar="H",
+    help="Only runs that connected, or tried to connect, to this host; `*.H`: to any name below H.",
+)
 @click.option("--who", metavar="U", help="Only runs of this user.")
 @click.option("--thread", metavar="T", help="Only runs of this thread.")
 @click.option("--parent", metavar="RUN", shell_complete=complete_run, help="Only runs of calls that this run made.")
@@ -61,7 +66,9 @@ MOST_FILES: Final = 100
     help="List at most N runs.",
 )
 @click.pass_obj
-def log_runs(options: Globals, /, after: str | None, status: str | None, path: str | None, **wanted: Any) -> None:
+def log_runs(
+    options: Globals, /, after: str | None, status: str | None, path: str | None, host: str | None, **wanted: Any
+) -> None:
     """List the runs of all processes and workspaces, newest first. With `-w`, list only the runs of that workspace."""
     from haft.service import Filter
 
@@ -77,7 +84,8 @@ def log_runs(options: Globals, /, after: str | None, status: str | None, path: s
         if path is not None:
             workspace = workspace_of(options)
             path = _inside(workspace, path)
-        chosen = Filter(status=status, since=earliest, path=path, workspace=workspace, **wanted)
+        host = None if host is None else host.lower().rstrip(".")
+        chosen = Filter(status=status, since=earliest, path=path, host=host, workspace=workspace, **wanted)
         with change_sets() as changes:
             found = [] if kept is None else kept.runs(replace(chosen, limit=chosen.limit + 1))
             more, found = len(found) > chosen.limit, found[: chosen.limit]

@@ -98,6 +98,11 @@ class _Show:
                 if not self._quiet:
                     self._end_line()
                     say(f"{event.facts['child']} {event.facts['tool']} {event.facts['became']}")
+            case "connection":
+                self._progress.clear()
+                if not self._quiet:
+                    self._end_line()
+                    say(visible(event.text))
             case "progress":
                 self._progress.take(event, may_draw=not self._line_open)
 

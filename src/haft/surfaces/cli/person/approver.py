@@ -1,6 +1,7 @@
 """The prompt at the terminal: shows the whole call as it would run, and asks until the answer is valid.
 
-After a trial run, the prompt shows the changes instead of the call. The prompt ends without an answer if the call is
+After a trial run, the prompt shows the changes instead of the call. It also asks about connections of a call in
+progress to hosts that were not granted. The prompt ends without an answer if the call is
 cancelled, or if somebody answers the request in the inbox.
 """
 
@@ -14,7 +15,16 @@ from typing import Any, Final
 
 import click
 
-from haft.contracts import ApprovalAnswer, ApprovalRequest, Approver, BadUsage, Grants, HaftError, Scope
+from haft.contracts import (
+    ApprovalAnswer,
+    ApprovalRequest,
+    Approver,
+    BadUsage,
+    Grants,
+    HaftError,
+    HeldConnection,
+    Scope,
+)
 from haft.lazy import regex
 from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.person.interrupts import Interrupts
@@ -29,6 +39,7 @@ from haft.values import dataclass, replace
 QUESTION: Final = "Approve {tool}? [{choices}] "
 APPLY_QUESTION: Final = "Apply these changes? [y/N] "
 BUILD_QUESTION: Final = "Build? [y/N] "
+CONNECTION_QUESTION: Final = "Let it connect to {where}? [{choices}] "
 MESSAGE_QUESTION: Final = "Message for the caller: "
 _WITH_NETWORK: Final = regex(r"(?:with network|with|network|w)((?: +\S*[.:@/]\S*)* *)")
 """Hosts at the prompt have a dot, a port or `@`: a single word is more likely a slip of the keyboard."""
@@ -55,8 +66,16 @@ def terminal_approver(
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         return None
 
+    turn = asyncio.Lock()
+
     async def ask(request: ApprovalRequest) -> ApprovalAnswer:
+        async with turn:  # A call can have several connections that wait; the person answers one after another.
+            return await ask_now(request)
+
+    async def ask_now(request: ApprovalRequest) -> ApprovalAnswer:
         try:
+            if request.connection is not None:
+                return await _ask_about_connection(request, request.connection, workspace, thread_lifetime)
             if request.diff is not None:
                 return await _ask_after_trial(request, request.diff, display)
             if request.build is not None:
@@ -95,6 +114,40 @@ async def _ask_about_build(request: ApprovalRequest, workspace: str) -> Approval
         sys.stderr.write(f"{line}\n")
     is_approved = await confirm(BUILD_QUESTION, is_answer_needed=True)
     return ApprovalAnswer(approved=is_approved, message=APPROVED if is_approved else REJECTED)
+
+
+async def _ask_about_connection(
+    request: ApprovalRequest, held: HeldConnection, workspace: str, thread_lifetime: str | None
+) -> ApprovalAnswer:
+    """Ask whether a call in progress may connect to a host: once, in its thread, always, or not."""
+    for line in call_lines(request, request.arguments, workspace):
+        sys.stderr.write(f"{line}\n")
+    lead = (
+        "a (always, here) also allows"
+        if thread_lifetime is None
+        else "t (in this thread) or a (always, here) also allows"
+    )
+    for line in choice_lines(request.to_allow, lead):
+        sys.stderr.write(f"{line}\n")
+    longer = ["t(hread)", "a(lways)"] if thread_lifetime is not None else ["a(lways)"]
+    choices = ", ".join(["y/N", *(longer if request.to_allow else [])])
+    question = CONNECTION_QUESTION.format(where=visible(f"{held.host}:{held.port}"), choices=choices)
+    while True:
+        line = await read_line(question)
+        if not line:
+            raise EOFError  # The terminal was closed: no person refused the connection.
+        answer = _key(line)
+        if answer in ("", "n"):
+            return ApprovalAnswer(approved=False, message=None)
+        if answer == "y":
+            return ApprovalAnswer(approved=True, message=APPROVED)
+        lasting = _LASTING_ANSWER.fullmatch(answer)
+        number = int(lasting[2] or 1) if lasting is not None else 0
+        is_offered = lasting is not None and lasting[1] in ("ta" if thread_lifetime is not None else "a")
+        if lasting is not None and is_offered and 1 <= number <= len(request.to_allow):
+            scope: Scope = "thread" if lasting[1] == "t" else "always"
+            return ApprovalAnswer(approved=True, message=APPROVED, scope=scope, allow=number - 1)
+        say(not_understood(answer, f"one of {choices}"))
 
 
 KEYS: Final = {

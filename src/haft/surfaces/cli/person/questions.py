@@ -10,7 +10,15 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from haft.contracts import ApprovalRequest, Confinement, DecidedPart, RuleOffer, ToolName, with_current_names
+from haft.contracts import (
+    ApprovalRequest,
+    Confinement,
+    DecidedPart,
+    HeldConnection,
+    RuleOffer,
+    ToolName,
+    with_current_names,
+)
 from haft.surfaces.cli.screen.patches import coloured_lines
 from haft.surfaces.cli.screen.printing import to_json_text
 from haft.surfaces.cli.screen.sandbox import sandbox_words
@@ -37,7 +45,8 @@ def call_lines(
     `arguments` differ from those of the request, the decisions about the parts are left out. `stream` is where the
     lines will be printed."""
     stream = stream or sys.stderr
-    first, *more = framed(one_line(f"{request.tool} {verb}: {request.reason}"), "", at_blanks=True)
+    what = request.tool if request.connection is None else f"a connection of {request.tool}"
+    first, *more = framed(one_line(f"{what} {verb}: {request.reason}"), "", at_blanks=True)
     yield styled(first, "bold", stream)
     yield from more
     if not arguments:
@@ -64,9 +73,22 @@ def call_lines(
         yield styled(f"  its {changed_part(request.definition_diff)} is not the one that was approved:", "warn", stream)
         yield from diff_lines(request.definition_diff, stream, "`haft inbox --json` shows all")
     yield from _wrapped("sandbox", sandbox_words(request.sandbox, workspace))
+    yield from _connection(request)
     if request.withheld:
         # These are names of variables that are set, so they cannot contain control characters.
         yield from _wrapped("withheld", f"{', '.join(request.withheld)} (the tool asks for it)")
+
+
+def _connection(request: ApprovalRequest) -> Iterator[str]:
+    """The connection that the request is about; nothing if it is about a call."""
+    held = request.connection
+    if held is None:
+        return
+    yield from _wrapped("host", one_line(held.host))
+    yield f"  port: {held.port}"
+    yield from _wrapped("program", "not known" if held.program is None else one_line(held.program))
+    if request.sandbox.scratch is not None:
+        yield "  the call sees this thread's /tmp, and could send its files to this host"
 
 
 def changed_part(difference: str) -> str:
@@ -142,6 +164,7 @@ def request_from_inbox(waiting: Waiting) -> ApprovalRequest:
         definition_diff=shown["definitionDiff"],
         pin=shown["pin"],
         build=shown.get("build"),
+        connection=None if shown.get("connection") is None else HeldConnection(**shown["connection"]),
         chain=tuple(shown["chain"]),
         chain_tools=tuple(shown.get("chainTools", ())),
         id=waiting.id,

@@ -12,6 +12,7 @@ from haft.lazy import regex
 from haft.surfaces.cli.screen.printing import to_json_text
 from haft.surfaces.cli.screen.terminal import one_line
 
+MOST_CONNECTIONS: Final = 20
 _PLAIN: Final = regex(r"[\w./~@+:=*-]+", re.ASCII)
 
 
@@ -30,12 +31,30 @@ def sandbox_lines(confinement: Mapping[str, Any], workspace: str) -> Iterator[st
     yield f"sandbox: {_profile(confinement)}"
     for label, words in _openings(confinement, workspace):
         yield f"  {label}: {words}"
+    for connection in confinement.get("connections", ())[:MOST_CONNECTIONS]:
+        yield f"  {connection_words(connection)}"
+    if (more := len(confinement.get("connections", ())) - MOST_CONNECTIONS) > 0:
+        yield f"  and {more} more connections: `--json` shows all"
     if confinement.get("scratch") == "thread":
         yield "  /tmp: its thread's, which is not part of undo"
     if confinement.get("layers"):
         yield f"  enforced by: {_listed(confinement['layers'])}"
     if confinement.get("reason"):
         yield f"  why: {one_line(confinement['reason'])}"
+
+
+def connection_words(connection: Mapping[str, Any]) -> str:
+    """A connection of a call on one line: where to, how much was sent and received, and who allowed or refused it."""
+    host, port = connection["host"], connection["port"]
+    where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    times = f", {connection['count']} times" if connection["count"] > 1 else ""
+    reason = f": {connection['reason']}" if connection["reason"] else ""
+    protocol = "" if connection["protocol"] == "tcp" else f" ({connection['protocol'].upper()})"
+    if not connection["allowed"]:
+        return one_line(f"refused: {where}{protocol}{times}{reason}")
+    amounts = f"{connection['sent']:_} bytes sent, {connection['received']:_} received in {connection['seconds']:.3g} s"
+    by = f", allowed by {connection['by']}" if connection["by"] else ""
+    return one_line(f"connected to: {where}{times}, {amounts}{by}{reason}")
 
 
 def grant_words(grants: Grants) -> str:
