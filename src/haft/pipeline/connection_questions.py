@@ -14,10 +14,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from haft import policy
-from haft.contracts import NO_CONFINEMENT, ApprovalAnswer, ApprovalRequest, HaftError, HeldConnection, Principal
+from haft.contracts import (
+    NO_CONFINEMENT,
+    ApprovalAnswer,
+    ApprovalRequest,
+    Connection,
+    HaftError,
+    HeldConnection,
+    Principal,
+)
 from haft.pipeline import nesting
 from haft.pipeline.approval_broker import ApprovalBroker, ReceivedAnswer, approval_request
-from haft.pipeline.connections import RunConnections, address_of
+from haft.pipeline.connections import GIVEN_UP, NOBODY, RunConnections, address_of
 from haft.pipeline.run import Run
 from haft.values import replace
 
@@ -72,8 +80,18 @@ class _Asker:
             return None
         async with self._turns.setdefault(where, asyncio.Lock()):
             if where not in self._answers:
-                self._answers[where] = await self._answer(held)
+                try:
+                    self._answers[where] = await self._answer(held)
+                except asyncio.CancelledError:
+                    self._record_end(held)
+                    raise
             return self._answers[where]
+
+    def _record_end(self, held: HeldConnection) -> None:
+        """Record that the program, or the whole call, ended while the connection waited."""
+        assert self._run.connections is not None
+        if self._run.outcome is None:
+            self._run.connections.ended(Connection(held.host, held.port, allowed=False, reason=GIVEN_UP))
 
     def _refuse(self, where: tuple[str, int], reason: str) -> None:
         assert self._run.connections is not None
@@ -94,7 +112,7 @@ class _Asker:
         if given.answer.approved is not True:
             who = given.answer.who.who if isinstance(given.answer.who, Principal) else "a person"
             said = "" if given.answer.message is None else f": {given.answer.message}"
-            reason = f"{who} rejected it{said}" if given.by == "person" else given.answer.message or "nobody answered"
+            reason = f"{who} rejected it{said}" if given.by == "person" else given.answer.message or NOBODY
             self._refuse(where, reason)
             return None
         return grant

@@ -25,6 +25,8 @@ MAX_NOTES: Final = 3
 """How many notes name a refused host; one more note counts the others."""
 NOT_GRANTED: Final = "it is not granted"
 """The reason of a refusal that needs no explanation."""
+GIVEN_UP: Final = "it ended before anybody answered"
+NOBODY: Final = "nobody answered"
 
 Ask = Callable[[HeldConnection], Awaitable["HostGrant | None"]]
 Hint = Callable[[str], str]
@@ -140,9 +142,8 @@ class RunConnections:
             yield f"the sandbox also refused connections to {hosts}: `haft show {self._run.id}` lists them"
         if self._left_out:
             yield f"{self._left_out:_} more connections are not on record: a run has at most {MAX_RECORDS} records"
-        failed = {each.host: each for each in self._records if each.allowed and each.reason is not None}
-        for each in [*failed.values()][:MAX_NOTES]:
-            yield f"the connection to {address_of(each.host, each.port)} failed: {each.reason}"
+        unreached = [each for each in self._records if each.allowed and (each.reason or "").startswith("cannot")]
+        yield from (f"{address_of(each.host, each.port)} {each.reason}" for each in unreached[:MAX_NOTES])
 
     def error(self, evidence: str, hint: Hint) -> SandboxDenied | None:
         """The error of a tool that failed after a connection was refused; None if none was. `evidence` is the message
@@ -170,10 +171,12 @@ def _parted(refused: Connection, hint: Hint) -> tuple[str, str]:
     if refused.protocol == "udp":
         return f"UDP to {where}", "grants by host open TCP only"
     what = f"a connection to {where}"
-    reason = refused.reason
-    if reason in (None, NOT_GRANTED):
+    reason = (refused.reason or NOT_GRANTED).removeprefix("was refused: ")
+    if reason == NOT_GRANTED:
         return what, hint(where)
-    return f"{what}: {reason}", ""
+    if reason.startswith(("leads to", "cannot be reached")):
+        return f"{what}: it {reason}", ""
+    return f"{what}: {reason}", hint(where) if reason.startswith((NOBODY, GIVEN_UP)) else ""
 
 
 def grant_source(call: Call, host: str, port: int, grant: str | None) -> str | None:

@@ -36,8 +36,8 @@ MOST: Final = 50
 @click.option("--all", "everywhere", is_flag=True, help="List the calls of every workspace.")
 @click.pass_obj
 def list_inbox(options: Globals, everywhere: bool) -> None:
-    """List the calls in this workspace that wait for a person's answer, and the connections of calls that do. The oldest
-    comes first. haft prints all arguments of each call."""
+    """List the calls in this workspace that wait for a person's answer, and the connections of calls. The oldest comes
+    first. haft prints all arguments of each call."""
     from haft.service import to_json
 
     workspace = None if everywhere else os.path.realpath(workspace_of(options))
@@ -159,8 +159,9 @@ def approve_request(
     env: tuple[str, ...],
     message: str | None,
 ) -> None:
-    """Approve one waiting call, or one connection that waits. With `--thread` or `--always`, haft also approves later calls that match the rule shown
-    by `haft inbox`. With `--args`, haft validates the new arguments and decides about the call again.
+    """Approve one waiting call, or one waiting connection. With `--thread` or `--always`, haft also approves later
+    calls that match the rule shown by `haft inbox`. With `--args`, haft validates the new arguments and decides about
+    the call again.
 
     `--network`, `--scratch`, `--read` and `--write` open the sandbox for this call only. `--env` passes on a variable
     of the process that made the call. With `--thread` or `--always`, later matching calls get this variable too.
