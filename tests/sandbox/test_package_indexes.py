@@ -1,17 +1,25 @@
 """The hosts of `@package-indexes`: what the configuration of a person names, and where the indexes keep their files."""
 
+import asyncio
 import base64
 import contextlib
 import http.server
 import json
 import os
+import shutil
+import sys
 import threading
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import registries
 
 from haft.contracts import PACKAGE_INDEXES
 from haft.sandbox.package_indexes import TOOLS, file_hosts, package_index_hosts
 from haft.sandbox.package_indexes.public import GO_CHECKSUMS, PUBLIC
+from haft.service import ToolService
 
 
 @pytest.fixture(autouse=True)
@@ -324,3 +332,29 @@ def test_a_page_cannot_name_hosts_without_end(person):
     with serving(lambda _path, _headers: page(*links)) as (index, _asked):
         person.env["UV_DEFAULT_INDEX"] = f"http://{index}"
         assert len(person.hosts("uv")) == 1 + file_hosts.MOST_HOSTS
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is made of Linux")
+@pytest.mark.skipif(shutil.which("pip3") is None, reason="pip is not on this machine")
+def test_a_call_with_the_group_installs_from_the_index_and_reaches_nothing_else(tmp_path, monkeypatch):
+    for name in ("workspace", "person"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    ask = "import urllib.request as u; u.urlopen('http://ADDRESS/', timeout=20)"
+
+    async def call(other):
+        async def yes(_request):
+            return True
+
+        workspace = tmp_path / "workspace"
+        async with ToolService.open(workspace, home=tmp_path / "state", approver=yes, installed=False) as service:
+            command = f"pip3 install --target made {registries.NAME} && python3 made/{registries.NAME}.py"
+            command += f'; python3 -c "{ask.replace("ADDRESS", other)}" 2>&1'
+            return await service.call("shell", {"command": command}, grants={"network": [PACKAGE_INDEXES]})
+
+    with registries.python_index() as base, serving(lambda _path, _headers: page()) as (other, asked):
+        monkeypatch.setenv("PIP_INDEX_URL", f"{base}/simple")
+        monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+        outcome = asyncio.run(call(other))
+    assert "it works" in outcome.output and "Connection refused" in outcome.output and asked == []
+    assert base.removeprefix("http://") in outcome.sandbox.network and PACKAGE_INDEXES not in outcome.sandbox.network

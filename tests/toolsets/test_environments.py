@@ -784,9 +784,10 @@ def test_an_index_may_serve_its_files_from_another_host(place, elsewhere):
     assert elsewhere.count() >= 1
 
 
-def test_a_package_on_a_host_that_no_index_named_is_refused_with_the_host(place):
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_package_on_a_host_that_no_index_named_is_refused_with_the_host(place, scheme):
     place.index.files.update([wheel("near", needs=["far"])])
-    place.index.pages["far"] = '<a href="http://third.example:8080/far-1.0-py3-none-any.whl">far</a>'
+    place.index.pages["far"] = f'<a href="{scheme}://third.example:8080/far-1.0-py3-none-any.whl">far</a>'
     place.env["UV_HTTP_RETRIES"] = "0"
     requires(place, "near")
     with pytest.raises(ToolFailed) as caught:
