@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from haft.service.plugins import ListedPlugin, PluginsFacade
     from haft.service.previews import missed_scratch
     from haft.service.principals import this_user, user_name
+    from haft.service.reachable_hosts import Reach, network_reach, one_host
     from haft.service.recovery import recover_into
     from haft.service.rule_changes import RuleChange, RuleChanges
     from haft.service.rule_listing import is_all_there, listed_rules
@@ -77,6 +78,7 @@ else:
             "housekeeping": "bounds_of",
             "inbox": "InboxFacade Reply answered_by to_json",
             "call_arguments": "check_arguments never_granted",
+            "reachable_hosts": "Reach network_reach one_host",
             "own_file": "OwnFile",
             "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",
             "plugins": "ListedPlugin PluginsFacade",

@@ -55,6 +55,11 @@ def test_tools_and_their_parameters(haft):
     assert bash(haft, "haft", "tools", "use", "--ti") == ["--timeout"]
     assert "--" in bash(haft, "haft", "tools", "use", "shell", "-")
     assert bash(haft, "haft", "tools", "use", "shell", "--n") == ["--network"]
+    assert bash(haft, "haft", "tools", "use", "--network", "re") == ["read_file"]
+    assert bash(haft, "haft", "tools", "use", "--network=a.example", "re") == ["read_file"]
+    assert bash(haft, "haft", "permissions", "add", "--network=a.example", "--n") == ["--network"]
+    assert bash(haft, "haft", "approve", "--network", "--s") == ["--scratch"]
+    assert bash(haft, "haft", "permissions", "test", "--network", "a.example", "re") == ["read_file"]
     assert bash(haft, "haft", "tools", "use", "shell", "--wr") == ["--write"]
     assert bash(haft, "haft", "tools", "use", "shell", "--write", "a") == ["files"]
 

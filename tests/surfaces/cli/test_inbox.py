@@ -91,11 +91,33 @@ def test_the_sandbox_is_opened_for_the_call_only_as_said(haft, asks, tmp_path):
     assert (outside / "made").exists()
 
 
+def test_an_answer_opens_the_network_only_to_the_hosts_that_it_names(haft, asks):
+    process, question = asks("tools", "use", "shell", "--command", "touch made", "--wait", "100", "--json")
+    refused = haft("approve", question["id"], "--network=*.co.uk")
+    assert refused.code == 2 and "names below `co.uk` belong to many owners" in refused.err
+    said = haft("approve", "--network=registry.example:443", question["id"], "--network=localhost:5432")
+    assert "and network only to registry.example:443, localhost:5432" in said.err
+    outcome = outcome_of(process)
+    assert outcome["status"] == "done"
+    assert outcome["sandbox"]["network"] == ["registry.example:443", "localhost:5432"]
+    shown = haft("show", outcome["run"]).out
+    assert "network only to registry.example:443, localhost:5432" in shown
+
+
+def test_the_inbox_shows_the_hosts_that_a_waiting_call_has(haft, asks):
+    words = ["tools", "use", "shell", "--command", "touch made", "--wait", "100", "--json"]
+    process, question = asks(*words, "--network=registry.example:443")
+    assert "workspace, network only to registry.example:443, an empty /tmp" in haft("inbox").out
+    haft("reject", question["id"])
+    process.communicate(timeout=60)
+
+
 def test_under_never_the_network_is_not_opened_by_an_answer_and_the_question_stays(haft, asks):
     (haft.workspace / "haft.toml").write_text('[sandbox]\nnetwork = "never"\n')
     process, question = asks("tools", "use", "shell", "--command", "touch made", "--wait", "100", "--json")
-    said = haft("approve", question["id"], "--network")
-    assert said.code == 2 and "no call gets the network" in said.err
+    for option in ("--network", "--network=a.example"):
+        said = haft("approve", question["id"], option)
+        assert said.code == 2 and "no call gets the network" in said.err
     haft("approve", question["id"])
     assert outcome_of(process)["sandbox"]["network"] is False
 

@@ -113,6 +113,10 @@ def test_the_sandbox_is_opened_by_options_and_not_by_parameters_of_their_name(tm
     grants = UseOptions.from_line(line).grants
     out = str(tmp_path / "out")
     assert grants == Grants(network=True, read=(out,), write=(out, str(tmp_path / "a file")))
+    line = split_words(["--network=a.example,b.example:22", "x", "--network=*.c.example", "--path", "a"])
+    assert UseOptions.from_line(line).grants == Grants(network=("a.example", "b.example:22", "*.c.example"))
+    line = split_words(["--network", "x", "--path", "a"])
+    assert line.name == "x", "a bare --network takes no value"
     line = split_words(["x", "--path", "a", "--", "--network", "--write", "out"])
     assert UseOptions.from_line(line).grants == Grants()
     assert arguments(line, "x", OPEN) == {"path": "a", "network": True, "write": "out"}
@@ -169,3 +173,20 @@ def test_an_underscore_hides_no_parameter():
     with pytest.raises(BadUsage, match="`--timeout` after `x`"):
         read("--timeout", "5", schema={"properties": {"timeout": {"type": "integer"}}})
     assert read("--timeout", "5", schema=SCHEMA) == {}, "haft's own, where the tool has none"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--network=", "x"], "`--network=` names no host"),
+        (["--network=,", "x"], "`--network=` names no host"),
+        (["x", "--network=a b"], "`--network`: `a b` is no host"),
+        (["x", "--network=@mirrors"], "`--network`: there is no group `@mirrors` of hosts"),
+        (["x", "--network", "--network=a.example"], "`--network` is given both alone and with hosts"),
+        (["x", "--scratch=a.example"], "`--scratch` takes no value"),
+    ],
+)
+def test_wrong_hosts_are_refused_before_anything_runs(words, why):
+    with pytest.raises(BadUsage) as refused:
+        UseOptions.from_line(split_words(words))
+    assert why in refused.value.message

@@ -311,6 +311,14 @@ def test_what_an_argument_takes_decides_what_a_pattern_is(haft, tmp_path):
         (["allow", "no such tool"], "can match no tool"),
         (["delegate", "shell"], "needs `to`"),
         (["reject", "shell", "--network"], "`grant`"),
+        (["allow", "shell", "--network=a b"], "`--network`: `a b` is no host: write HOST"),
+        (["allow", "shell", "--network="], "`--network=` names no host"),
+        (
+            ["allow", "write_file", "--network=*.github.io"],
+            "names below `github.io` belong to many owners; name the hosts",
+        ),
+        (["allow", "shell", "--network", "--network=a.example"], "`--network` is given both alone and with hosts"),
+        (["allow", "shell", "--network=localhost"], "would open services of this machine: name the port"),
         (["allow", "shell", "--danger", "nonsense"], "danger"),
         (["ask", "shell", "--last"], "can never match"),
     ],
@@ -634,14 +642,132 @@ def test_a_file_that_is_new_is_asked_before_its_tool_is_said_to_be_missing(haft,
     assert {each["missing"] for each in haft("permissions", "list", "--json").json} == {None}
 
 
+# Hosts
+
+
+def test_a_rule_with_hosts_is_written_listed_and_read_again(haft, own):
+    path = own("")
+    mirror = "mirror.example=10.1.0.0/16,10.2.0.0/16"
+    words = [
+        "add",
+        "allow",
+        "--network=registry.example:443,*.example.org",
+        "shell",
+        f"--network={mirror}",
+        "--scratch",
+    ]
+    assert haft("permissions", *words, "--match", "command=make *").code == 0
+    hosts = ["registry.example:443", "*.example.org", mirror]
+    grant = tomllib.loads(path.read_text())["permissions"][0]["grant"]
+    assert grant == {"network": hosts, "scratch": True}
+    assert haft("permissions", "list", "--json").json[0]["grant"]["network"] == hosts
+    assert "registry.example:443" in haft("permissions", "list").out
+    assert '"network": ["registry.example:443"' in haft("permissions", "test", "shell", "--command", "make x").out
+
+
+def test_the_word_after_a_bare_network_is_an_argument_of_its_own(haft, own):
+    path = own("")
+    assert haft("permissions", "add", "allow", "--network", "shell", "--match", "command=make").code == 0
+    assert haft("permissions", "add", "reject", "shell", "--message", "--network=x", "--last").code == 0
+    allowed, rejected = tomllib.loads(path.read_text())["permissions"]
+    assert (allowed["tool"], allowed["grant"]) == ("shell", {"network": True})
+    assert rejected["message"] == "--network=x" and "grant" not in rejected
+
+
+@pytest.mark.parametrize("place", ["[[permissions]]\ntool = 'shell'\naction = 'allow'\n", "[providers.x]\n"])
+def test_a_wrong_host_in_a_file_is_refused_with_its_place(haft, own, place):
+    own(f"{place}grant = {{network = ['a b']}}\n")
+    said = haft("permissions", "list")
+    assert said.code == 2 and "haft.toml" in said.err and "`a b` is no host" in said.err and "`grant`" in said.err
+
+
+def reach(haft, command, host, *words):
+    said = haft("permissions", "test", *words, "shell", "--command", command, "--network", host, "--json", "-q")
+    return said.code, said.json["network"]
+
+
+RULE = '[[permissions]]\ntool = "shell"\nmatches = {{command = "{}"}}\naction = "{}"\ngrant = {{network = {}}}\n'
+
+
+def test_a_test_says_which_grant_reaches_a_host(haft, own):
+    allowed = RULE.format("make *", "allow", '["registry.example:443", "*.example.org:8000-8010"]')
+    asked = RULE.format("npm *", "ask", '["registry.example"]')
+    own(f'[sandbox]\nnetwork = ["localhost:5432"]\n{allowed}{asked}{RULE.format("git push*", "allow", "true")}')
+    code, found = reach(haft, "make all", "Registry.Example")
+    assert code == 0
+    assert found == {
+        "host": "registry.example",
+        "port": 443,
+        "verdict": "allowed",
+        "reason": "registry.example:443 is granted",
+        "grant": "registry.example:443",
+        "by": f"{OWN}:3",
+        "toAllow": None,
+    }
+    assert reach(haft, "make all", "a.example.org:8005")[1]["grant"] == "*.example.org:8000-8010"
+    code, found = reach(haft, "npm i", "registry.example:80")
+    assert (code, found["verdict"]) == (10, "allowed") and "once the call is approved" in found["reason"]
+    code, found = reach(haft, "git push", "anything.example:22")
+    assert (code, found["grant"], found["reason"]) == (0, "true", "the whole network is granted")
+    code, found = reach(haft, "ls", "localhost:5432")
+    assert (code, found["grant"]) == (0, "localhost:5432") and found["by"].startswith("`sandbox.network` (")
+
+
+def test_a_test_says_who_is_asked_about_a_host_and_what_would_allow_it(haft, own):
+    own(
+        RULE.format("make *", "allow", '["registry.example:443"]')
+        + '[[permissions]]\ntool = "edit_file"\naction = "reject"\n'
+    )
+    code, found = reach(haft, "make all", "other.example:8080")
+    assert (code, found["verdict"], found["toAllow"]) == (10, "asked", "other.example:8080")
+    assert "waits for the answer of a person" in found["reason"]
+    code, found = reach(haft, "ls", "other.example")
+    assert (code, found["verdict"], found["toAllow"]) == (11, "refused", "other.example:443")
+    assert "nobody is asked, because the call runs without approval" in found["reason"]
+    assert reach(haft, "make all", "[::1]:53")[1]["toAllow"] == "[::1]:53"
+    shown = haft("permissions", "test", "shell", "--command", "make all", "--network", "other.example:8080").out
+    assert "  network: asked: other.example:8080 is not granted" in shown
+    assert "to allow it: `--network=other.example:8080` with the call" in shown
+    rejected = haft("permissions", "test", "edit_file", "--network", "a.example", "--json")
+    assert rejected.code == 11 and rejected.json["network"]["reason"] == "the call is rejected"
+    free = haft("permissions", "test", "write_file", "--network", "a.example", "--json").json["network"]
+    assert (free["verdict"], free["reason"]) == ("allowed", "no sandbox confines the tool's own code")
+    batch = haft("permissions", "test", "--batch", "-", "--network=a.example", stdin='{"tool": "shell"}\n')
+    assert json.loads(batch.out)["network"]["host"] == "a.example"
+
+
+def test_a_test_says_that_nothing_reaches_a_host_under_never(haft, own):
+    own(f'[sandbox]\nnetwork = "never"\n{RULE.format("make *", "allow", "true")}')
+    code, found = reach(haft, "make all", "a.example")
+    assert (code, found["verdict"], found["toAllow"]) == (11, "refused", None)
+    assert "`sandbox.network` is `never`" in found["reason"]
+
+
+@pytest.mark.parametrize(
+    ("host", "why"),
+    [
+        ("*.example.org", "`*.example.org` is not one host"),
+        ("a.example:*", "`a.example:*` is not one host"),
+        ("a.example:1-2", "`a.example:1-2` is not one host"),
+        ("a.example=10.0.0.0/8", "`a.example=10.0.0.0/8` is not one host"),
+        ("@package-indexes", "`@package-indexes` is not the name of a host"),
+        ("https://a.example", "`https://a.example` is no host"),
+    ],
+)
+def test_a_test_is_about_one_port_of_one_host(haft, host, why):
+    said = haft("permissions", "test", "shell", "--command", "ls", "--network", host)
+    assert said.code == 2 and why in said.err
+
+
 # Never the network
 
 
 def test_under_never_flags_are_refused_and_rules_listed_without_the_network(haft, own):
     rule = '[[permissions]]\ntool = "shell"\nmatches = {command = "true"}\naction = "allow"\ngrant = {network = true}\n'
     own(f'[sandbox]\nnetwork = "never"\n{rule}')
-    refused = haft("tools", "use", "shell", "--command", "ls", "--network", "--approve")
-    assert refused.code == 2 and "no call gets the network: `sandbox.network` is `never`" in refused.err
+    for option in ("--network", "--network=a.example"):
+        refused = haft("tools", "use", "shell", "--command", "ls", option, "--approve")
+        assert refused.code == 2 and "no call gets the network: `sandbox.network` is `never`" in refused.err
     listed = haft("permissions", "list", "--json").json[0]
     assert listed["grant"]["network"] is False and listed["counts"]
     assert "without the network: `sandbox.network` is `never`" in listed["why"]

@@ -105,6 +105,8 @@ def test_permissions(haft):
     for command in ("ls", "touch a && rm -rf b", "((("):
         fits("permission", haft("permissions", "test", "shell", "--command", command, "--json").json)
         fits("permission", haft("permissions", "test", "shell", "--command", command, "--json", "-v").json)
+        tested = haft("permissions", "test", "shell", "--command", command, "--network", "a.example", "--json").json
+        fits("permission", tested)
     for line in haft("permissions", "test", "--batch", "-", stdin='{"tool": "shell"}\nnothing\n').out.splitlines():
         fits("permission", json.loads(line))
     (haft.workspace / "haft.toml").write_text('[[permissions]]\ntool = "*"\naction = "allow"\n')

@@ -26,11 +26,12 @@ from haft.surfaces.cli.words.parameters import Line, tokens_of
 
 if TYPE_CHECKING:
     from haft.contracts import Decision
-    from haft.service import Explanation, ToolService
+    from haft.service import Explanation, Reach, ToolService
 
 EXITS: Final = {"allow": 0, "ask": 10, "try": 10, "delegate": 10, "reject": 11}
 _PLACED: Final = re.compile(r"(.+?)(?::|, rule )[0-9]{1,9}")
-STYLES: Final = {"allow": "good", "reject": "bad"}
+REACH_EXITS: Final = {"allowed": 0, "asked": 10, "refused": 11}
+STYLES: Final = {"allow": "good", "reject": "bad", "allowed": "good", "refused": "bad"}
 
 
 class TestCommand(HaftCommand):
@@ -96,6 +97,12 @@ class TestCommand(HaftCommand):
     is_flag=True,
     help="Run the program that a `delegate` rule names. Without this option, no program runs.",
 )
+@click.option(
+    "--network",
+    "host",
+    metavar="HOST[:PORT]",
+    help="Also say whether the call could reach this host, and which grant allows it or would. Default port: 443.",
+)
 @click.pass_context
 def test_rules(
     context: click.Context,
@@ -105,10 +112,12 @@ def test_rules(
     verbose: bool,
     batch: str | None,
     run_delegate: bool,
+    host: str | None,
 ) -> None:
     """Say how haft would decide about a call, and why. haft names the rule and its file. haft does not call the tool,
     so the arguments need not be valid for the tool. The exit code is 0 for allow, 10 for ask or try, and 11 for
-    reject."""
+    reject. With `--network`, it is also 10 if a person would be asked about the host, and 11 if the call could not
+    reach the host."""
     options = context.find_object(Globals) or Globals()
     from haft.service import ToolService
     from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
@@ -119,26 +128,33 @@ def test_rules(
     service = ToolService.open(workspace_of(options), thread=terminal_thread())
     tell_ignored(service.config, options)
     tell_what_is_logged(options)
-    decider = _Decider(service, verbose=verbose, run_delegate=run_delegate, quiet=options.quiet)
+    if host is not None:
+        from haft.service import one_host
+
+        one_host(host)  # Raises `BadUsage` before anything is decided.
+    decider = _Decider(service, host, verbose=verbose, run_delegate=run_delegate, quiet=options.quiet)
     if batch is not None:
         if args is not None or context.args:
             raise BadUsage("with `--batch` each line has its own arguments")
         asyncio.run(_batch(decider, batch))
         return
     assert tool is not None
-    explained = asyncio.run(_one(decider, _line(context, tool, args), cwd))
+    explained, reach = asyncio.run(_one(decider, _line(context, tool, args), cwd))
     if options.json:
-        facts(_shape(explained, service.workspace, verbose=verbose))
+        facts(_shape(explained, reach, service.workspace, verbose=verbose))
     else:
-        lines(_decision_lines(explained, service.workspace, verbose=verbose))
-    context.exit(EXITS[explained.decision.action])
+        lines(_decision_lines(explained, reach, service.workspace, verbose=verbose))
+    context.exit(max(EXITS[explained.decision.action], 0 if reach is None else REACH_EXITS[reach.verdict]))
 
 
 class _Decider:
     """Decides about calls as the service would."""
 
-    def __init__(self, service: ToolService, *, verbose: bool, run_delegate: bool, quiet: bool) -> None:
+    def __init__(
+        self, service: ToolService, host: str | None, *, verbose: bool, run_delegate: bool, quiet: bool
+    ) -> None:
         self.service = service
+        self._host = host
         self._quiet = quiet
         self.verbose = verbose
         self._run_delegate = run_delegate
@@ -151,13 +167,18 @@ class _Decider:
             for sentence in missing_from(self.service):
                 warn(sentence)
 
-    async def explain(self, tool: str, arguments: Mapping[str, Any], cwd: str) -> Explanation:
+    async def explain(self, tool: str, arguments: Mapping[str, Any], cwd: str) -> tuple[Explanation, Reach | None]:
+        """The decision about a call, and whether the call could reach the host of `--network`."""
         explained = await self.service.permissions_test(tool, arguments, cwd=cwd)
         if self._run_delegate and explained.decision.action == "delegate":
             from haft.service import with_delegates
 
-            return await with_delegates(self.service, explained, tool, arguments)
-        return explained
+            explained = await with_delegates(self.service, explained, tool, arguments)
+        if self._host is None:
+            return explained, None
+        from haft.service import network_reach
+
+        return explained, await network_reach(self.service, explained.decision, tool, self._host)
 
 
 def _line(context: click.Context, tool: str, args: str | None) -> Line:
@@ -181,7 +202,7 @@ def _after_name(context: click.Context, words: list[str], tool: str) -> dict[str
     return found
 
 
-async def _one(decider: _Decider, line: Line, cwd: str) -> Explanation:
+async def _one(decider: _Decider, line: Line, cwd: str) -> tuple[Explanation, Reach | None]:
     """The decision that an open service makes about one call. The service also describes new tools."""
     from haft.surfaces.cli.words.binding import arguments
 
@@ -205,12 +226,13 @@ async def _answer(decider: _Decider, line: bytes) -> dict[str, Any]:
     """The answer to one line, whether it is valid or not."""
     try:
         tool, arguments, cwd = question_in(line)
-        return _shape(await decider.explain(tool, arguments, cwd), decider.service.workspace, verbose=decider.verbose)
+        explained, reach = await decider.explain(tool, arguments, cwd)
+        return _shape(explained, reach, decider.service.workspace, verbose=decider.verbose)
     except Exception as error:  # One line must not stop the answers to the others.
         return rejected_input(error)
 
 
-def _shape(explained: Explanation, workspace: str, *, verbose: bool) -> dict[str, Any]:
+def _shape(explained: Explanation, reach: Reach | None, workspace: str, *, verbose: bool) -> dict[str, Any]:
     """The decision as JSON, without the field `by`, because this field has a meaning only if the call was really
     made."""
     shape = explained.decision.to_json()
@@ -218,6 +240,8 @@ def _shape(explained: Explanation, workspace: str, *, verbose: bool) -> dict[str
     file = _file_of(explained.decision.source, workspace)
     if file is not None:
         shape["file"] = file
+    if reach is not None:
+        shape["network"] = reach.to_json()
     return {**shape, "steps": [step.to_json() for step in explained.steps]} if verbose else shape
 
 
@@ -230,7 +254,7 @@ def _file_of(source: str, workspace: str) -> str | None:
     return path if os.path.isfile(path) else None
 
 
-def _decision_lines(explained: Explanation, workspace: str, *, verbose: bool) -> Iterator[str]:
+def _decision_lines(explained: Explanation, reach: Reach | None, workspace: str, *, verbose: bool) -> Iterator[str]:
     decision = explained.decision
     yield f"{_styled(decision.action)}: {one_line(decision.reason)}"
     yield f"  layer: {one_line(decision.layer)}"
@@ -244,6 +268,8 @@ def _decision_lines(explained: Explanation, workspace: str, *, verbose: bool) ->
         where = "" if part.source is None else f" ({one_line(part.source)})"
         yield f"  {_styled(part.action)}: {one_line(part.command)}"
         yield f"    {one_line(part.reason)}{where}"
+    if reach is not None:
+        yield from _reach_lines(reach)
     if verbose:
         yield "steps:"
         for step in explained.steps:
@@ -261,6 +287,15 @@ def _particulars(decision: Decision) -> Iterator[str]:
         from haft.surfaces.cli.person.questions import changed_part
 
         yield f"  its {changed_part(decision.definition_diff)} is not the one that was approved"
+
+
+def _reach_lines(reach: Reach) -> Iterator[str]:
+    yield f"  network: {_styled(reach.verdict)}: {one_line(reach.reason)}"
+    if reach.grant is not None:
+        yield f"    grant: {one_line(reach.grant)}, in {one_line(reach.by or '')}"
+    if reach.to_allow is not None:
+        option = one_line(f"--network={reach.to_allow}")
+        yield f"    to allow it: `{option}` with the call, or in a rule: `haft permissions add … {option}`"
 
 
 def _styled(action: str) -> str:
