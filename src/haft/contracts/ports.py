@@ -99,6 +99,10 @@ class Session(Protocol):
         """Start a call: processor time and written bytes count from 0 again."""
         ...
 
+    async def end_call(self) -> None:
+        """End a call: return when the connections that the program made meanwhile were reported."""
+        ...
+
     async def wait(self) -> Exit:
         """Wait until the program ends, and return how it ended. Raises the errors that `Launcher.run` would raise."""
         ...
@@ -151,9 +155,16 @@ class DescribeLauncher(Launcher, Protocol):
 class SessionLauncher(Protocol):
     """Starts programs that outlive a call, and end with the host at the latest."""
 
-    async def start(self, command: Command, sink: OutputSink, grants: Grants = NO_GRANTS) -> Session:
+    async def start(
+        self,
+        command: Command,
+        sink: OutputSink,
+        grants: Grants = NO_GRANTS,
+        current_run: Callable[[], RunId | None] = lambda: None,
+    ) -> Session:
         """Start a program. The `grants` hold until the program ends. Without grants, the program can read the
-        workspace, but cannot write there."""
+        workspace, but cannot write there. `current_run` returns the run of the call that the program carries out
+        now: the program's connections are recorded in it."""
         ...
 
 

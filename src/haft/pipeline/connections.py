@@ -158,6 +158,10 @@ class RunConnections:
         return SandboxDenied(f"{words}{others}", evidence, how)
 
 
+async def refuse(_held: HeldConnection) -> None:
+    """Refuse a held connection without asking anyone."""
+
+
 def refusal_words(refused: Connection, hint: Hint) -> str:
     """A refused connection in words, with the grant that would allow it."""
     words, how = _parted(refused, hint)

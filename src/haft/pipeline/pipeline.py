@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
 
-from haft.contracts import BadUsage, Call, RunId
+from haft.contracts import BadUsage, Call, ConnectionObserver, RunId
 from haft.pipeline import nesting
 from haft.pipeline.chain import fold
+from haft.pipeline.connections import RunConnections, refuse
 from haft.pipeline.order import Dependencies, stages
 from haft.pipeline.run import Run
 from haft.pipeline.stages import Record
@@ -51,6 +52,16 @@ class Pipeline:
         # run until it has ended.
         run.attach_task(asyncio.get_running_loop().create_task(self._carry(run)))
         return run
+
+    def connections_of(self, run: RunId) -> ConnectionObserver | None:
+        """The observer of a live run's connections, for a process that outlives its calls. Returns None if the run has
+        ended."""
+        live = self._live.get(run)
+        if live is None:
+            return None
+        if live.connections is None:
+            live.connections = RunConnections(live, refuse)
+        return live.connections
 
     def caller(self, name: str) -> Run:
         """The run with the id `name`, as the caller of a new call; raises `BadUsage` if no live run of this host has

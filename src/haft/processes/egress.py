@@ -87,6 +87,11 @@ class Egress:
         with contextlib.suppress(OSError):
             await self._send(words, [])
 
+    async def ask_for_reports(self, call: int) -> None:
+        """Have the process report the open connections of a call."""
+        with contextlib.suppress(OSError):
+            await self._send({"call": call, "report": True}, [])
+
     def forget(self, call: int) -> None:
         self._calls.pop(call, None)
 
@@ -148,6 +153,7 @@ class EgressCall:
         self._unused: socket.socket | None = None
         """The process's end of the channel, as long as the command has not used the network."""
         self._ordering: asyncio.Future[None] | None = None
+        self._reported: asyncio.Future[None] | None = None
         self._asking: dict[Host, asyncio.Task[None]] = {}
         self.find_program: FindProgram | None = None
 
@@ -197,6 +203,16 @@ class EgressCall:
             self._stop_asking()
             self._egress.forget(self.number)
 
+    async def report_open_connections(self) -> None:
+        """Have the process report the connections that are open now, and wait until it has reported all until now."""
+        if self._over.done():
+            return
+        self._reported = asyncio.get_running_loop().create_future()
+        await self._egress.ask_for_reports(self.number)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(REPORT_SECONDS):
+                await asyncio.wait((self._reported, self._over), return_when=asyncio.FIRST_COMPLETED)
+
     def process_ended(self) -> None:
         self._stop_asking()
         if not self._over.done():
@@ -214,6 +230,10 @@ class EgressCall:
             for host, port, protocol, count in words["repeated"] if observer is not None else ():
                 observer.ended(_refused(host, port, protocol, "it is not granted", count - 1))  # type: ignore[union-attr]
             self.process_ended()
+            return
+        if event == "reported":
+            if self._reported is not None and not self._reported.done():
+                self._reported.set_result(None)
             return
         host = words["host"], words["port"]
         if event == "held":

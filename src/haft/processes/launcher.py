@@ -213,6 +213,10 @@ class ProcessSession:
         with contextlib.suppress(ConnectionResetError):  # `wait` reports this.
             await self.order({"do": "call"})
 
+    async def end_call(self) -> None:
+        if self._begin.network is not None:
+            await self._begin.network.report_open_connections()
+
     async def wait(self) -> Exit:
         return await asyncio.shield(self._ending)
 

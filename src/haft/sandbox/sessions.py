@@ -28,6 +28,9 @@ class LayeredProgram:
     async def begin_call(self) -> None:
         await self._session.begin_call()
 
+    async def end_call(self) -> None:
+        await self._session.end_call()
+
     async def wait(self) -> Exit:
         return await self._session.wait()
 

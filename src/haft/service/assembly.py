@@ -76,7 +76,12 @@ class Host:
         self.workspace = check_workspace(os.fspath(workspace), self.home.path)
         self.config: Config = load_config(self.workspace, os.environ, settings, trust_home=self.home.path)
         enablement = self.config.enablement
-        sessions = Sessions(lambda: self.sandbox, lambda: self.tracking.engine_selector(), lambda: self.trail)
+        sessions = Sessions(
+            lambda: self.sandbox,
+            lambda: self.tracking.engine_selector(),
+            lambda: self.trail,
+            lambda run: None if self.pipeline is None else self.pipeline.connections_of(run),
+        )
         but = () if installed else ("python",)
         self.discovery = Discovery(self.workspace, self.home, os.environ, sessions, but=but)
         self.discovery.configure(self.config)

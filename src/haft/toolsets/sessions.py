@@ -19,11 +19,16 @@ from haft.audit import Trail
 from haft.contracts import (
     NO_GRANTS,
     Command,
+    Connection,
+    ConnectionObserver,
     Exit,
     Grants,
     HaftError,
+    HeldConnection,
+    HostGrant,
     LayeredSession,
     OutputSink,
+    RunId,
     Session,
 )
 from haft.sandbox import Sandbox
@@ -41,19 +46,36 @@ class Sessions:
     """The processes of one open service that outlive their calls."""
 
     def __init__(
-        self, sandbox: Callable[[], Sandbox], engine_selector: Callable[[], EngineSelector], trail: Callable[[], Trail]
+        self,
+        sandbox: Callable[[], Sandbox],
+        engine_selector: Callable[[], EngineSelector],
+        trail: Callable[[], Trail],
+        connections_of: Callable[[RunId], ConnectionObserver | None],
     ) -> None:
+        """`connections_of` returns the observer of a live run's connections."""
+        self._connections_of = connections_of
         self._sandbox = sandbox
         self._engine_selector = engine_selector
         self._trail = trail
 
-    async def start(self, command: Command, sink: OutputSink, grants: Grants = NO_GRANTS) -> Session:
+    async def start(
+        self,
+        command: Command,
+        sink: OutputSink,
+        grants: Grants = NO_GRANTS,
+        current_run: Callable[[], RunId | None] = lambda: None,
+    ) -> Session:
         kept = _Kept()
-        kept.owned = await OwnerTask.open(self._kept(kept, command, sink, grants), lambda session: session.wait())
+        observer = _SessionConnections(current_run, self._connections_of)
+        kept.owned = await OwnerTask.open(
+            self._kept(kept, command, sink, grants, observer), lambda session: session.wait()
+        )
         return kept
 
     @contextlib.asynccontextmanager
-    async def _kept(self, kept: _Kept, command: Command, sink: OutputSink, grants: Grants) -> AsyncIterator[Session]:
+    async def _kept(
+        self, kept: _Kept, command: Command, sink: OutputSink, grants: Grants, observer: ConnectionObserver
+    ) -> AsyncIterator[Session]:
         """Start the process, and end it when the `with` block ends. If the process may write in the workspace and
         layers are possible, its writes go to a layer."""
         sandbox, engine_selector = self._sandbox(), self._engine_selector()
@@ -62,7 +84,8 @@ class Sessions:
         if "namespaces" in confinement.layers and sandbox.may_write_inside(confinement):
             calls = await engine_selector.new_session_calls(confinement.writable, self._tell)
         try:
-            session = await sandbox.start_session(command, sink, grants, None if calls is None else calls.first)
+            layer = None if calls is None else calls.first
+            session = await sandbox.start_session(command, sink, grants, layer, observer)
         except BaseException:
             if calls is not None:
                 await calls.collect_writes()
@@ -99,6 +122,35 @@ class Sessions:
             _log.warning("what changed after the last call of a plugin's process is not known: %r", error)
 
 
+class _SessionConnections:
+    """Passes the connections of a session process on to the run that the process works for at that moment."""
+
+    def __init__(
+        self,
+        current_run: Callable[[], RunId | None],
+        connections_of: Callable[[RunId], ConnectionObserver | None],
+    ) -> None:
+        self._current_run = current_run
+        self._connections_of = connections_of
+
+    def _observer(self) -> ConnectionObserver | None:
+        run = self._current_run()
+        return None if run is None else self._connections_of(run)
+
+    def opened(self, host: str, port: int, grant: str) -> None:
+        if (observer := self._observer()) is not None:
+            observer.opened(host, port, grant)
+
+    def ended(self, connection: Connection) -> None:
+        if (observer := self._observer()) is not None:
+            observer.ended(connection)
+        else:
+            _log.warning("between calls, a plugin's process had a connection: %s", connection.to_json())
+
+    async def ask(self, _held: HeldConnection) -> HostGrant | None:
+        return None  # The process may serve other calls, for which nobody would be asked.
+
+
 class _Kept:
     """A session, and the task that started it and will end it. `end` returns
     after the changes that the process made since its last call were reported."""
@@ -114,6 +166,9 @@ class _Kept:
 
     async def begin_call(self) -> None:
         await self.owned.value.begin_call()
+
+    async def end_call(self) -> None:
+        await self.owned.value.end_call()
 
     async def wait(self) -> Exit:
         return await self.owned.value.wait()

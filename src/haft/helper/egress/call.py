@@ -427,6 +427,15 @@ class CallNetwork:
                 self._tell("closed", link.name, link.port, how=how, **_facts(link))
         self._resume()
 
+    def report_open(self) -> None:
+        """Report the connections that are open, and that all reports until now were sent."""
+        for link in self._links:
+            if link.is_copying and self._reported < MAX_REPORTED:
+                self._reported += 1
+                self._tell("closed", link.name, link.port, how="it is still open", **_facts(link))
+                link.sent = link.received = 0
+        self._send({"call": self.number, "event": "reported"})
+
     def end(self) -> None:
         """End everything that the call has open, because the call is over."""
         if self.is_over:

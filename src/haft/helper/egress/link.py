@@ -163,6 +163,10 @@ class Link:
     def may_expire(self) -> bool:
         return self._state in ("connecting", "tunnelling", "denying")
 
+    @property
+    def is_copying(self) -> bool:
+        return self._state == "copying"
+
     def _wait_for(self, end: socket.socket, mask: int) -> None:
         before = self._masks.get(end)
         if self._state == "copying" and not mask:

@@ -36,6 +36,8 @@ class Egress:
         self._calls: dict[int, CallNetwork] = {}
         self._waiting: deque[bytes] = deque()
         """Messages that the host has not taken yet."""
+        self._to_report: list[int] = []
+        """The calls whose open connections the host wants to know."""
         control.setblocking(False)
         self._loop.add(control, READ, self._from_host)
 
@@ -48,6 +50,16 @@ class Egress:
             is_timed = sum(each.expire(now) for each in list(self._calls.values())) > 0
             for number in [number for number, call in self._calls.items() if call.is_over]:
                 del self._calls[number]
+            if self._to_report:
+                self._report()
+
+    def _report(self) -> None:
+        """Report the open connections of the calls that the host asked about, after all events until now."""
+        numbers, self._to_report = self._to_report, []
+        self._loop.step(0, self._failed)
+        for number in numbers:
+            if (call := self._calls.get(number)) is not None:
+                call.report_open()
 
     def _failed(self, handler: Handler) -> None:
         """End the call whose input made a handler fail. If that was not the input of a call, end the process."""
@@ -71,6 +83,9 @@ class Egress:
         if not message:
             os._exit(0)
         words = json.loads(message)
+        if "report" in words:
+            self._to_report.append(words["call"])
+            return
         if "answer" in words:
             call = self._calls.get(words["call"])
             if call is not None:

@@ -182,6 +182,7 @@ class PluginWorker:
                     return await self._died(tool, over)
                 for _ in range(3):  # Let the loop read output that was written before the answer.
                     await asyncio.sleep(0)
+                await session.end_call()
                 return _answer(listener.answer.result())
             except asyncio.CancelledError:
                 await self.end()
@@ -230,7 +231,8 @@ class PluginWorker:
         self._listener = WorkerListener(marker)
         first = request_of(self._entry, marker, self.policy, self._root, describe=False)
         grant = self._entry.reference.grant
-        self._session = await self._launcher.start(worker_command(self._entry, first), self._listener, grant)
+        command = worker_command(self._entry, first)
+        self._session = await self._launcher.start(command, self._listener, grant, lambda: self.busy_with)
         return self._session, self._listener
 
     async def _died(self, tool: str, over: asyncio.Future[Any]) -> Answer:
