@@ -249,10 +249,11 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "sandbox.scratch",
         "thread",
         one_of(*SCRATCH_KEPT),
-        "How long haft keeps the `/tmp` of a call. `thread`: later calls of the same thread use the same `/tmp`. "
-        "haft deletes it when no call has used it for a day. `call`: haft deletes `/tmp` after the call. With both "
-        "values, a call that runs without approval has its own empty `/tmp`. A call with network access also has its "
-        "own empty `/tmp`, unless it has the grant `scratch`.",
+        "How long haft keeps the `/tmp` of a call. `thread`: later calls of the same thread use the same `/tmp`. If "
+        "the caller named the thread, haft deletes this `/tmp` when no call has used it for a day. If not, haft "
+        "deletes it when the host (the process that runs the calls) ends. `call`: haft deletes `/tmp` after the call. "
+        "Even with `thread`, some calls have their own empty `/tmp`, such as calls that run without approval, and "
+        "calls with network that do not have the grant `scratch`.",
         "keeps-less",
     ),
     Setting(
@@ -359,10 +360,11 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "plugins",
         [],
         plugin_list,
-        "The plugins that haft loads. An entry is `bash:` and a path, or a table. In the table of a Python plugin, "
-        "`grant` opens the sandbox of the plugin's process. `keeps_state = false` says that the plugin keeps no "
-        "state between calls. Then haft may start several processes for the plugin, and each call may go to another "
-        "process. From an untrusted workspace, haft loads only bash plugins.",
+        "The plugins that haft loads. An entry is a text: `bash:PATH`, `bash+git:URL#REF`, `path:PATH`, `python:FILE` "
+        "or `MODULE:CLASS`. Or an entry is a table. In the table of a Python plugin, `grant` opens the sandbox of the "
+        "plugin's process. `keeps_state = false` says that the plugin keeps no state between calls. If so, haft may "
+        "start several processes for the plugin, and each call may go to another process. From the file of an "
+        "untrusted workspace, haft loads only bash plugins, and none from git.",
         "adds",
         variable=False,
     ),
@@ -371,8 +373,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "plugin_cache_dir",
         "",
         text,
-        "The directory for downloaded plugins. If this setting is empty, haft uses `haft/plugins` in "
-        "`$XDG_CACHE_HOME` (default `~/.cache`).",
+        "The directory for downloaded plugins. If this setting is empty, haft uses `~/.local/share/haft/plugins`. If "
+        "XDG_CACHE_HOME is set and is not `~/.cache`, haft uses `haft/plugins` in that directory instead.",
         "trusted",
     ),
     Setting(
@@ -411,7 +413,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         ": ",
         separator,
         "The text between the name and the value of an argument. haft uses it for toolbox executables that read "
-        "their arguments as lines of text. An untrusted workspace can set it only for its own tools.",
+        "their arguments as lines of text. With `: `, haft detects the separator of each script, and uses `: ` if it "
+        "detects none. An untrusted workspace can set it only for its own tools.",
         "own-tools",
     ),
     Setting(
@@ -453,10 +456,10 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "templates.allow_builds",
         False,
         truth,
-        "Whether haft may build packages for templates from source. Such a build runs code of the package's authors. "
-        "`true`: haft builds packages, and `requirements.txt` may also name web addresses. `false`: haft installs "
-        "only wheels. Not set: haft builds packages that have no wheel. For templates of a workspace, such a build "
-        "needs approval.",
+        "Whether haft may build packages that have no wheel. Such a build runs code of the package's authors. `true`: "
+        "haft builds them for all templates without asking, and `requirements.txt` may also name web addresses. "
+        "`false`: haft builds nothing, and installs only wheels. Not set: for templates outside the workspace, haft "
+        "builds them without asking. For templates in the workspace, a build needs approval.",
         "trusted",
     ),
     Setting(

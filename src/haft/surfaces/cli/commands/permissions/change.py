@@ -56,7 +56,8 @@ if TYPE_CHECKING:
     "dangers",
     metavar="D",
     multiple=True,
-    help="Allow or reject commands with this danger, such as recursive-delete (repeatable).",
+    help="With the action allow: matching commands may have danger D, such as recursive-delete. With reject: the rule "
+    "matches only commands that have danger D (repeatable).",
 )
 @click.option(
     "--first/--last", "is_first", default=True, help="Put the rule before or after all other rules. Default: before."
