@@ -231,8 +231,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "sandbox.mode",
         "auto",
         one_of(*SANDBOX_MODES),
-        "`auto`: haft confines calls as far as this machine supports it. `required`: haft rejects calls that this "
-        "machine cannot confine. `off`: haft confines no call.",
+        "`auto`: haft confines calls as far as this machine supports it. `required`: haft starts no process for a "
+        "call if this machine lacks any part of the sandbox. `off`: haft confines no call.",
         "stricter",
     ),
     Setting(

@@ -204,8 +204,8 @@ FORMATS: Final = (
         "studio-optional",
         "warning",
         "A parameter of a template may be None, but has no default.",
-        "Agents see the parameter as optional, but pydantic rejects a call without it. If an agent leaves the "
-        "parameter out, haft sends null for it. Other programs may send nothing, and then the call fails.",
+        "Agents see the parameter as optional, but pydantic requires a value for it. So if an agent leaves the "
+        "parameter out, haft sends null for it. If another program sends nothing for it, the call fails.",
         "limit: Optional[int]",
         "limit: Optional[int] = None",
     ),
