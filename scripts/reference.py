@@ -37,8 +37,8 @@ In a file, `${env:NAME}` stands for the value of the environment variable NAME. 
   only the entry with this text.
 - In any other setting, haft stops with an error.
 
-The file of a workspace may always restrict: it may lower limits, make the sandbox stricter, disable tools, and add
-rules that reject or ask. It may also add tools that run in the sandbox: bash plugins, toolbox executables and
+The file of a workspace can always restrict: it can lower limits, make the sandbox stricter, disable tools, and add
+rules that reject or ask. It can also add tools that run in the sandbox: bash plugins, toolbox executables and
 templates. haft ignores everything else in this file, also `${env:NAME}`, until a person trusts the file with
 `haft trust`.
 """
