@@ -27,16 +27,18 @@ A setting can have a value in five places. If several places have a value, haft 
 4. the user: `haft/haft.toml` in `$XDG_CONFIG_HOME` (default `~/.config`)
 5. the default
 
-For some lists, haft joins the entries of all places: `permissions`, `plugins`, `disabled_plugins`, `tools.disable`,
-`toolbox.paths`, `templates.paths`, `templates.instances` and `templates.cold`.
+Some lists are exceptions: the lists of all places count together. These are `permissions`, `plugins`,
+`disabled_plugins`, `tools.disable`, `toolbox.paths`, `templates.paths`, `templates.instances` and `templates.cold`. For
+`tools.enable`, a tool must be on the list of each place that has such a list.
 
 In a file, `${env:NAME}` stands for the value of the environment variable NAME. If this variable is not set:
 
-- In `config`, `providers`, `cli`, `plugins`, `templates.*` and `toolbox.paths`, haft ignores the entry with this text.
+- In `config`, `providers`, `cli`, `plugins`, `templates.paths`, `templates.instances` and `toolbox.paths`, haft ignores
+  only the entry with this text.
 - In any other setting, haft stops with an error.
 
-The file of a workspace may always restrict: it may lower limits, make the sandbox stricter, disable tools, and add
-rules that reject or ask. It may also add tools that run in the sandbox: bash plugins, toolbox executables and
+The file of a workspace can always restrict: it can lower limits, make the sandbox stricter, disable tools, and add
+rules that reject or ask. It can also add tools that run in the sandbox: bash plugins, toolbox executables and
 templates. haft ignores everything else in this file, also `${env:NAME}`, until a person trusts the file with
 `haft trust`.
 """

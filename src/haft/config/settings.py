@@ -153,7 +153,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "limits.max_seconds",
         _LIMITS.max_seconds,
         seconds(0.001),
-        "How many seconds a call may run. If you set a value, tools and calls can set only shorter deadlines. If you "
+        "How many seconds a call can run. If you set a value, tools and calls can set only shorter deadlines. If you "
         "set no value, a tool or a call can set a shorter or a longer deadline, which replaces the default. "
         "`tools.timeout` replaces this setting for single tools.",
         "lower",
@@ -162,7 +162,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "limits.max_idle_seconds",
         _LIMITS.max_idle_seconds,
         seconds(0.001, zero=True),
-        "How many seconds a call may run without output or progress. 0 means no limit.",
+        "How many seconds a call can run without output or progress. 0 means no limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
@@ -176,79 +176,79 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "limits.max_file_bytes",
         _LIMITS.max_file_bytes,
         whole(0),
-        "The size of the largest file that a built-in file tool may write, or read as a whole.",
+        "The size of the largest file that a built-in file tool can write, or read as a whole.",
         "lower",
     ),
     Setting(
         "limits.max_files_per_call",
         _LIMITS.max_files_per_call,
         whole(1, zero=True),
-        "How many files one call of a built-in file tool may write. 0 means no limit.",
+        "How many files one call of a built-in file tool can write. 0 means no limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.memory_bytes",
         _LIMITS.memory_bytes,
         whole(1_000_000, zero=True),
-        "How much resident memory all processes of one call together may use. 0 means no limit.",
+        "How much resident memory all processes of one call together can use. 0 means no limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.max_processes",
         _LIMITS.max_processes,
         whole(2, zero=True),
-        "How many processes one call may have at the same time. 0 means no limit.",
+        "How many processes one call can have at the same time. 0 means no limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.cpu_seconds",
         _LIMITS.cpu_seconds,
         seconds(0.1, zero=True),
-        "How many seconds of processor time all processes of one call together may use. 0 means no limit.",
+        "How many seconds of processor time all processes of one call together can use. 0 means no limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.max_written_bytes",
         _LIMITS.max_written_bytes,
         whole(1000, zero=True),
-        "How many bytes all processes of one call together may write to disk. 0 means no limit.",
+        "How many bytes all processes of one call together can write to disk. 0 means no limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.max_written_file_bytes",
         _LIMITS.max_written_file_bytes,
         whole(1000, zero=True),
-        "The size of the largest file that the processes of a call may write. 0 means no limit.",
+        "The size of the largest file that the processes of a call can write. 0 means no limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.max_changed_files",
         _LIMITS.max_changed_files,
         whole(1, zero=True),
-        "How many files one call may create or change. 0 means no limit.",
+        "How many files one call can create or change. 0 means no limit.",
         "lower-but-zero-is-none",
     ),
     Setting(
         "limits.max_open_files",
         _LIMITS.max_open_files,
         whole(64),
-        "How many open files each process of a call may have.",
+        "How many open files each process of a call can have.",
         "lower",
     ),
     Setting(
         "sandbox.mode",
         "auto",
         one_of(*SANDBOX_MODES),
-        "`auto`: haft confines calls as far as this machine supports it. `required`: haft rejects calls that this "
-        "machine cannot confine. `off`: haft confines no call.",
+        "`auto`: haft confines calls as far as this machine supports it. `required`: haft starts no process for a "
+        "call if this machine lacks any part of the sandbox. `off`: haft confines no call.",
         "stricter",
     ),
     Setting(
         "sandbox.network",
         False,
         network,
-        "`true`: confined calls may use the whole network. `false`: confined calls may use the network only with a "
-        "grant. A list of hosts: without a grant, confined calls may reach only these hosts, such as "
+        "`true`: confined calls can use the whole network. `false`: confined calls can use the network only with a "
+        "grant. A list of hosts: without a grant, confined calls can reach only these hosts, such as "
         "`registry.example` (ports 80 and 443), `db.internal:5432`, `*.example.org:443` (all names below "
         "`example.org`), `build.example:*` (all ports) or `@package-indexes`. `never`: no option, rule or answer can "
         "grant the network, and no other place can change this setting. If this machine cannot block the network, "
@@ -268,10 +268,11 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "sandbox.scratch",
         "thread",
         one_of(*SCRATCH_KEPT),
-        "How long haft keeps the `/tmp` of a call. `thread`: later calls of the same thread use the same `/tmp`. "
-        "haft deletes it when no call has used it for a day. `call`: haft deletes `/tmp` after the call. With both "
-        "values, a call that runs without approval has its own empty `/tmp`. A call with network access also has its "
-        "own empty `/tmp`, unless it has the grant `scratch`.",
+        "How long haft keeps the `/tmp` of a call. `thread`: later calls of the same thread use the same `/tmp`. If "
+        "the caller named the thread, haft deletes this `/tmp` when no call has used it for a day. If not, haft "
+        "deletes it when the host (the process that runs the calls) ends. `call`: haft deletes `/tmp` after the call. "
+        "Even with `thread`, some calls have their own empty `/tmp`, such as calls that run without approval, and "
+        "calls with network that do not have the grant `scratch`.",
         "keeps-less",
     ),
     Setting(
@@ -288,7 +289,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "changes.store_bytes",
         10_000_000_000,
         whole(1_000_000),
-        "How much disk space the earlier contents of changed files may use. If they need more, haft deletes the "
+        "How much disk space the earlier contents of changed files can use. If they need more, haft deletes the "
         "oldest contents. The runs that changed these files can then no longer be undone.",
         "lower",
     ),
@@ -352,8 +353,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "approval.without_sandbox",
         False,
         truth,
-        "Whether other processes may answer prompts on a machine without a sandbox. If you set `true`, tools on such "
-        "a machine can approve their own calls.",
+        "Whether other processes are allowed to answer prompts on a machine without a sandbox. If you set `true`, "
+        "tools on such a machine can approve their own calls.",
         "close",
     ),
     Setting(
@@ -378,10 +379,11 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "plugins",
         [],
         plugin_list,
-        "The plugins that haft loads. An entry is `bash:` and a path, or a table. In the table of a Python plugin, "
-        "`grant` opens the sandbox of the plugin's process. `keeps_state = false` says that the plugin keeps no "
-        "state between calls. Then haft may start several processes for the plugin, and each call may go to another "
-        "process. From an untrusted workspace, haft loads only bash plugins.",
+        "The plugins that haft loads. An entry is a text: `bash:PATH`, `bash+git:URL#REF`, `path:PATH`, `python:FILE` "
+        "or `MODULE:CLASS`. Or an entry is a table. In the table of a Python plugin, `grant` opens the sandbox of the "
+        "plugin's process. `keeps_state = false` says that the plugin keeps no state between calls. Then haft "
+        "starts a new process for each call with grants. From the file of an untrusted workspace, haft loads only bash "
+        "plugins, and none from git.",
         "adds",
         variable=False,
     ),
@@ -390,8 +392,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "plugin_cache_dir",
         "",
         text,
-        "The directory for downloaded plugins. If this setting is empty, haft uses `haft/plugins` in "
-        "`$XDG_CACHE_HOME` (default `~/.cache`).",
+        "The directory for downloaded plugins. If this setting is empty, haft uses `~/.local/share/haft/plugins`. If "
+        "XDG_CACHE_HOME is set and is not `~/.cache`, haft uses `haft/plugins` in that directory instead.",
         "trusted",
     ),
     Setting(
@@ -405,7 +407,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "plugin_policy.bash_timeout_seconds",
         60.0,
         seconds(0.001),
-        "How many seconds a call of a bash plugin may run.",
+        "How many seconds a call of a bash plugin can run.",
         "lower",
     ),
     Setting(
@@ -430,7 +432,9 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         ": ",
         separator,
         "The text between the name and the value of an argument. haft uses it for toolbox executables that read "
-        "their arguments as lines of text. An untrusted workspace can set it only for its own tools.",
+        "their arguments as lines of text. If the setting is `: `, haft detects the separator of each script, and uses "
+        "`: ` for a script without a detected separator. If the setting is another text, haft uses this text and "
+        "detects nothing. An untrusted workspace can set it only for its own tools.",
         "own-tools",
     ),
     Setting(
@@ -472,10 +476,11 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "templates.allow_builds",
         False,
         truth,
-        "Whether haft may build packages for templates from source. Such a build runs code of the package's authors. "
-        "`true`: haft builds packages, and `requirements.txt` may also name web addresses. `false`: haft installs "
-        "only wheels. Not set: haft builds packages that have no wheel. For templates of a workspace, such a build "
-        "needs approval.",
+        "Whether haft is allowed to build packages that have no wheel. Such a build runs code of the package's "
+        "authors. `true`: haft builds them for all templates without asking, and `requirements.txt` can also name web "
+        "addresses. "
+        "`false`: haft builds nothing, and installs only wheels. Not set: for templates outside the workspace, haft "
+        "builds them without asking. For templates in the workspace, a build needs approval.",
         "trusted",
     ),
     Setting(
@@ -498,7 +503,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "audit.durability",
         "group",
         one_of("group", "full"),
-        "Which records of the audit log a power failure may destroy. `group`: the records of the last 200 ms. "
+        "Which records of the audit log a power failure can destroy. `group`: the records of the last 200 ms. "
         "`full`: no records of calls that had ended.",
         "stays-full",
     ),

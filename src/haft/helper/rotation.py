@@ -188,8 +188,8 @@ def _by_descriptor(own: str, number: str, layers: Collection[OldLayer]) -> Itera
 
 
 def _layer_of(link: str, layers: Collection[OldLayer]) -> OldLayer | None:
-    """The layer that contains the directory behind `link`, which is in `/proc`; None if no layer does. A layer that
-    shares its device with other file systems is recognised by its mount numbers."""
+    """The layer that contains the directory behind `link`, which is in `/proc`; None if no layer contains it. The
+    directory belongs to a layer if it has the device number of this layer, or the number of one of its mounts."""
     try:
         place = os.open(link, _PLACE)
     except FileNotFoundError:

@@ -132,11 +132,12 @@ class RuleChanges:
             raise BadUsage(f"`{named[:200]}` is not a file with your rules", hint=f"your own file is {own.shown}{also}")
         return own
 
-    def _loses_trust(self, file: OwnFile, left: str) -> bool:
-        """Whether a workspace's file is trusted now, and its new text `left` has settings that need trust. Trust ends
-        with each change."""
+    def _loses_trust(self, file: OwnFile, kept_text: str) -> bool:
+        """Whether settings lose their trust by a change of a workspace's file, because each change ends the trust. So
+        the file must be trusted now, and `kept_text`, the old text that stays in the file, must have settings that
+        need trust."""
         workspace = self._named_workspace()
         if not is_trusted(self._home.path, workspace, ConfigFile(file.path, file.text.encode(), file.shown)):
             return False
-        now = ConfigFile(file.path, left.encode(), file.shown)
+        now = ConfigFile(file.path, kept_text.encode(), file.shown)
         return bool(configured(workspace, now, os.environ, trusted=False).ignored)

@@ -3,9 +3,9 @@ works in a layer for this call. Between two calls, it works in another layer.
 
     stop ─► collect writes between calls ─► a fresh layer ─► the call ─► stop ─► commit ─► a fresh layer ─► go on
 
-A layer is replaced by a copy before it is committed: otherwise the process could change committed files through files
-that it still has open. Writes between two calls belong to no call: writes to protected paths are dropped, and all other
-writes are held for a person.
+When a call ends, haft copies the layer of this call, and commits the files of the copy. If haft committed the files of
+the layer itself, the process could still change them through descriptors that it has open. Writes between two calls
+belong to no call: writes to protected paths are dropped, and all other writes are held for a person.
 """
 
 from __future__ import annotations

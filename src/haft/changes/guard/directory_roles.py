@@ -77,6 +77,7 @@ class DirectoryRoles:
     """The roles of all directories of a workspace, with the changes of one call."""
 
     def __init__(self, resulting_tree: ResultingTree, own: Iterable[str]) -> None:
+        """`own` are further protected paths, such as haft's own code and toolboxes."""
         self._resulting_tree = resulting_tree
         self._kept = {folded_path(os.path.normpath(path)) for path in own}
         everyone = shared_git_settings()
@@ -107,8 +108,8 @@ class DirectoryRoles:
         return role
 
     def own(self, path: str) -> str | None:
-        """Why a path is protected although its name is ordinary: it is one of the paths `own`, or git's configuration
-        names it as a place for hooks or configuration. None if neither is true."""
+        """Why a path is protected although its name is ordinary: it is one of the protected paths that the constructor
+        got, or git's configuration names it as a place for hooks or configuration. None if neither is true."""
         if not self._own or (place := folded_path(path)) not in self._own:
             return None
         return "git runs or obeys what lies there" if place in self._hooks else "haft runs what lies there"

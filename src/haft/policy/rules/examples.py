@@ -1,9 +1,12 @@
 """Checks the examples of a rule when the rule is loaded: commands that the rule must match, and commands that it must
 not match.
 
-For a rule that lets calls run, an example counts as a match if this rule and analysis alone would allow the whole line.
-Then every part only reads or matches the rule, at least one part matches the rule, and no part has a danger that the
-rule does not name. For a rule that rejects, an example counts as a match if any part matches.
+If the rule rejects, an example counts as a match if any part of the command matches the rule. If the rule has another
+action, an example counts as a match if three things are true:
+
+- Each part of the command matches the rule or only reads.
+- At least one part matches the rule.
+- No part has a danger that the rule does not name.
 """
 
 from __future__ import annotations

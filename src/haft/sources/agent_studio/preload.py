@@ -127,8 +127,9 @@ class _PreloadChecker:
         return all(map(self.value, args)) and (name != "os.chdir" or all(map(self._is_placed, args)))
 
     def _class(self, node: ast.ClassDef) -> bool:
-        """Whether a class can be defined before the call. Defining a class runs methods of its bases such as
-        `__init_subclass__`, so a class of this file that has such a method is refused."""
+        """Whether a class can be defined before the call. When Python defines a subclass, it runs methods of the base
+        classes, such as `__init_subclass__`. So the result is False for a class that has such a method itself, because
+        a later class of the file could be its subclass."""
         if any(word.arg in (None, "metaclass") for word in node.keywords):
             return False
         methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}

@@ -228,8 +228,8 @@ class LineWalker:
         self._with_redirects(node, scope)
 
     def _with_redirects(self, node: Node, scope: Scope) -> bool | str:
-        """Classify the redirections of a statement, and return its redirected input: the text if it is known, True if
-        there is another input, False if there is none."""
+        """Classify the redirections of a statement, and return the input that a heredoc or a herestring gives to the
+        statement: its text if the text is known, True if the text is not known, False if there is no such input."""
         stdin: bool | str = False
         waiting = self._redirects.pop(node.id, [])
         for redirect in waiting:

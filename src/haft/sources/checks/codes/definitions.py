@@ -144,7 +144,7 @@ DEFINITIONS: Final = (
         "note",
         "The script reads `key=value`, but the protocol is `key: value`.",
         "The protocol passes arguments as `key: value`. This script splits its input at `=`, so haft sends "
-        "`key=value` to it. Other agents may send `key: value`. Split at the first colon instead: then haft sends "
+        "`key=value` to it. Other agents send `key: value`. Split at the first colon instead: then haft sends "
         "`key: value`, and the script works with all agents. If haft is wrong about the script, set the separator "
         "with `toolbox.separator`.",
         "while IFS='=' read -r key value; do …",

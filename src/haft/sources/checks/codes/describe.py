@@ -86,7 +86,8 @@ DESCRIBE: Final = (
         "network-on-describe",
         "error",
         "The tool tried to reach the network while it described itself.",
-        "While a tool describes itself, its sandbox has no network. Fetch data only if TOOLBOX_ACTION is `execute`.",
+        "While a tool describes itself, its sandbox has no network, unless you grant it. Fetch data only if "
+        "TOOLBOX_ACTION is `execute`.",
         "curl -s https://example.org/parameters.json",
         'cat "$(dirname "$0")/parameters.json"',
     ),

@@ -38,7 +38,7 @@ FILES: Final = (
         "unreadable",
         "error",
         "A file cannot be read.",
-        "haft cannot check a file that it may not read. Most interpreters cannot run such a file either.",
+        "haft cannot check a file that it has no permission to read. Most interpreters cannot run such a file either.",
         "chmod 000 run_tests",
         "chmod u+r run_tests",
     ),

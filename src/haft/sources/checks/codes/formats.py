@@ -28,7 +28,7 @@ FORMATS: Final = (
         "plugin-id",
         "error",
         "The `id` of a bash plugin differs from the name of its function.",
-        "`id` and the name of the function must be the same, because agents may use either of them to find the tool.",
+        "`id` and the name of the function must be the same, because agents can use either of them to find the tool.",
         '"id": "echo", … "function": {"name": "my_echo"}',
         '"id": "my_echo", … "function": {"name": "my_echo"}',
     ),
@@ -77,7 +77,7 @@ FORMATS: Final = (
         "studio-user-parameters",
         "error",
         "The template has no class `UserParameters`.",
-        "This class declares the values that are set once, such as keys and addresses. The class may be empty, but it "
+        "This class declares the values that are set once, such as keys and addresses. The class can be empty, but it "
         "must exist.",
         "class Config(BaseModel): …",
         "class UserParameters(BaseModel):\n    pass",
@@ -196,16 +196,16 @@ FORMATS: Final = (
         "warning",
         "haft cannot read the type or the alias of a template's parameter.",
         "haft reads types only from `tool.py`, not from other files. So agents see no type for this parameter, and "
-        "may pass any value. The template itself rejects a value that it cannot use.",
+        "can pass any value. The template itself rejects a value that it cannot use.",
         "from shapes import Box\n…\n    box: Box",
         "class Box(BaseModel):\n    width: int\n…\n    box: Box",
     ),
     Code(
         "studio-optional",
         "warning",
-        "A parameter of a template may be None, but has no default.",
-        "Agents see the parameter as optional, but pydantic rejects a call without it. If an agent leaves the "
-        "parameter out, haft sends null for it. Other programs may send nothing, and then the call fails.",
+        "The type of a template's parameter allows None, but the parameter has no default.",
+        "Agents see the parameter as optional, but pydantic requires a value for it. So if an agent leaves the "
+        "parameter out, haft sends null for it. If another program sends nothing for it, the call fails.",
         "limit: Optional[int]",
         "limit: Optional[int] = None",
     ),

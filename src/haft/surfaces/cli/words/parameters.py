@@ -55,7 +55,8 @@ class WordToken:
 
 @dataclass(frozen=True, slots=True)
 class GapToken:
-    """Stands where one of haft's options was on the line. A word after it is not the value of a name before it."""
+    """Marks the place of one of haft's options, or of `--`, among the other words of the line. The word after this
+    place is not the value of the parameter name before it."""
 
 
 Token = NameToken | WordToken | GapToken

@@ -47,17 +47,18 @@ if TYPE_CHECKING:
 )
 @click.option("--to", metavar="PROGRAM", help="With the action delegate: the program that decides.")
 @click.option("--message", metavar="TEXT", help="With the action reject: a message for the model.")
-@network_option("Matching calls may use the whole network.")
-@click.option("--scratch", is_flag=True, help="With --network: matching calls may use the /tmp of their thread.")
-@click.option("--read", metavar="PATH", multiple=True, help="Matching calls may also read PATH (repeatable).")
-@click.option("--write", metavar="PATH", multiple=True, help="Matching calls may also write to PATH (repeatable).")
+@network_option("Matching calls can use the whole network.")
+@click.option("--scratch", is_flag=True, help="With --network: matching calls can use the /tmp of their thread.")
+@click.option("--read", metavar="PATH", multiple=True, help="Matching calls can also read PATH (repeatable).")
+@click.option("--write", metavar="PATH", multiple=True, help="Matching calls can also write to PATH (repeatable).")
 @click.option("--env", metavar="NAME", multiple=True, help="Matching calls get this environment variable (repeatable).")
 @click.option(
     "--danger",
     "dangers",
     metavar="D",
     multiple=True,
-    help="Allow or reject commands with this danger, such as recursive-delete (repeatable).",
+    help="With the action allow: the rule also allows matching commands that have danger D, such as recursive-delete. "
+    "With the action reject: the rule matches only commands that have danger D (repeatable).",
 )
 @click.option(
     "--first/--last", "is_first", default=True, help="Put the rule before or after all other rules. Default: before."
