@@ -1,6 +1,7 @@
 """A tool that describes itself gets what a rule grants to all of its calls, and nothing else."""
 
 import asyncio
+import contextlib
 import socket
 
 import pytest
@@ -139,6 +140,29 @@ def test_a_rule_that_grants_the_network_to_all_calls_of_a_tool_grants_it_when_it
         rule = {"tool": "tb__lookup", "action": "allow", "grant": {"network": True}}
         assert place.listed(rule).state == "ready"
         assert place.listed({**rule, "action": "ask"}).state == "broken"
+
+
+def test_a_tool_describes_itself_with_the_granted_hosts_and_only_once(place):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        place.put(place.box).write_text(ONLINE.format(port=port))
+        rule = {"tool": "tb__lookup", "action": "allow", "grant": {"network": [f"127.0.0.1:{port}"]}}
+        assert [place.listed(rule).state for _ in range(3)] == ["ready"] * 3
+        assert connections_at(server) == 1, "the description is kept while the hosts stay the same"
+        other = {**rule, "grant": {"network": [f"127.0.0.1:{port}", "a.example"]}}
+        assert place.listed(other).state == "ready"
+        assert connections_at(server) == 1, "with other hosts it is described again"
+
+
+def connections_at(server):
+    """How many connections have been made since the last time."""
+    server.setblocking(False)
+    count = 0
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            server.accept()[0].close()
+            count += 1
+    return count
 
 
 def test_a_tool_that_may_have_failed_to_fetch_its_packages_says_what_to_type(place):

@@ -83,6 +83,11 @@ WRONG = [
     ({"plugin": 7}, "a plugin is written as", ""),
     ({"plugin": "path:./py", "grants": {}}, "a plugin is written as", ""),
     ({"plugin": "path:./py", "grant": {"wirte": ["."]}}, "there is no grant `wirte`", ""),
+    (
+        {"plugin": "path:./py", "grant": {"network": ["a b"]}},
+        "the `grant` of the plugin `path:./py`: `a b` is no host",
+        "",
+    ),
     ({"plugin": "path:./py", "grant": ["."]}, "must be a table of network, env, path, read, write", ""),
     ({"plugin": "bash:./mine", "grant": {"network": True}}, "cannot have a `grant`", "on a rule in `permissions`"),
     ({"plugin": "python:./a.py", "grant": {"write": ["."]}}, "cannot have a `grant`", "on a rule in `permissions`"),

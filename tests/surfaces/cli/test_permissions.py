@@ -505,6 +505,13 @@ def test_approvals_that_a_plain_rule_would_not_answer_alike_suggest_nothing(haft
     assert said.json["suggestions"] == [] and "abc-123" not in said.out
 
 
+def test_approvals_with_hosts_suggest_rules_only_if_every_call_has_these_hosts(haft, past, own):
+    past(("make x", True), ("make x", True), grants={"network": ["a.example"]})
+    assert haft("permissions", "suggest", "--json").json["suggestions"] == []
+    own('[sandbox]\nnetwork = ["b.example", "a.example"]\n')
+    assert haft("permissions", "suggest", "--json").json["saved"] == 2
+
+
 def test_an_empty_history_suggests_nothing_and_says_so(haft):
     said = haft("permissions", "suggest")
     assert (said.code, said.out) == (0, "")
@@ -694,7 +701,7 @@ def test_a_test_says_which_grant_reaches_a_host(haft, own):
     asked = RULE.format("npm *", "ask", '["registry.example"]')
     own(f'[sandbox]\nnetwork = ["localhost:5432"]\n{allowed}{asked}{RULE.format("git push*", "allow", "true")}')
     code, found = reach(haft, "make all", "Registry.Example")
-    assert code == 0
+    assert code == 0, found
     assert found == {
         "host": "registry.example",
         "port": 443,
@@ -757,6 +764,20 @@ def test_a_test_says_that_nothing_reaches_a_host_under_never(haft, own):
 def test_a_test_is_about_one_port_of_one_host(haft, host, why):
     said = haft("permissions", "test", "shell", "--command", "ls", "--network", host)
     assert said.code == 2 and why in said.err
+
+
+@pytest.mark.parametrize(
+    ("network", "state", "detail"),
+    [
+        ("true", "ok", "every call reaches the whole network: `sandbox.network` ("),
+        ('["a.example", "*.b.example"]', "ok", "every call reaches a.example, *.b.example: `sandbox.network` ("),
+        ('["*.github.io"]', "broken", "names below `github.io` belong to many owners; name the hosts"),
+    ],
+)
+def test_the_doctor_says_what_every_call_reaches(haft, own, network, state, detail):
+    own(f"[sandbox]\nnetwork = {network}\n")
+    (found,) = (each for each in haft("doctor", "--json").json if each["check"] == "open network")
+    assert found["state"] == state and detail in found["detail"]
 
 
 # Never the network
