@@ -2,11 +2,11 @@
 
 The sandbox reaches the package indexes alone, and shows nothing of the person: no workspace, no home directory, no
 secret. While only wheels are installed, no code of the packages runs, not even when haft compiles them, and all
-templates share one download cache. Building a package that has no wheel runs code of its authors. So for builds, each template has a cache of its
-own. The code sees only the system and the toolchains. Neither its process nor the parent process has variables with
-credentials. haft tries wheels first, so that it builds only packages that have none. The finished environment is moved
-to its place in one step. `TemplateEnvironments` decides whether an environment must be made, and starts the work only
-once if several tasks need it at the same time.
+templates share one download cache. Building a package that has no wheel runs code of its authors. So for builds, each
+template has a cache of its own. The code sees only the system and the toolchains. Neither its process nor the parent
+process has variables with credentials. haft tries wheels first, so that it builds only packages that have none. The
+finished environment is moved to its place in one step. `TemplateEnvironments` decides whether an environment must be
+made, and starts the work only once if several tasks need it at the same time.
 """
 
 from __future__ import annotations
