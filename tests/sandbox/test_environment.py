@@ -78,6 +78,11 @@ def test_with_hosts_a_call_gets_certificates_and_indexes_and_never_a_proxy_of_th
     }
 
 
+def test_a_call_with_hosts_gets_no_proxy_if_the_host_has_none():
+    confinement = Confinement("workspace", network=("a.example",))
+    assert not [name for name in built_environment({"PATH": "/usr/bin"}, "/w", confinement) if "proxy" in name.lower()]
+
+
 def test_the_proxy_of_a_call_with_hosts_is_where_the_helper_listens():
     from haft.helper.egress.call import PROXY_PORT
     from haft.helper.local_network import OWN_ADDRESS

@@ -58,8 +58,9 @@ OWN_PROXY: Final = {
     "NO_PROXY": "localhost,127.0.0.1,::1",
     "no_proxy": "localhost,127.0.0.1,::1",
 }
-"""The proxy variables of a call whose network is decided by host. The address belongs to the process that checks and
-copies all connections of the call."""
+"""The proxy variables of a call whose network is decided by host, if the host's environment names a proxy: then some
+programs are set up to use one. The address belongs to the process that checks and copies all connections of the call.
+Other calls need no proxy: without one, programs say which host they could not reach."""
 
 
 INSIDE: Final = "HAFT_INSIDE"
@@ -77,7 +78,8 @@ def built_environment(host: Mapping[str, str], workspace: str, confinement: Conf
     if isinstance(confinement.network, tuple):
         # A proxy of the host would reach every host, so not even a grant passes its variables on.
         env = {name: value for name, value in env.items() if name.upper() not in PROXY_VARIABLES}
-        env.update(OWN_PROXY)
+        if any(name.upper() in ("ALL_PROXY", "HTTPS_PROXY") for name in host):
+            env.update(OWN_PROXY)
     # LOCPATH, the directory of locale files, is not checked: only a grant of the person passes it on.
     chosen = [name for name in env if name.startswith(("LC_", "LANG"))]
     env.update({name: PLAIN_LOCALE for name in chosen if not reads_utf8(name, env[name])})
