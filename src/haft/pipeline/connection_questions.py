@@ -18,14 +18,13 @@ from haft.contracts import (
     NO_CONFINEMENT,
     ApprovalAnswer,
     ApprovalRequest,
-    Connection,
     HaftError,
     HeldConnection,
     Principal,
 )
 from haft.pipeline import nesting
 from haft.pipeline.approval_broker import ApprovalBroker, ReceivedAnswer, approval_request
-from haft.pipeline.connections import GIVEN_UP, NOBODY, RunConnections, address_of
+from haft.pipeline.connections import NOBODY, RunConnections, address_of
 from haft.pipeline.run import Run
 from haft.values import replace
 
@@ -80,18 +79,8 @@ class _Asker:
             return None
         async with self._turns.setdefault(where, asyncio.Lock()):
             if where not in self._answers:
-                try:
-                    self._answers[where] = await self._answer(held)
-                except asyncio.CancelledError:
-                    self._record_end(held)
-                    raise
+                self._answers[where] = await self._answer(held)
             return self._answers[where]
-
-    def _record_end(self, held: HeldConnection) -> None:
-        """Record that the program, or the whole call, ended while the connection waited."""
-        assert self._run.connections is not None
-        if self._run.outcome is None:
-            self._run.connections.ended(Connection(held.host, held.port, allowed=False, reason=GIVEN_UP))
 
     def _refuse(self, where: tuple[str, int], reason: str) -> None:
         assert self._run.connections is not None
@@ -158,7 +147,9 @@ class _Asker:
             parts=(),
             to_allow=offered,
             definition_diff=None,
-            connection=replace(held, program=call.secrets.masked(held.program)),
+            connection=replace(
+                held, host=call.secrets.masked_text(held.host), program=call.secrets.masked(held.program)
+            ),
             expires_at=time.time() + self._seconds,
         )
 

@@ -124,6 +124,12 @@ class RunConnections:
     def _source_of(self, host: str, port: int, grant: str | None) -> str | None:
         return self.approved_by.get((host, port)) or grant_source(self._run.call, host, port, grant)
 
+    def end(self) -> None:
+        """Add the refusals that the sandbox could not report, because the program had ended before the answer came."""
+        for where, reason in self.why_refused.items():
+            if not any((each.host, each.port) == where for each in self._records):
+                self._add_refused(Connection(*where, allowed=False, reason=reason))
+
     # What the person reads.
 
     def refusals(self) -> list[Connection]:
@@ -155,7 +161,9 @@ class RunConnections:
         more = len(refused) - 1
         others = "" if not more else f", and {more} more host{'s' if more > 1 else ''}"
         words, how = _parted(first, hint)
-        return SandboxDenied(f"{words}{others}", evidence, how)
+        denied = SandboxDenied(f"{words}{others}", evidence, how)
+        denied.hint = how or None
+        return denied
 
 
 async def refuse(_held: HeldConnection) -> None:

@@ -20,6 +20,8 @@ from haft.processes.helper import GONE, HelperProcess
 
 REPORT_SECONDS = 5.0
 """How long to wait for the last reports about a call that has ended."""
+GIVEN_UP = "it ended before anybody answered"
+"""The reason in the record of a connection that ended while it waited for a person."""
 MAX_MESSAGE = 1 << 18
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
@@ -155,6 +157,7 @@ class EgressCall:
         self._ordering: asyncio.Future[None] | None = None
         self._reported: asyncio.Future[None] | None = None
         self._asking: dict[Host, asyncio.Task[None]] = {}
+        self._withdrawn: set[asyncio.Task[None]] = set()
         self.find_program: FindProgram | None = None
 
     @property
@@ -202,6 +205,8 @@ class EgressCall:
         finally:
             self._stop_asking()
             self._egress.forget(self.number)
+            if self._withdrawn:  # A question that nobody needs to answer must be gone when the call has ended.
+                await asyncio.wait(self._withdrawn)
 
     async def report_open_connections(self) -> None:
         """Have the process report the connections that are open now, and wait until it has reported all until now."""
@@ -219,9 +224,19 @@ class EgressCall:
             self._over.set_result(None)
 
     def _stop_asking(self) -> None:
-        for task in self._asking.values():
-            task.cancel()
-        self._asking.clear()
+        for host in list(self._asking):
+            self._withdraw(host)
+
+    def _withdraw(self, host: Host) -> None:
+        """Withdraw the question about a held connection that has ended, and report the connection."""
+        task = self._asking.pop(host, None)
+        if task is None or task.done():
+            return
+        task.cancel()
+        self._withdrawn.add(task)
+        task.add_done_callback(self._withdrawn.discard)
+        if self._observer is not None:
+            self._observer.ended(_refused(*host, "tcp", GIVEN_UP, 1))
 
     def handle_event(self, words: Mapping[str, Any]) -> None:
         """Pass on a report of the process."""
@@ -239,8 +254,7 @@ class EgressCall:
         if event == "held":
             self._asking[host] = asyncio.ensure_future(self._ask(host, words["client"]))
         elif event == "given-up":
-            if (task := self._asking.pop(host, None)) is not None:
-                task.cancel()
+            self._withdraw(host)
         elif observer is None:
             return
         elif event == "opened":

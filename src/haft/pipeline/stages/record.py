@@ -155,6 +155,7 @@ class Record:
 
     def _with_connections(self, run: Run, connections: RunConnections, outcome: Outcome) -> Outcome:
         """The outcome with the connections of the run, and the run with notes about those that were refused."""
+        connections.end()
         error = outcome.error
         explained = "" if error is None else f"{error.message} {error.hint or ''}"
         for note in connections.notes(lambda grant: self._how_to_connect(run, grant), explained):
