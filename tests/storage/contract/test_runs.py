@@ -1,6 +1,6 @@
 """Runs: written whole, found by every filter, never reopened; their events, and requests to cancel them."""
 
-from haft.storage import Filter, decode
+from haft.storage import Filter, decode, encode
 
 RUNS = [f"r_{number:024x}" for number in range(6)]
 
@@ -34,6 +34,25 @@ def test_runs_are_found_newest_first_by_every_filter(connection, document):
     ]
     assert found(path="b", thread="T-1") == [0]
     assert found(limit=1 << 70) == found()
+
+
+def test_runs_are_found_by_the_hosts_of_their_connections(connection, document):
+    hosts = [["a.one.example", "other.example"], ["one.example"], [], ["xone.example", "1%.example"], None]
+    for run, named in zip(RUNS, hosts, strict=False):
+        value = decode(document(run))
+        if named is None:
+            value["record"].pop("sandbox", None)  # As earlier versions wrote it.
+        else:
+            value["record"]["sandbox"] = {"connections": [{"host": each} for each in named]}
+        connection.runs.put([encode(value)])
+
+    def found(host, **wanted):
+        return [RUNS.index(run) for run in ids(connection.runs.select(Filter(host=host, **wanted)))]
+
+    assert [found("one.example"), found("*.one.example"), found("example"), found("%.example")] == [[1], [0], [], []]
+    assert found("*.example") == [3, 1, 0]
+    assert found("*.example", limit=1) == [3]
+    assert found("*.example", before=RUNS[3]) == [1, 0]
 
 
 def test_a_document_comes_back_as_it_was_put(connection, document):

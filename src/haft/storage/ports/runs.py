@@ -47,7 +47,7 @@ class Filter:
             and (self.since is None or rest["startedAt"] >= self.since)
             and (self.before is None or record["run"] < self.before)
             and (self.path is None or any(change["path"] == self.path for change in record["changes"]["files"]))
-            and (self.host is None or any(map(self._is_host, record["sandbox"].get("connections", ()))))
+            and (self.host is None or any(map(self._is_host, record.get("sandbox", {}).get("connections", ()))))
             and self.is_open in (None, rest["endedAt"] is None)
         )
 
