@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         grants_from,
         network_json,
     )
-    from haft.contracts.connections import Connection, ConnectionObserver, HeldConnection
+    from haft.contracts.connections import GIVEN_UP, NOT_GRANTED, Connection, ConnectionObserver, HeldConnection
     from haft.contracts.decision import (
         Action,
         ApprovalAnswer,
@@ -198,7 +198,7 @@ else:
             "confinement": (
                 "Grants Layer NOT_RUN NO_GRANTS NO_CONFINEMENT Network Profile Confinement grants_from network_json"
             ),
-            "connections": "Connection ConnectionObserver HeldConnection",
+            "connections": "GIVEN_UP NOT_GRANTED Connection ConnectionObserver HeldConnection",
             "host_grants": (
                 "GROUPS PACKAGE_INDEXES HostGrant check_owned grant_for host_grant hosts_in joined_network network_from"
             ),

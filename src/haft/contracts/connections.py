@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from haft.values import dataclass
 
@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from haft.contracts.host_grants import HostGrant
 
 TransportProtocol = Literal["tcp", "udp"]
+NOT_GRANTED: Final = "it is not granted"
+"""The reason of a refusal if no grant covers the host and port."""
+GIVEN_UP: Final = "it ended before anybody answered"
+"""The reason in the record of a connection that ended while it waited for a person."""
 
 
 @dataclass(frozen=True, slots=True)

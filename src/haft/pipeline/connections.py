@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from haft.contracts import Call, Connection, Grants, HeldConnection, SandboxDenied
+from haft.contracts import GIVEN_UP, NOT_GRANTED, Call, Connection, Grants, HeldConnection, SandboxDenied
 from haft.values import replace
 
 if TYPE_CHECKING:
@@ -23,9 +23,6 @@ MAX_EVENTS: Final = 400
 """How many events about connections a run emits."""
 MAX_NOTES: Final = 3
 """How many notes name a refused host; one more note counts the others."""
-NOT_GRANTED: Final = "it is not granted"
-"""The reason of a refusal that needs no explanation."""
-GIVEN_UP: Final = "it ended before anybody answered"
 NOBODY: Final = "nobody answered"
 
 Ask = Callable[[HeldConnection], Awaitable["HostGrant | None"]]

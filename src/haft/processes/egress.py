@@ -15,13 +15,20 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from haft.contracts import Connection, ConnectionObserver, HaftError, HeldConnection, HostGrant, StartFailed
+from haft.contracts import (
+    GIVEN_UP,
+    NOT_GRANTED,
+    Connection,
+    ConnectionObserver,
+    HaftError,
+    HeldConnection,
+    HostGrant,
+    StartFailed,
+)
 from haft.processes.helper import GONE, HelperProcess
 
 REPORT_SECONDS = 5.0
 """How long to wait for the last reports about a call that has ended."""
-GIVEN_UP = "it ended before anybody answered"
-"""The reason in the record of a connection that ended while it waited for a person."""
 MAX_MESSAGE = 1 << 18
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
@@ -243,7 +250,7 @@ class EgressCall:
         event, observer = words["event"], self._observer
         if event == "over":
             for host, port, protocol, count in words["repeated"] if observer is not None else ():
-                observer.ended(_refused(host, port, protocol, "it is not granted", count - 1))  # type: ignore[union-attr]
+                observer.ended(_refused(host, port, protocol, NOT_GRANTED, count - 1))  # type: ignore[union-attr]
             self.process_ended()
             return
         if event == "reported":
