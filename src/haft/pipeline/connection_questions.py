@@ -21,6 +21,7 @@ from haft.contracts import (
     HaftError,
     HeldConnection,
     Principal,
+    host_grant,
 )
 from haft.pipeline import nesting
 from haft.pipeline.approval_broker import ApprovalBroker, ReceivedAnswer, approval_request
@@ -87,8 +88,6 @@ class _Asker:
         self._run.connections.why_refused[where] = reason
 
     async def _answer(self, held: HeldConnection) -> HostGrant | None:
-        from haft.contracts import host_grant
-
         where, named = (held.host, held.port), address_of(held.host, held.port)
         try:
             grant = host_grant(named)

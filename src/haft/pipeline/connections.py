@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from haft.contracts import GIVEN_UP, NOT_GRANTED, Call, Connection, Grants, HeldConnection, SandboxDenied
+from haft.contracts import GIVEN_UP, NOT_GRANTED, Call, Connection, Grants, HeldConnection, SandboxDenied, host_grant
 from haft.values import replace
 
 if TYPE_CHECKING:
@@ -209,6 +209,4 @@ def grant_source(call: Call, host: str, port: int, grant: str | None) -> str | N
 
 
 def _covers(grant: str, host: str, port: int) -> bool:
-    from haft.contracts import host_grant
-
     return host_grant(grant).covers(host, port)

@@ -15,7 +15,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from haft.contracts import (
     Command,
@@ -29,12 +29,14 @@ from haft.contracts import (
     ToolFailed,
 )
 from haft.processes.direct import Direct
-from haft.processes.egress import EgressCall
 from haft.processes.handle import Ending, Handle, Request, Starter
 from haft.processes.helper import Helper, HelperHandle
 from haft.processes.streams import Drain, Feed, pipe
 from haft.processes.views import view_socket
 from haft.values import dataclass
+
+if TYPE_CHECKING:
+    from haft.processes.egress import EgressCall
 
 QUIET_SECONDS = 0.25
 """How long a pipe may stay silent before we stop reading it, if a process that does not belong to the command still has

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from haft.contracts import PACKAGE_INDEXES, HostGrant, host_grant
 from haft.sandbox.package_indexes.addresses import Address, address_of
 from haft.sandbox.package_indexes.configuration import TOOLS, Index, Tool, indexes
+from haft.sandbox.package_indexes.file_hosts import file_hosts
+from haft.sandbox.package_indexes.public import PUBLIC
 from haft.values import replace
 
 
@@ -26,9 +28,6 @@ def package_index_hosts(
     """The hosts of the group. May ask configured indexes over the network, and then takes up to some seconds.
     `packages`: the Python packages that will be installed. Their pages say from where the indexes serve files. If there
     are none, haft asks for one package that most indexes have."""
-    from haft.sandbox.package_indexes.file_hosts import file_hosts
-    from haft.sandbox.package_indexes.public import PUBLIC
-
     configured: list[Index] = []
     found: dict[Address, None] = {}
     for tool in tools:

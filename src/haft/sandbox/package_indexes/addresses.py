@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -27,8 +28,6 @@ def address_of(url: str) -> Address | None:
 def is_local(host: str) -> bool:
     """Whether a host is written as this machine, or as an address that no index has: link-local, multicast or
     reserved."""
-    import ipaddress
-
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:

@@ -7,14 +7,18 @@ understood counts as empty: the tool itself reports the mistake. The URLs may co
 
 from __future__ import annotations
 
+import configparser
 import os
+import shutil
 import stat
 import sys
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Literal
 
 from haft.lazy import regex
 from haft.sandbox.package_indexes.addresses import Address, address_of
+from haft.sandbox.package_indexes.public import GO_CHECKSUMS
 from haft.sandbox.site import home_of
 from haft.sandbox.toolchains import is_below
 from haft.values import dataclass, field
@@ -93,8 +97,6 @@ class _Reader:
         text = self.text(path)
         if not text:
             return {}
-        import tomllib
-
         try:
             return tomllib.loads(text)
         except tomllib.TOMLDecodeError:
@@ -152,8 +154,6 @@ def _pip(reader: _Reader) -> Named:
 
 def _pip_file(text: str) -> dict[str, list[str]]:
     """The words of each option in the sections that concern the installation of packages."""
-    import configparser
-
     parser = configparser.RawConfigParser(strict=False)
     try:
         parser.read_string(text)
@@ -225,8 +225,6 @@ def _npm_machine_files(reader: _Reader, env: Mapping[str, str]) -> Iterator[str]
     if env.get("globalconfig"):
         yield env["globalconfig"]
         return
-    import shutil
-
     node = shutil.which("node", path=reader.env.get("PATH", os.defpath))
     prefixes = [env.get("prefix", ""), "/usr/local", "/usr", "/"]
     if node is not None:
@@ -280,8 +278,6 @@ def _values(value: object) -> list[dict[str, Any]]:
 
 
 def _go(reader: _Reader) -> Named:
-    from haft.sandbox.package_indexes.public import GO_CHECKSUMS
-
     env = reader.env
     folder = os.path.join(reader.home, "Library", "Application Support") if sys.platform == "darwin" else reader.config
     path = env.get("GOENV") or os.path.join(folder, "go", "env")

@@ -14,6 +14,7 @@ import hashlib
 import html
 import http.client
 import json
+import netrc
 import os
 import re
 import ssl
@@ -176,8 +177,6 @@ class _Asking:
 
     def _from_netrc(self, host: str) -> str | None:
         """The credentials for a host in the person's `.netrc`, which pip and uv read too."""
-        import netrc
-
         path = self._env.get("NETRC") or os.path.join(self._env.get("HOME", ""), ".netrc")
         try:
             found = netrc.netrc(path).authenticators(host) if os.path.isfile(path) else None

@@ -24,6 +24,9 @@ from haft.contracts import (
     HaftError,
     HeldConnection,
     Scope,
+    check_owned,
+    hosts_in,
+    network_from,
 )
 from haft.lazy import regex
 from haft.surfaces.cli.home import state_home
@@ -341,8 +344,6 @@ def _is_about_network(answer: str) -> bool:
 
 def _typed_hosts(answer: str) -> tuple[tuple[str, ...], bool]:
     """The hosts in an answer about the network, and whether it also names the thread's `/tmp`."""
-    from haft.contracts import hosts_in
-
     words = answer.split()[1:]
     hosts = [word for word in words if word != "/tmp"]  # noqa: S108  the word that a person types
     return hosts_in(",".join(hosts)), len(hosts) < len(words)
@@ -350,8 +351,6 @@ def _typed_hosts(answer: str) -> tuple[tuple[str, ...], bool]:
 
 def _problem_with(hosts: Sequence[str]) -> str | None:
     """Why these hosts cannot be granted; None if they can."""
-    from haft.contracts import check_owned, network_from
-
     try:
         check_owned(network_from(hosts))
     except ValueError as error:
