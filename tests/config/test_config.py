@@ -45,6 +45,13 @@ def test_the_stronger_source_wins_caller_environment_workspace_user_default(plac
     assert config.limits.max_concurrent == 2
 
 
+def test_a_workspace_may_shorten_the_question_about_a_connection_and_not_prolong_it(places):
+    workspace, _, env = places
+    for seconds, counts in ((5, 5.0), (0, 0.0), (600, 60.0)):
+        (workspace / "haft.toml").write_text(f"[sandbox]\nnetwork_ask_seconds = {seconds}\n")
+        assert load_config(str(workspace), env).network_ask_seconds == counts
+
+
 def test_a_workspace_may_lower_limits_and_not_raise_them(places):
     workspace, _, env = places
     limits = "[limits]\nmax_seconds = 10000\nmax_concurrent = 2\nmax_idle_seconds = 5\n"

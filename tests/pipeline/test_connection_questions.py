@@ -15,6 +15,7 @@ import pytest
 from haft import ApprovalAnswer, ToolService
 from haft.contracts import BadUsage
 from haft.pipeline import deadline as deadlines
+from haft.pipeline.connection_questions import MAX_QUESTIONS
 from haft.policy.analysis.verdict import DANGERS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no sandbox elsewhere")
@@ -456,3 +457,45 @@ def test_a_secret_in_the_name_of_a_host_is_masked_everywhere(tmp_path):
         assert "s3cr3tword" not in str((seen[0].to_allow, seen[0].connection, seen[0].reason))
 
     serve(tmp_path, body, secrets=["s3cr3tword"], **asked(ApprovalAnswer(False), seen))
+
+
+def test_the_answer_about_a_connection_takes_no_grants_and_no_arguments(tmp_path):
+    async def body(service):
+        run = service.call("shell", reads("one.example"))
+        (waiting,) = await eventually(service.inbox)
+        for more in ({"grants": {"network": True}}, {"arguments": {"command": "true"}}):
+            with pytest.raises(BadUsage, match="about one connection of a call in progress"):
+                await service.approve(waiting.id, **more)
+        await service.approve(waiting.id)
+        assert (await run).output == "hello\n"
+
+    serve(tmp_path, body, settings=INBOX)
+
+
+def test_approving_a_connection_approves_no_later_call(tmp_path):
+    async def body(service):
+        run = service.call("shell", reads("one.example"))
+        await service.approve((await eventually(service.inbox))[0].id)
+        (connection,) = await eventually(lambda: [each for each in service.inbox() if each.shown["connection"]])
+        await service.approve(connection.id, scope="always")
+        assert (await run).output == "hello\n"
+        again = service.call("shell", reads("one.example"))
+        (waiting,) = await eventually(service.inbox)
+        assert (waiting.run, waiting.shown["connection"]) == (again.id, None)
+        again.cancel()
+        await again
+
+    serve(tmp_path, body, settings={"approval.expires_seconds": 60})
+
+
+def test_a_person_is_asked_about_a_bounded_number_of_hosts(tmp_path):
+    seen = []
+    command = "; ".join(f"({reads(f'h{number}.example')['command']})" for number in range(MAX_QUESTIONS + 3))
+
+    async def body(service):
+        outcome = await service.call("shell", {"command": f"{command}; true"})
+        assert len(seen) == MAX_QUESTIONS
+        assert len(outcome.connections) == MAX_QUESTIONS + 3
+        assert "more than 20 hosts" in outcome.connections[-1].reason
+
+    serve(tmp_path, body, **asked(False, seen))

@@ -116,6 +116,33 @@ def test_what_a_rule_allowed_runs_in_the_workspace_with_its_grants(engine):
     assert decision.grants == Grants(network=True)
 
 
+def test_remembered_answers_about_connections_add_their_hosts_and_decide_nothing(engine):
+    def host(name, **more):
+        return shell("ask", grant={"network": [name]}, **more)
+
+    answers = rules(
+        host("one.example:443"),
+        host("two.example:443", exactly={"command": "npm test"}),
+        host("three.example:443", exactly={"command": "npm run other"}),
+        origin="remembered",
+    )
+    written = rules(shell("allow", "npm *", grant={"network": ["rule.example"], "env": ["NAME"]}))
+    hosts = ("one.example:443", "two.example:443")
+
+    allowed = run(engine(written, remembered=lambda: answers), "npm test")
+    assert (allowed.action, allowed.layer) == ("allow", "rules")
+    assert allowed.grants == Grants(network=("rule.example", *hosts), env=("NAME",))
+    assert [source for source, _ in allowed.granted_by] == ["user.toml, rule 1", *(each.source for each in answers[:2])]
+    asked = run(engine(remembered=lambda: answers), "npm test")
+    assert (asked.action, asked.layer, asked.grants) == ("ask", "analysis", Grants(network=hosts))
+    unasked = run(engine(remembered=lambda: answers), "ls")
+    assert (unasked.action, unasked.unasked, unasked.grants) == ("allow", True, Grants())
+    rejected = run(engine(rules(shell("reject")), remembered=lambda: answers), "npm test")
+    assert (rejected.action, rejected.grants) == ("reject", Grants())
+    tried = run(engine(remembered=lambda: answers), "npm test", trial=True)
+    assert tried.grants == Grants()
+
+
 def test_without_a_matching_rule_a_call_needs_approval_and_names_the_part(engine):
     decision = run(engine(), "cat a.txt && make all")
     assert decision.action == "ask"

@@ -55,6 +55,11 @@ class RunConnections:
         """The connections that have ended or were refused, in this order; equal refusals are one record."""
         return tuple(self._records)
 
+    @property
+    def has_any(self) -> bool:
+        """Whether there is anything to record. Most calls make no connection."""
+        return bool(self._records or self.why_refused)
+
     def opened(self, host: str, port: int, grant: str) -> None:
         facts = {"grant": grant, "by": self._source_of(host, port, grant)}
         self.emit("open", host, port, "is connected", **facts)

@@ -131,7 +131,7 @@ class Record:
         if run.output_buffer is not None:
             run.output_buffer.close()
         run.append_last_status(outcome.status)
-        if run.connections is not None:
+        if run.connections is not None and run.connections.has_any:
             outcome = self._with_connections(run, run.connections, outcome)
         outcome = evolve(
             outcome,
