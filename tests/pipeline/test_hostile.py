@@ -85,7 +85,7 @@ def test_stubborn_preprocessing_and_approvers_can_be_cancelled(tmp_path):
         return "x"
 
     async def body(service):
-        runs = [service.call("prepared"), service.call("shell", {"command": "true"})]
+        runs = [service.call("prepared"), service.call("shell", {"command": "touch made"})]
         await asyncio.sleep(0.05)
         for run in runs:
             run.cancel()
