@@ -145,9 +145,9 @@ class ApprovalRequest:
     pin: str | None = None
     """The digest of the definition that an approval is bound to. If `build` is set: the digest of the requirements."""
     build: str | None = None
-    """The command that allows the build in advance, if the request is about building packages; else None. A build runs
-    code of the packages' authors. The answer is only yes or no: grants, other arguments and a longer scope have no
-    effect."""
+    """Set if the request asks only whether packages may be built, which runs code of their authors; else None. It is a
+    command line that haft does not run: a person can run it before the call to allow the build. The answer approves or
+    rejects the build. Grants, other arguments and a longer scope in the answer have no effect."""
     connection: HeldConnection | None = None
     """The connection that waits for the answer, if the request is about a host that was not granted to a call in
     progress; else None. The answer lets exactly this host and port through: for the rest of this call, or also for

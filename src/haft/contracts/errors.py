@@ -271,7 +271,7 @@ class LeaseLost(StorageFailed):
 
     def __init__(self, host: str) -> None:
         super(StorageFailed, self).__init__(
-            f"host {host} has lost its lease: it did not renew it in time, and another process ended its runs",
+            f"host {host} has lost its lease: another process can end the runs of this host, or has ended them",
             hint="open the service again; `haft log` shows how its runs ended",
         )
 

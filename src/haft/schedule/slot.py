@@ -1,9 +1,9 @@
 """The slot of one call, and of the calls that it makes.
 
-A call inside a call needs no further slot: it borrows the slot of the call that made it (its caller), or takes a free
-slot of the host. Only one call at a time can borrow a slot. So calls can nest to any depth in a host with a single
-slot. While an inner call waits for a person, its callers wait for the inner call, and other calls may use the callers'
-slots.
+A nested call is a call that a running call (its caller) makes. It needs no further slot: it borrows the slot of its
+caller, or takes a free slot of the host. Only one call at a time can borrow a slot. So calls can nest to any depth in a
+host with a single slot. While a nested call waits for a person, its callers wait for the nested call, and other calls
+may use the callers' slots.
 """
 
 from __future__ import annotations
@@ -110,15 +110,15 @@ class Slot:
             self._admission.release()
 
     def pause(self) -> None:
-        """Let other calls use the slot while an inner call of this run waits for a person. If another inner call has
-        borrowed the slot, that call keeps it until it ends."""
+        """Let other calls use the slot while a nested call of this run waits for a person. If another nested call has
+        borrowed the slot, that other call keeps the slot until it ends."""
         self._pauses += 1
         if self._lent_to is None:
             self.release()
 
     async def resume(self, caller: Slot | None) -> None:
-        """Take a slot again after the person answered. If this wait is cancelled, the run continues at once, with or
-        without a free slot: only the inner call that needed approval was cancelled, not this run."""
+        """Take a slot again after a person has answered the request of a nested call. If this wait is cancelled, only
+        the nested call was cancelled: this run continues at once, even if no slot is free."""
         self._pauses -= 1
         if not self._pauses and not self.is_held:
             try:
@@ -131,7 +131,7 @@ class Slot:
 
     def resume_at_once(self, caller: Slot | None) -> None:
         """Take a slot again without waiting. If no slot is free, the run continues without one. There are two reasons
-        not to wait: the inner call was cancelled; or the run holds a lock, and the calls that have the slots may be
+        not to wait: the nested call was cancelled; or the run holds a lock, and the calls that have the slots may be
         waiting for this lock."""
         self._pauses -= 1
         if not self._pauses and not self.take(caller):

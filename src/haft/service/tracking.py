@@ -77,7 +77,7 @@ class Tracking:
             self.engine_selector().transactions.run_later(lambda: sweep(scratch.root))
 
     def stop(self) -> None:
-        """Stop pruning the store soon, because the host closes."""
+        """Make the pruning of the store end within a few seconds, because the host closes. Returns at once."""
         if self._made is not None:
             self._made[1].stop()
 

@@ -101,7 +101,7 @@ class Record:
                 pass
 
     def on_event(self, run: Run, event: Event) -> None:
-        """Called for every status that has facts, and for every event that is neither a status nor output."""
+        """Called for each new status for which `Run.set_status` got `facts`, and for each event of `Run.emit`."""
         if len(run.unsaved_events) >= MAX_UNSAVED_EVENTS:
             del run.unsaved_events[0]
         run.unsaved_events.append(event)

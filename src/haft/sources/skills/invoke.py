@@ -48,8 +48,8 @@ class SkillTool:
         changed: Callable[[], Awaitable[None] | None],
         listed: Callable[[str | None], Sequence[Listing]] = lambda _thread: (),
     ) -> None:
-        """`changed` is called when a skill becomes active, and its result is awaited; after that, `listed` returns the
-        tools of a thread."""
+        """The tool calls `changed` after it has made a skill active, and awaits the result unless it is None. `listed`
+        gets a thread and returns the tools of this thread."""
         self._listed = listed
         self._skills = skills
         self._activations = activations
