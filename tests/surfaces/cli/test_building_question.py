@@ -27,7 +27,7 @@ def test_it_shows_the_sandbox_of_the_build_and_is_answered_yes_or_no(haft, termi
     typed = terminal("tools", "use", "says", UV_DEFAULT_INDEX=index.url)
     typed.until("Approve says? [")
     typed.type("y\n")
-    typed.until("sandbox: read-only, the whole network")
+    typed.until("read-only, network only to ")
     typed.until("Build? [y/N] ")
     typed.type("w\n")
     typed.until("Build? [y/N] ")

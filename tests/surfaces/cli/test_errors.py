@@ -71,7 +71,7 @@ from .test_shapes import fits
             "create it first, or grant its directory",
         ),
         (["tools", "use", "shell", "--write"], 2, "`--write` needs a value", None),
-        (["tools", "use", "shell", "--network=yes"], 2, "`--network` takes no value", "after `--`"),
+        (["tools", "use", "shell", "--scratch=yes"], 2, "`--scratch` takes no value", "after `--`"),
         (["tools", "use", "shell", "--netwrk"], 2, "`shell` has no parameter `--netwrk`", "did you mean `--network`?"),
         (
             ["tools", "use", "shell", "--no-cache"],

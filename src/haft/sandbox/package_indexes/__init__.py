@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from haft.contracts import PACKAGE_INDEXES, HostGrant, host_grant
+from haft.sandbox.package_indexes import file_hosts
 from haft.sandbox.package_indexes.addresses import Address, address_of
 from haft.sandbox.package_indexes.configuration import TOOLS, Index, Tool, indexes
-from haft.sandbox.package_indexes.file_hosts import file_hosts
 from haft.sandbox.package_indexes.public import PUBLIC
 from haft.values import replace
 
@@ -39,7 +39,7 @@ def package_index_hosts(
     for index in configured:
         if (address := address_of(index.url)) is not None:
             found[address] = None
-    found |= dict.fromkeys(file_hosts(dict.fromkeys(configured), env, state_home, packages))
+    found |= dict.fromkeys(file_hosts.file_hosts(dict.fromkeys(configured), env, state_home, packages))
     return tuple(grant for address in found if (grant := _grant(*address)) is not None)
 
 
