@@ -323,6 +323,8 @@ class Link:
 
     def _deny(self, status: str, reason: str) -> None:
         """End the connection with an error that the program can show: an HTTP answer, a TLS alert, or a reset."""
+        # A program that asked as from a proxy is answered as by a proxy, unless its tunnel is open already.
+        awaits_tunnel = self._is_via_proxy and (self._state != "copying" or bool(self._down))
         self._status, self._reason = status, reason
         is_refused = status == "403"
         self._call.denied(self, reason, is_refused=is_refused)
@@ -332,7 +334,7 @@ class Link:
         self._state = "denying"
         self.deadline = time.monotonic() + LAST_WORDS_SECONDS
         heard = self._early or (b"" if self._first is None else self._first.kept)
-        if self._is_via_proxy and not self.received and not self.sent:
+        if awaits_tunnel and not self.received and not self.sent:
             self._answer_http()
         elif heard:
             self._answer(heard)
