@@ -548,8 +548,8 @@ MEGABYTES = 500 if sampling.IS_WHOLE else 64
 
 
 DAILY = {
-    "root": {"programs": 20, "hosts": 8, "load": 8, "attacks": 20, "controls": 6, "proxied": 2},
-    "user": {"programs": 10, "hosts": 5, "load": 4, "attacks": 14, "controls": 3, "proxied": 1},
+    "root": {"programs": 14, "hosts": 6, "load": 6, "attacks": 14, "controls": 4, "proxied": 2},
+    "user": {"programs": 8, "hosts": 4, "load": 3, "attacks": 9, "controls": 2, "proxied": 1},
 }
 """How many checks of each group `make test` draws."""
 
