@@ -142,8 +142,8 @@ async def measure() -> dict[str, object]:
 
 async def crowd(sandbox: Sandbox, launcher: object, port: int) -> dict[str, object]:
     """The private memory of the egress process, and how much 1,000 open connections add."""
-    assert sandbox.egress_pid is not None
-    before = own_kilobytes(sandbox.egress_pid)
+    assert sandbox.hosts.egress_pid is not None
+    before = own_kilobytes(sandbox.hosts.egress_pid)
     sink, more = Kept(), asyncio.get_running_loop().create_future()
     command = Command(
         [sys.executable, "-c", CROWD, str(port), str(CONNECTIONS)], on_start=lambda send: more.set_result(send)
@@ -152,7 +152,7 @@ async def crowd(sandbox: Sandbox, launcher: object, port: int) -> dict[str, obje
     while b"open" not in sink.text and not running.done():
         sink.came.clear()
         await asyncio.wait((running, asyncio.ensure_future(sink.came.wait())), return_when=asyncio.FIRST_COMPLETED)
-    during = own_kilobytes(sandbox.egress_pid)
+    during = own_kilobytes(sandbox.hosts.egress_pid)
     await (await more)(b"x")
     await running
     return {"own_kilobytes": before, "kilobytes_per_connection": (during - before) / CONNECTIONS}

@@ -296,10 +296,10 @@ def test_a_killed_network_process_ends_connections_and_the_next_call_gets_anothe
     async def scenario(sandbox):
         grant = f"localhost:{server}"
         assert (await call(sandbox, connect("localhost", server), grant))[0] == 0
-        first = sandbox.egress_pid
+        first = sandbox.hosts.egress_pid
         os.kill(first, signal.SIGKILL)
         assert await call(sandbox, connect("localhost", server), grant) == (0, "HELLO\n")
-        assert sandbox.egress_pid != first
+        assert sandbox.hosts.egress_pid != first
 
     run(scenario)
 
@@ -307,13 +307,13 @@ def test_a_killed_network_process_ends_connections_and_the_next_call_gets_anothe
 def test_the_network_process_ends_with_the_sandbox_and_is_confined(run, server):
     async def scenario(sandbox):
         await call(sandbox, connect("localhost", server), f"localhost:{server}")
-        with open(f"/proc/{sandbox.egress_pid}/status") as file:
+        with open(f"/proc/{sandbox.hosts.egress_pid}/status") as file:
             status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
         assert status["NoNewPrivs"] == "1"
         assert status["Seccomp"] == "2"
         assert int(status["CapEff"], 16) & ~(1 << 10) == 0
         assert "0" not in status["Uid"].split()
-        return sandbox.egress_pid
+        return sandbox.hosts.egress_pid
 
     pid = run(scenario)
     with pytest.raises(ProcessLookupError):

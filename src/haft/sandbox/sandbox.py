@@ -27,7 +27,6 @@ from haft.contracts import (
     Conflict,
     ConnectionObserver,
     DescribeLauncher,
-    EndedChild,
     Exit,
     Grants,
     HaftError,
@@ -35,17 +34,14 @@ from haft.contracts import (
     Launcher,
     Layer,
     Limits,
-    MaskedStream,
     Network,
     NetworkOpen,
     NoNetworkByHost,
     OutputSink,
     Profile,
-    ScratchFull,
     Secrets,
     Session,
     StartFailed,
-    Stream,
     Unconfined,
     named_secrets,
     says_secret,
@@ -56,7 +52,9 @@ from haft.sandbox.abilities import NOT_LINUX, Abilities
 from haft.sandbox.environment import built_environment
 from haft.sandbox.grant_resolver import GrantResolver
 from haft.sandbox.helper_requests import HelperRequests, process_limits
+from haft.sandbox.host_network import HostNetwork
 from haft.sandbox.identities import Identity, identities, identity
+from haft.sandbox.launcher import DiscardedOutput, SandboxLauncher
 from haft.sandbox.network_signs import CURL_UNRESOLVED
 from haft.sandbox.site import TMP, Site, survey
 from haft.sandbox.thread_scratch import ThreadScratch
@@ -64,7 +62,6 @@ from haft.sandbox.toolchains import is_below
 from haft.values import replace
 
 if TYPE_CHECKING:
-    from haft.processes import Egress, EgressCall
     from haft.sandbox.evidence import HostFacts
     from haft.sandbox.layer_witness import LayerWitness
     from haft.sandbox.warm_pool import WarmPool
@@ -129,7 +126,7 @@ class Sandbox:
         self._leaving: set[asyncio.Task[None]] = set()
         self._warm_pool: WarmPool | None = None
         self.on_unfit = on_unfit
-        self._egress: Egress | None = None
+        self.hosts = HostNetwork(env, self._workspace, state_home, granted.network)
         self._witnesses: dict[str, LayerWitness] = {}
         """The witnesses of the layers of running calls, by the name of the layer."""
         self._not_above: set[str] = set()
@@ -164,11 +161,6 @@ class Sandbox:
             if names
             else NO_SECRETS
         )
-
-    @property
-    def egress_pid(self) -> int | None:
-        """The id of the process that makes connections by host; None if it does not run."""
-        return None if self._egress is None else self._egress.pid
 
     @property
     def loaded(self) -> int:
@@ -327,7 +319,7 @@ class Sandbox:
             return grants.network, ()
         if (missing := await self.no_network_by_host()) is not None:
             raise NoNetworkByHost(missing)
-        return await self.resolve_hosts(grants.network)
+        return await self.hosts.resolve(grants.network)
 
     async def no_network_by_host(self) -> str | None:
         """Why this machine cannot restrict a call to hosts; None if it can."""
@@ -337,28 +329,6 @@ class Sandbox:
         if abilities.namespaces and abilities.network:
             return None
         return "; ".join(abilities.missing()) or "there are no network namespaces"
-
-    async def resolve_hosts(self, network: tuple[str, ...]) -> tuple[Network, tuple[HostGrant, ...]]:
-        """The hosts that a grant names: as people see them, with each group replaced by its hosts, and as the sandbox
-        compares them."""
-        from haft.sandbox.network_grants import network_hosts, shown_hosts
-
-        if any(word.startswith("@") for word in network):
-            hosts = await asyncio.to_thread(network_hosts, network, self.package_index_hosts)
-            return shown_hosts(network, hosts), hosts
-        return network, network_hosts(network)
-
-    @property
-    def granted_hosts(self) -> tuple[str, ...]:
-        """The hosts that every call reaches without a grant of its own; empty if the whole network is open, or none of
-        it."""
-        return self._granted.network if isinstance(self._granted.network, tuple) else ()
-
-    def package_index_hosts(self) -> tuple[HostGrant, ...]:
-        """The hosts of the group `@package-indexes`. May ask package indexes over the network."""
-        from haft.sandbox.package_indexes import package_index_hosts
-
-        return package_index_hosts(self._host, self._workspace, self._state_home)
 
     def _scratch_of(self, thread: str | None, grants: Grants, shown: Sequence[str]) -> str | None:
         """The name of the thread's `/tmp`, if the call gets it; otherwise None. A call with network gets it only by a
@@ -452,7 +422,7 @@ class Sandbox:
         confine = functools.partial(
             self.confine, profile, grants, neutral=neutral, unasked=unasked, activated=activated, thread=thread
         )
-        return _SandboxLauncher(self, confine, grants, layer=layer, observer=observer)
+        return SandboxLauncher(self, confine, grants, layer=layer, observer=observer)
 
     def launcher_within(
         self,
@@ -462,16 +432,16 @@ class Sandbox:
     ) -> Launcher:
         """A launcher for the commands of one call, all with the same confinement. `observer` learns about the call's
         connections."""
-        return _SandboxLauncher(self, confinement, layer=layer, is_of_one_call=True, observer=observer)
+        return SandboxLauncher(self, confinement, layer=layer, is_of_one_call=True, observer=observer)
 
     def describe_launcher(self) -> DescribeLauncher:
         """A launcher for programs that haft only runs to describe them: they can write nothing and have no network,
         whatever was granted to calls."""
-        return self._describe_launcher_with(NO_GRANTS)
+        return self.describe_launcher_with(NO_GRANTS)
 
-    def _describe_launcher_with(self, grants: Grants) -> _SandboxLauncher:
+    def describe_launcher_with(self, grants: Grants) -> SandboxLauncher:
         confine = functools.partial(self.confine, "read-only", grants, unasked=True, closed=True)
-        return _SandboxLauncher(self, confine, grants, closed=True)
+        return SandboxLauncher(self, confine, grants, closed=True)
 
     async def no_layer(self, layer: Layer) -> str | None:
         """Why calls cannot run in layers; None if they can. To find out, this method runs a command in `layer`."""
@@ -479,7 +449,7 @@ class Sandbox:
         if not abilities.namespaces:
             return "; ".join(abilities.missing()) or "there is no sandbox"
         try:
-            await self.launcher("workspace", layer=layer).run(Command(["true"]), _DiscardedOutput())
+            await self.launcher("workspace", layer=layer).run(Command(["true"]), DiscardedOutput())
         except (StartFailed, NetworkOpen) as error:
             return error.message
         finally:
@@ -675,17 +645,9 @@ class Sandbox:
             lambda: self._confirm(confinement, requests),
             None if confinement.layer is None else confinement.layer.view,
             lambda: self._lend_witness(confinement),
-            functools.partial(self._open_network, confinement, observer) if confinement.is_by_host else None,
+            functools.partial(self.hosts.open, confinement, observer) if confinement.is_by_host else None,
         )
         return starter, launcher
-
-    async def _open_network(self, confinement: Confinement, observer: ConnectionObserver | None) -> EgressCall:
-        """Open the network of a command whose connections are decided by host."""
-        if self._egress is None:
-            from haft.processes import Egress
-
-            self._egress = Egress(self._env)
-        return await self._egress.open(confinement.hosts, observer, asks=confinement.asks and observer is not None)
 
     def _handle_stale(self, attempt: int) -> None:
         self._replace_zygote()
@@ -836,93 +798,5 @@ class Sandbox:
                 starter.close()
         self._helper = self._plain = None
         self._retired.clear()
-        if self._egress is not None:
-            self._egress.close()
-            self._egress = None
+        self.hosts.close()
         self._let_workspace_go()
-
-
-class _DiscardedOutput:
-    def output(self, stream: Stream, data: bytes) -> None: ...
-
-    def processes_ended(self, children: Sequence[EndedChild]) -> None: ...
-
-
-class _MaskingSink:
-    """Passes the output of a program on, with the granted secrets masked."""
-
-    def __init__(self, sink: OutputSink, secrets: Secrets) -> None:
-        self._sink = sink
-        self._streams: dict[Stream, MaskedStream] = {"stdout": secrets.stream(), "stderr": secrets.stream()}
-
-    def output(self, stream: Stream, data: bytes) -> None:
-        self._sink.output(stream, self._streams[stream].feed(data))
-
-    def processes_ended(self, children: Sequence[EndedChild]) -> None:
-        self._sink.processes_ended(children)
-
-    def end(self) -> None:
-        for stream, masked in self._streams.items():
-            self._sink.output(stream, masked.end())
-
-
-class _SandboxLauncher:
-    """Starts commands with the confinement that `confine` returns. Commands in the same layer run one after another."""
-
-    def __init__(
-        self,
-        sandbox: Sandbox,
-        confine: Callable[[], Awaitable[Confinement]],
-        grants: Grants = NO_GRANTS,
-        *,
-        layer: Layer | None = None,
-        closed: bool = False,
-        is_of_one_call: bool = False,
-        observer: ConnectionObserver | None = None,
-    ) -> None:
-        self._sandbox = sandbox
-        self._confine = confine
-        self._grants = grants
-        self._layer = layer
-        self._closed = closed
-        self._is_of_one_call = is_of_one_call
-        self._observer = observer
-        self._has_begun = False
-        self._turn = asyncio.Lock()
-
-    @property
-    def granted(self) -> Grants:
-        return self._grants
-
-    def with_grants(self, grants: Grants) -> DescribeLauncher:
-        """A launcher for a program to which a person granted more: network, variables, and files to read."""
-        if grants == NO_GRANTS:
-            return self
-        return self._sandbox._describe_launcher_with(Grants(network=grants.network, env=grants.env, read=grants.read))
-
-    async def is_confined(self) -> bool:
-        return (await self._sandbox.ready()).namespaces
-
-    async def run(self, command: Command, sink: OutputSink) -> Exit:
-        confinement = await self._confine()
-        if self._has_begun:
-            confinement = self._sandbox.for_later_command(confinement)
-        self._has_begun = self._is_of_one_call
-        self._sandbox.check(confinement)
-        if self._closed and (secrets := self._sandbox.granted_secrets(self._grants)):
-            sink = _MaskingSink(sink, secrets)
-        try:
-            return await self._run(confinement, command, sink)
-        except ScratchFull:
-            if self._sandbox.scratch is not None and confinement.scratch is not None:
-                await asyncio.to_thread(self._sandbox.scratch.empty, confinement.scratch)
-            raise
-
-    async def _run(self, confinement: Confinement, command: Command, sink: OutputSink) -> Exit:
-        if self._layer is None:
-            end = await self._sandbox.start(confinement, command, sink, self._observer)
-            if isinstance(sink, _MaskingSink):
-                sink.end()
-            return end
-        async with self._turn:
-            return await self._sandbox.answer(replace(confinement, layer=self._layer), command, sink, self._observer)

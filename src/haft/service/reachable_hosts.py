@@ -111,7 +111,7 @@ class _Question:
         if missing is not None and not (await sandbox.ready()).layers:
             return self._reach("allowed", f"no sandbox confines the call: {missing}")
         for source, hosts in granted:
-            for each in (await sandbox.resolve_hosts(hosts))[1]:
+            for each in (await sandbox.hosts.resolve(hosts))[1]:
                 if each.covers(self.target.host, self._port):
                     return self._reach("allowed", f"{self._where} is granted{self._once()}", each.grant, source)
         return self._not_granted()

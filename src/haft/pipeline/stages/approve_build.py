@@ -47,7 +47,7 @@ class ApproveBuild:
         confinement = await self._sandbox.confine("read-only", unasked=True, closed=True)
         # A build fetches packages, even if calls have no network.
         if await self._sandbox.no_network_by_host() is None:
-            network, hosts = await self._sandbox.resolve_hosts((PACKAGE_INDEXES, *self._sandbox.granted_hosts))
+            network, hosts = await self._sandbox.hosts.resolve((PACKAGE_INDEXES, *self._sandbox.hosts.granted))
             confinement = replace(confinement, network=network, hosts=hosts)
             in_sandbox = "in a sandbox that reaches only the listed hosts, and none of your files"
         else:

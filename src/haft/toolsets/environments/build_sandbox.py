@@ -10,12 +10,11 @@ import contextlib
 import functools
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from haft.config import Config
-from haft.contracts import HostGrant
 from haft.files import Root
 from haft.sandbox import Sandbox, Site, Tool, can_be_hidden, is_below, needed, package_index_hosts
 
@@ -50,16 +49,12 @@ class BuildSandbox(Sandbox):
 
     unseen: str
     """A path to hide, in addition to those that every sandbox hides."""
-    _indexes: Callable[[], tuple[HostGrant, ...]]
 
     def use_indexes(self, env: Mapping[str, str], tools: Sequence[Tool], packages: Sequence[str]) -> None:
         """Say what `@package-indexes` means here: the indexes of `tools`, with the hosts that serve `packages`."""
-        self._indexes = functools.partial(
+        self.hosts.package_indexes = functools.partial(
             package_index_hosts, env, self.unseen, self._state_home, tools=tools, packages=packages
         )
-
-    def package_index_hosts(self) -> tuple[HostGrant, ...]:
-        return self._indexes()
 
     @property
     def site(self) -> Site:
