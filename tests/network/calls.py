@@ -58,8 +58,9 @@ class Calls:
         }
 
     def has(self, program):
-        if program == "gcc":
-            return os.path.exists(f"{self.service.workspace}/static")
+        if program in ("gcc", "go"):
+            name = "static" if program == "gcc" else "static-go"
+            return os.path.exists(f"{self.service.workspace}/{name}")
         return shutil.which(program) is not None
 
     async def has_postgres(self):
@@ -125,7 +126,7 @@ async def run_all(place, part):
         return {}
     workspace = f"{place}/workspace-{part}"
     os.makedirs(workspace)
-    for name in ("ca.pem", "static"):
+    for name in ("ca.pem", "static", "static-go"):
         with contextlib.suppress(FileNotFoundError):
             shutil.copy(f"{place}/{name}", workspace)
     settings = dict(SETTINGS)

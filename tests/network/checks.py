@@ -115,6 +115,7 @@ PROGRAMS = {
     "websocket": (python(WEBSOCKET.replace("SCHEME", "ws")), "hello 2", [80], "python3"),
     "websocket over TLS": (python(WEBSOCKET.replace("SCHEME", "wss")), "hello 2", [443], "python3"),
     "static binary with its own resolver": ("@HERE@/static HOST", "hello HOST", [80], "gcc"),
+    "static binary of Go": ("@HERE@/static-go HOST", "hello HOST", [80], "go"),
     "bash": ("exec 3<>/dev/tcp/HOST/7004; read -r line <&3; echo $line", "speaks first", [7004], "bash"),
 }  # fmt: skip
 

@@ -87,6 +87,11 @@ def furnish(place):
     if shutil.which("gcc"):
         static = f"{place}/static"
         subprocess.run(["gcc", "-O1", "-static", "-o", static, f"{HERE}/static.c"], check=False, capture_output=True)
+    programs = f"{os.path.dirname(sys.executable)}:{os.environ.get('PATH', '')}"
+    if os.environ.get("HAFT_MORE") and (go := shutil.which("go", path=programs)):  # To compile it takes a minute.
+        env = {**os.environ, "CGO_ENABLED": "0", "GOCACHE": f"{place}/go-cache", "GOFLAGS": "-mod=mod"}
+        words = [go, "build", "-o", f"{place}/static-go", f"{HERE}/static.go"]
+        subprocess.run(words, check=False, capture_output=True, env=env)
     with zipfile.ZipFile(f"{www}/simple/tiny/tiny-1.0-py3-none-any.whl", "w") as wheel:
         wheel.writestr("tiny.py", "print('tiny works')\n")
         wheel.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
