@@ -116,7 +116,7 @@ def test_the_grant_that_covers_a_host_is_named_as_it_was_written():
         ("127.0.0.1", "`127.0.0.1` would open services of this machine"),
         ("localhost:*", "`localhost:*` cannot be granted: name the port of an address"),
         ("10.0.0.7:*", "`10.0.0.7:*` cannot be granted: name the port of an address"),
-        ("a.example=10.0.0.1/8", "`a.example=10.0.0.1/8` cannot be granted: 10.0.0.1/8 has host bits set"),
+        ("a.example=10.0.0.1/8", "`a.example=10.0.0.1/8` cannot be granted: `10.0.0.1/8` is no network; write it"),
         ("@mirrors", "there is no group `@mirrors` of hosts; the groups are @package-indexes"),
     ],
 )

@@ -89,7 +89,7 @@ asyncio.run(main())
 """
 PIP = (
     "@PYTHON@ -m pip --isolated --retries 0 --cert @HERE@/ca.pem --disable-pip-version-check install -q --no-deps "
-    "--target lib-HOST --index-url https://HOST/simple tiny"
+    "--target lib-HOST -i https://HOST/simple tiny"
 )
 NPM = (
     "mkdir -p npm-HOST; cd npm-HOST; npm install --no-audit --no-fund --loglevel=error --fetch-retries=0 "

@@ -160,8 +160,8 @@ def test_the_network_is_missed(output, said):
     assert error is not None and error.code == "sandbox-denied"
     assert "network" in error.message
     assert (
-        error.hint
-        == "to allow it: add `--network` to this call, or write a rule: `haft permissions add allow … --network`"
+        error.hint == "to allow it: add `--network=HOST` to this call, "
+        "or write a rule: `haft permissions add allow … --network=HOST`"
     )
     assert said(output, network=True) is None
 
@@ -338,7 +338,7 @@ def test_curls_own_exit_code_tells_where_it_says_nothing(home):
 def test_a_network_failure_that_was_caught_is_told_with_the_grant(output, home):
     confinement = {"profile": "workspace", "hidden": (home,), "layers": LAYERS}
     found = swallowed_failure(f"{output}\nwent on without\n", Confinement(**confinement, network=False))
-    assert "it has no network" in found.message and "`--network`" in found.hint
+    assert "it has no network" in found.message and "`--network=HOST`" in found.hint
     assert swallowed_failure(output, Confinement(**confinement, network=True)) is None
     assert "never" in swallowed_failure(output, Confinement(**confinement, network=False, never_network=True)).hint
 

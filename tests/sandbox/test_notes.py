@@ -44,14 +44,14 @@ def test_a_network_failure_that_a_script_swallows_is_noted(call):
     outcome = call(script)
     assert outcome.ok and "name resolution" in outcome.output
     (note,) = outcome.notes
-    assert "it has no network" in note and "`--network`" in note
+    assert "it has no network" in note and "`--network=HOST`" in note
 
 
 def test_curl_that_says_nothing_is_known_by_its_exit_code(call):
     (call.person.parent / "workspace" / "curl").write_text("#!/bin/sh\nexit 6\n")
     (call.person.parent / "workspace" / "curl").chmod(0o755)
     outcome = call("touch x; ./curl -s http://api.example")
-    assert outcome.error.code == "sandbox-denied" and "`--network`" in outcome.error.hint
+    assert outcome.error.code == "sandbox-denied" and "`--network=HOST`" in outcome.error.hint
     assert call("touch x; exit 6").error.code == "tool-failed"
 
 
@@ -85,7 +85,7 @@ def test_a_timeout_does_not_suggest_the_network(call):
     outcome = call("touch x; sleep 60", timeout=0.5)
     assert outcome.error.code == "timed-out" and "network" not in outcome.error.hint
     said = call("touch x; echo 'Could not resolve host: api.example'; sleep 60", timeout=0.5)
-    assert "`--network`" in said.error.hint
+    assert "`--network=HOST`" in said.error.hint
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="others cannot write there anyway")

@@ -68,6 +68,10 @@ class HostGrant:
 def host_grant(text: str) -> HostGrant:
     """Read one grant by host. Raises `ValueError` with an explanation if it is not valid."""
     found = _FORM.fullmatch(text)
+    if found is None and "://" in text:
+        raise ValueError(f"`{text}` is no host: leave out `{text.partition('://')[0]}://` and the path")
+    if found is None and text.count(":") > 1:
+        raise ValueError(f"`{text}` is no host: write an IPv6 address in brackets, with a port, as in `[::1]:5432`")
     if found is None:
         raise ValueError(f"`{text}` is no host: write HOST, HOST:PORT or *.DOMAIN, for example `registry.example:443`")
     import ipaddress  # Imported here because contracts are loaded at every start.
@@ -114,7 +118,10 @@ def _networks(text: str, networks: str | None) -> tuple[str, ...]:
     try:
         return tuple(str(ipaddress.ip_network(each)) for each in networks.split(",")) if networks else ()
     except ValueError as error:
-        raise ValueError(f"`{text}` cannot be granted: {error}") from error
+        example = "mirror.example:443=10.1.0.0/16"
+        raise ValueError(
+            f"`{text}` cannot be granted: `{networks}` is no network; write it as in `{example}`"
+        ) from error
 
 
 def _ascii_name(text: str, host: str) -> str:

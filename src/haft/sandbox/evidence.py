@@ -326,7 +326,7 @@ def _by_option(option: str) -> str:
 
 
 def _no_network(line: str, confinement: Confinement) -> HaftError:
-    how = NEVER if confinement.never_network else _opens(confinement, "--network", "network = true")
+    how = NEVER if confinement.never_network else _opens(confinement, "--network=HOST", 'network = ["HOST"]')
     return SandboxDenied(
         "a connection: it has no network", line if line == CURL_FAILED else _shortened(line, sign_in(line)), how
     )

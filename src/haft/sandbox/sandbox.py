@@ -762,7 +762,8 @@ class Sandbox:
             or not waited_for_network(output)
         ):
             return None
-        return f"it has no network and may have waited for it: {NEVER if confinement.never_network else '`--network`'}"
+        how = NEVER if confinement.never_network else "`--network=HOST`"
+        return f"it has no network and may have waited for it: {how}"
 
     def how_to_connect(self, grant: str, confinement: Confinement | None) -> str:
         """A hint that says how to grant a host and port, such as `registry.example:443`, to a call."""

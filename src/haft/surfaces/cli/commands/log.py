@@ -84,7 +84,7 @@ def log_runs(
         if path is not None:
             workspace = workspace_of(options)
             path = _inside(workspace, path)
-        host = None if host is None else host.lower().rstrip(".")
+        host = None if host is None else _host_alone(host)
         chosen = Filter(status=status, since=earliest, path=path, host=host, workspace=workspace, **wanted)
         with change_sets() as changes:
             found = [] if kept is None else kept.runs(replace(chosen, limit=chosen.limit + 1))
@@ -242,3 +242,10 @@ def _change_lines(record: RunRecord, changes: dict[str, Any]) -> Iterator[str]:
     for conflict in changes["conflicts"][:MOST_FILES]:
         by = "outside of haft" if conflict["by"] == "outside" else f"by {conflict['by']}"
         yield f"  in conflict: {one_line(conflict['path'])}, changed {by}"
+
+
+def _host_alone(text: str) -> str:
+    """A host as haft records it: in lower case, without a port."""
+    name, colon, port = text.rpartition(":")
+    is_named = colon and port.isdigit() and (":" not in name or name.endswith("]"))
+    return (name if is_named else text).strip("[]").lower().rstrip(".")
