@@ -116,7 +116,7 @@ class Calls:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
     def egress(self):
-        return self.service._host.sandbox.egress_pid
+        return self.service._host.sandbox.hosts.egress_pid
 
 
 async def run_all(place, part):
