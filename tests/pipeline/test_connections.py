@@ -3,7 +3,7 @@
 import pytest
 
 from haft.contracts import Call, Connection, Decision, Grants, Principal, RunId, ToolName
-from haft.pipeline.connections import MAX_EVENTS, MAX_RECORDS, RunConnections, address_of, grant_source
+from haft.pipeline.connections import MAX_ALONE, MAX_EVENTS, MAX_RECORDS, RunConnections, address_of, grant_source
 from haft.pipeline.run import Run
 
 
@@ -51,14 +51,14 @@ def test_records_and_events_are_bounded_and_further_connections_are_counted():
     for number in range(MAX_RECORDS + 50):
         observer.opened("one.example", 443, "one.example")
         observer.ended(Connection("one.example", 443, allowed=True, grant="one.example", sent=1, received=number))
-    for number in range(1000):
+    for number in range(MAX_RECORDS):
         observer.ended(refused(f"h{number}.example"))
     assert len(observer.records) == MAX_RECORDS
-    assert (
-        sum(each.sent for each in observer.records) == sum(each.count for each in observer.records) == MAX_RECORDS + 50
-    )
+    allowed = [each for each in observer.records if each.allowed]
+    assert len(allowed) == MAX_ALONE
+    assert sum(each.sent for each in allowed) == sum(each.count for each in allowed) == MAX_RECORDS + 50
     assert len(recorder.events) <= MAX_EVENTS
-    assert [*observer.notes(hint)] == ["1_000 more connections are not on record: a run has at most 100 records"]
+    assert [*observer.notes(hint)][-1] == "100 more connections are not on record: a run has at most 500 records"
 
 
 def test_notes_name_the_first_hosts_and_count_the_others():

@@ -48,6 +48,7 @@ class Observer:
     def __init__(self, answer=None):
         self.opened_hosts = []
         self.connections = []
+        self.missing = None
         self.asked = []
         self.withdrawn = asyncio.Event()
         self.answer = answer
@@ -57,6 +58,9 @@ class Observer:
 
     def ended(self, connection):
         self.connections.append(connection)
+
+    def incomplete(self, why):
+        self.missing = why
 
     async def ask(self, held):
         self.asked.append(held)
@@ -413,5 +417,85 @@ def test_a_service_of_this_machine_is_reached_by_its_name_and_by_its_address(run
     async def scenario(sandbox):
         for host in ("localhost", "127.0.0.1"):
             assert await call(sandbox, connect(host, server), grant.format(server)) == (0, "HELLO\n")
+
+    run(scenario)
+
+
+def test_every_host_is_on_record_after_any_number_of_connections(run, server):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+
+        async def scenario(sandbox):
+            observer = Observer()
+            script = f"""
+import socket
+for _ in range(1100):
+    with socket.create_connection(("127.0.0.1", {server}), 20) as end:
+        end.sendall(b"x")
+        end.recv(1)
+with socket.create_connection(("127.0.0.1", {port}), 20) as end:
+    end.sendall(b"y" * 5001)
+"""
+            grants = f"localhost:{server}", f"localhost:{port}"
+            code, text = await call(sandbox, [sys.executable, "-c", script], *grants, observer=observer)
+            assert (code, text) == (0, "")
+            sums = {}
+            for each in observer.connections:
+                count, sent = sums.get(each.port, (0, 0))
+                sums[each.port] = count + each.count, sent + each.sent
+            assert sums == {server: (1100, 1100), port: (1, 5001)}
+            assert observer.missing is None
+
+        run(scenario)
+
+
+def test_no_input_of_a_call_ends_the_network_process(run, server):
+    async def scenario(sandbox):
+        grant = f"127.0.0.1:{server}"
+        await call(sandbox, connect("127.0.0.1", server), grant)
+        pid = sandbox.hosts.egress_pid
+        script = """
+import socket
+for number in range(400):
+    for _ in range(2):
+        name = f"{'n' * 60}.{'a' * 60}.{'b' * 60}.{number:03}.example"
+        with socket.create_connection(("198.18.0.1", 3128), 20) as end:
+            end.sendall(f"CONNECT {name}:443 HTTP/1.1\\r\\n\\r\\n".encode())
+            end.recv(100)
+"""
+        observer = Observer()
+        code, text = await call(sandbox, [sys.executable, "-c", script], grant, observer=observer)
+        assert (code, text) == (0, "")
+        assert sum(each.count for each in observer.connections if not each.allowed) == 800
+        assert sandbox.hosts.egress_pid == pid and observer.missing is None
+
+    run(scenario)
+
+
+def test_a_killed_network_process_is_said_to_have_lost_records(run, server):
+    async def scenario(sandbox):
+        observer = Observer()
+        confinement = await sandbox.confine("workspace", Grants(network=(f"localhost:{server}",)))
+
+        async def confined():
+            return confinement
+
+        script = f"""
+import socket, sys
+end = socket.create_connection(("127.0.0.1", {server}), 20)
+print("ready", flush=True)
+sys.stdin.read(1)
+"""
+        sends, output = asyncio.get_running_loop().create_future(), Output()
+        command = Command([sys.executable, "-c", script], on_start=sends.set_result)
+        running = asyncio.ensure_future(sandbox.launcher_within(confined, None, observer).run(command, output))
+        send = await sends
+        while "ready" not in output.text:
+            await asyncio.sleep(0.01)
+        os.kill(sandbox.hosts.egress_pid, signal.SIGKILL)
+        while observer.missing is None:
+            await asyncio.sleep(0.01)
+        await send(b"x")
+        assert (await running).code == 0
 
     run(scenario)

@@ -84,6 +84,10 @@ class ConnectionObserver(Protocol):
         """Called when a connection has ended, failed, or was refused."""
         ...
 
+    def incomplete(self, why: str) -> None:
+        """Called if records of connections are missing."""
+        ...
+
     async def ask(self, held: HeldConnection) -> HostGrant | None:
         """The grant that a person gives for a held connection; None if the connection is refused. The answer holds for
         all connections of the call to the same host and port. Cancelled if the program gives up or the call ends."""

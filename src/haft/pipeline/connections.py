@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from haft.contracts import HostGrant
     from haft.pipeline.run import Run
 
-MAX_RECORDS: Final = 100
-"""How many records of connections an outcome has. Further connections to the same hosts are counted in these."""
+MAX_ALONE: Final = 100
+"""How many connections have a record of their own. Further connections to the same hosts are counted in these."""
+MAX_RECORDS: Final = 500
+"""How many records of connections an outcome has."""
 MAX_EVENTS: Final = 400
 """How many events about connections a run emits."""
 MAX_NOTES: Final = 3
@@ -44,6 +46,8 @@ class RunConnections:
         self._records: list[Connection] = []
         self._index: dict[tuple[Any, ...], int] = {}
         self._left_out = 0
+        self._missing: str | None = None
+        """Why records are missing; None if all are there."""
         self._events = 0
         self.approved_by: dict[tuple[str, int], str] = {}
         """Who let connections to a host and port through, for each of those that a person was asked about."""
@@ -81,6 +85,9 @@ class RunConnections:
             del facts["host"], facts["port"]
             self.emit(state, *where, f"{words}{why}", **facts)
 
+    def incomplete(self, why: str) -> None:
+        self._missing = why
+
     async def ask(self, held: HeldConnection) -> HostGrant | None:
         return await self._ask(held)
 
@@ -98,7 +105,7 @@ class RunConnections:
 
     def _add_allowed(self, connection: Connection) -> bool:
         key = (connection.host, connection.port, connection.grant, connection.reason)
-        if len(self._records) < MAX_RECORDS:
+        if len(self._records) < MAX_RECORDS and (key not in self._index or len(self._records) < MAX_ALONE):
             self._index[key] = len(self._records)
             self._records.append(connection)
             return True
@@ -150,6 +157,8 @@ class RunConnections:
             yield f"the sandbox also refused connections to {hosts}: `haft show {self._run.id}` lists them"
         if self._left_out:
             yield f"{self._left_out:_} more connections are not on record: a run has at most {MAX_RECORDS} records"
+        if self._missing is not None:
+            yield f"not all connections are on record: {self._missing}"
         unreached = [each for each in self._records if each.allowed and (each.reason or "").startswith("cannot")]
         yield from (f"{address_of(each.host, each.port)} {each.reason}" for each in unreached[:MAX_NOTES])
 

@@ -50,7 +50,8 @@ def _masked_failure(error: Failure, secrets: Secrets) -> Failure:
 
 def _masked_connection(connection: Connection, secrets: Secrets) -> Connection:
     # A program can put anything into the name of a host.
-    return replace(connection, host=secrets.masked_text(connection.host), reason=secrets.masked(connection.reason))
+    masked = {name: secrets.masked(getattr(connection, name)) for name in ("host", "grant", "reason")}
+    return replace(connection, **masked)
 
 
 def _masked_decision(decision: Decision, secrets: Secrets) -> Decision:

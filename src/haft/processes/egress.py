@@ -205,10 +205,10 @@ class EgressCall:
             self._unused = None
             return
         try:
-            async with asyncio.timeout(REPORT_SECONDS):
-                await asyncio.shield(self._over)
-        except TimeoutError:
-            pass
+            # Not `asyncio.timeout`, which would look like a cancellation of the call.
+            await asyncio.wait((self._over,), timeout=REPORT_SECONDS)
+            if not self._over.done():
+                self._records_are_lost("the process that connects calls did not answer")
         finally:
             self._stop_asking()
             self._egress.forget(self.number)
@@ -221,11 +221,22 @@ class EgressCall:
             return
         self._reported = asyncio.get_running_loop().create_future()
         await self._egress.ask_for_reports(self.number)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(REPORT_SECONDS):
-                await asyncio.wait((self._reported, self._over), return_when=asyncio.FIRST_COMPLETED)
+        both = (self._reported, self._over)
+        done, _waiting = await asyncio.wait(both, timeout=REPORT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        if not done:
+            self._records_are_lost("the process that connects calls did not answer")
 
     def process_ended(self) -> None:
+        """Note that the process has ended, and with it all connections of the command."""
+        if not self._over.done():
+            self._records_are_lost("the process that connects calls has ended")
+        self._is_over()
+
+    def _records_are_lost(self, why: str) -> None:
+        if self._observer is not None:
+            self._observer.incomplete(why)
+
+    def _is_over(self) -> None:
         self._stop_asking()
         if not self._over.done():
             self._over.set_result(None)
@@ -249,9 +260,13 @@ class EgressCall:
         """Pass on a report of the process."""
         event, observer = words["event"], self._observer
         if event == "over":
-            for host, port, protocol, count in words["repeated"] if observer is not None else ():
+            if words["omitted"]:
+                self._records_are_lost(f"{words['omitted']:_} connections were too many")
+            self._is_over()
+            return
+        if event == "repeated":
+            for host, port, protocol, count in words["refused"] if observer is not None else ():
                 observer.ended(_refused(host, port, protocol, NOT_GRANTED, count - 1))  # type: ignore[union-attr]
-            self.process_ended()
             return
         if event == "reported":
             if self._reported is not None and not self._reported.done():
@@ -280,6 +295,7 @@ class EgressCall:
                     seconds=words["seconds"],
                     grant=words["grant"],
                     reason=None if how == "closed" else how,
+                    count=words.get("count", 1),
                     encrypted_name=words["encrypted"],
                 )
             )

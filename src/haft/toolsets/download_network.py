@@ -89,6 +89,8 @@ class RefusedConnections:
         if not connection.allowed and connection.protocol == "tcp":
             self._found.setdefault(_with_port(connection.host, connection.port), connection.reason)
 
+    def incomplete(self, why: str) -> None: ...
+
     async def ask(self, held: HeldConnection) -> HostGrant | None:
         return None
 

@@ -147,6 +147,10 @@ class _SessionConnections:
         else:
             _log.warning("between calls, a plugin's process had a connection: %s", connection.to_json())
 
+    def incomplete(self, why: str) -> None:
+        if (observer := self._observer()) is not None:
+            observer.incomplete(why)
+
     async def ask(self, _held: HeldConnection) -> HostGrant | None:
         return None  # The process may serve other calls, for which nobody would be asked.
 

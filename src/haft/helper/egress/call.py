@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import select
 import socket
 import struct
 from collections import deque
@@ -21,8 +22,13 @@ from haft.helper.local_network import OWN_ADDRESS
 
 MAX_NAMES, MAX_LISTENERS, MAX_LINKS, MAX_REPORTED, MAX_REFUSED, MAX_HELD = 4096, 1024, 2048, 1000, 1000, 256
 MAX_STREAMS = 64
+MAX_REASON = 500
 MAX_QUESTIONS = 30
 """How many hosts and ports a call can make haft ask about; it refuses further ones."""
+MAX_CHECKED = 1 << 16
+"""How many bytes of one call are checked in one step of the loop."""
+MAX_TO_LOOK_UP = 256
+REPORTED_AT_ONCE = 100
 MAX_LOOK_UPS = 4
 """How many names of one call are looked up at the same time, so that no call blocks the look-ups of others."""
 PROXY_PORT = 3128
@@ -70,10 +76,18 @@ class CallNetwork:
         self._questions = 0
         self._rejected: set[Host] = set()
         self._refused: dict[tuple[str, int, str], int] = {}
-        self._reported = 0
+        self._reported = self._omitted = 0
+        self._sums: dict[tuple[Any, ...], dict[str, Any] | None] = {}
+        """Sums of connections that are reported together at the end; None for those that were reported one by one."""
         self._is_paused = False
+        self.checked = 0
+        """How many bytes of this call were checked in the current step of the loop."""
         self.is_over = False
         loop.add(channel, READ, self._from_init)
+
+    def may_check(self) -> bool:
+        """Whether more bytes of this call are checked in this step of the loop, so that other calls have their turn."""
+        return self.checked < MAX_CHECKED
 
     def is_granted(self, name: str, port: int) -> bool:
         return self._grant_for(name, port) is not None
@@ -229,7 +243,7 @@ class CallNetwork:
 
     def _accept(self, end: socket.socket, _events: int) -> None:
         for _ in range(32):
-            if len(self._links) + len(self._requests) >= MAX_LINKS:
+            if len(self._links) + len(self._requests) >= MAX_LINKS or self.loop.is_crowded:
                 return self._pause()
             try:
                 inner, _ = end.accept()
@@ -277,16 +291,13 @@ class CallNetwork:
                 address, client_port = inner.getpeername()[:2]
                 self._tell("held", name, port, client=[address, client_port])
 
-    def _given_up(self, inner: socket.socket, _events: int) -> None:
+    def _given_up(self, inner: socket.socket, events: int) -> None:
         """Drop a held connection that the program has closed. A program that has sent its request may close its own
         direction and still wait for the answer."""
-        try:
-            if inner.recv(1, socket.MSG_PEEK):
-                self.loop.change(inner, 0)
-                return
-        except OSError:
-            pass
         self.loop.remove(inner)
+        with contextlib.suppress(OSError):
+            if not events & (select.EPOLLHUP | select.EPOLLERR) and inner.recv(1, socket.MSG_PEEK):
+                return
         inner.close()
         for host, waiting in list(self._held.items()):
             self._held[host] = [each for each in waiting if each[0] is not inner]
@@ -318,7 +329,8 @@ class CallNetwork:
             self.loop.change(end, 0)
 
     def _resume(self) -> None:
-        if self._is_paused and len(self._links) < MAX_LINKS * 3 // 4:
+        is_free = len(self._links) < MAX_LINKS * 3 // 4 and not self.loop.is_crowded
+        if self._is_paused and is_free and not self.is_over:
             self._is_paused = False
             for end in self._accepting():
                 self.loop.change(end, READ)
@@ -335,19 +347,28 @@ class CallNetwork:
         waiting = self._resolving.setdefault(name, [])
         waiting.append(link)
         if len(waiting) == 1:
+            if len(self._to_look_up) >= MAX_TO_LOOK_UP:
+                del self._resolving[name]
+                return link.resolved([], "too many names are looked up at the same time")
             self._to_look_up.append(name)
             self._look_up_next()
         return None
 
     def _look_up_next(self) -> None:
-        if not self._to_look_up or self._look_ups >= MAX_LOOK_UPS:
+        name = None
+        while self._to_look_up and name is None and self._look_ups < MAX_LOOK_UPS and not self.is_over:
+            name = self._to_look_up.popleft()
+            if all(link.is_over for link in self._resolving[name]):
+                del self._resolving[name]  # Nobody waits for it any more.
+                name = None
+        if name is None:
             return
-        name = self._to_look_up.popleft()
+        wanted = name
         self._look_ups += 1
 
         def look_up() -> Callable[[], None]:
             try:
-                found = [str(each[4][0]) for each in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)]
+                found = [str(each[4][0]) for each in socket.getaddrinfo(wanted, None, type=socket.SOCK_STREAM)]
                 problem = None
             except (OSError, UnicodeError) as error:
                 found, problem = [], getattr(error, "strerror", None) or str(error)
@@ -356,8 +377,8 @@ class CallNetwork:
                 self._look_ups -= 1
                 self._look_up_next()
                 if problem is None:
-                    self._resolved[name] = found
-                for each in self._resolving.pop(name, []):
+                    self._resolved[wanted] = found
+                for each in self._resolving.pop(wanted, []):
                     each.resolved(found, problem)
 
             return done
@@ -414,26 +435,50 @@ class CallNetwork:
             self._tell("opened", link.name, link.port, address=link.address, grant=link.grant.words)
 
     def denied(self, link: Link, reason: str, *, is_refused: bool) -> None:
-        self._reported += 1
-        if self._reported <= MAX_REPORTED:
-            event = "refused" if is_refused else "failed"
-            self._tell(event, link.name, link.port, protocol="tcp", reason=reason, **_facts(link))
+        event = "refused" if is_refused else "failed"
+        self._report(event, link, protocol="tcp", reason=reason[:MAX_REASON])
 
     def ended(self, link: Link, how: str | None) -> None:
         self._links.discard(link)
         if how is not None:
-            self._reported += 1
-            if self._reported <= MAX_REPORTED:
-                self._tell("closed", link.name, link.port, how=how, **_facts(link))
+            self._report("closed", link, how=how)
         self._resume()
+
+    def _report(self, event: str, link: Link, **more: Any) -> None:
+        """Report a connection. After very many reports, connections to the same host are only counted, and reported
+        together at the end."""
+        key = (event, link.name, link.port, link.grant.words, *more.values())
+        is_new = key not in self._sums
+        self._reported += 1
+        if self._reported <= MAX_REPORTED or (is_new and len(self._sums) < 2 * MAX_REPORTED):
+            self._tell(event, link.name, link.port, **more, **_facts(link))
+            self._sums.setdefault(key, None)
+        elif is_new:
+            self._omitted += 1
+        else:
+            sums = self._sums[key] or {"event": event, "host": link.name, "port": link.port, **more, **_facts(link)}
+            before = sums.get("count", 0)
+            for name in ("sent", "received", "seconds"):
+                sums[name] = getattr(link, name) + (sums[name] if before else 0)
+            self._sums[key] = {**sums, "count": before + 1}
+
+    def _report_sums(self) -> None:
+        for key, sums in self._sums.items():
+            if sums is not None:
+                self._send({"call": self.number, **sums})
+                self._sums[key] = None
 
     def report_open(self) -> None:
         """Report the connections that are open, and that all reports until now were sent."""
+        self._report_sums()
+        self._reported = 0
         for link in self._links:
-            if link.is_copying and self._reported < MAX_REPORTED:
-                self._reported += 1
-                self._tell("closed", link.name, link.port, how="it is still open", **_facts(link))
+            if link.is_copying:
+                self._report("closed", link, how="it is still open")
                 link.sent = link.received = 0
+        self._report_sums()
+        self._reported = 0
+        self._sums.clear()
         self._send({"call": self.number, "event": "reported"})
 
     def end(self) -> None:
@@ -450,9 +495,14 @@ class CallNetwork:
         for end in mine:
             self.loop.remove(end)
         self.loop.close_later([*mine, *self._spare, *self._spare6])
+        self._resolving.clear()
+        self._to_look_up.clear()
+        self._report_sums()
         counts = [[name, port, protocol, count] for (name, port, protocol), count in self._refused.items() if count > 1]
-        omitted = max(0, self._reported - MAX_REPORTED)
-        self._send({"call": self.number, "event": "over", "repeated": counts[:MAX_REFUSED], "omitted": omitted})
+        for start in range(0, len(counts), REPORTED_AT_ONCE):
+            repeated = counts[start : start + REPORTED_AT_ONCE]
+            self._send({"call": self.number, "event": "repeated", "refused": repeated})
+        self._send({"call": self.number, "event": "over", "omitted": self._omitted})
 
 
 def _facts(link: Link) -> dict[str, Any]:

@@ -14,11 +14,14 @@ from collections.abc import Callable
 
 HANDSHAKE, CLIENT_HELLO, SERVER_NAME, ENCRYPTED_HELLO = 22, 1, 0, 0xFE0D
 MAX_RECORD, MAX_RECORDS, MAX_HELLO, MAX_HEAD = 16640, 64, 1 << 17, 1 << 16
+SLICE, MAX_NAME = 4096, 100
 METHOD = re.compile(rb"[A-Z]{3,16} ")
 LONGEST_METHOD = 17
 HEAD = re.compile(rb"([A-Z]{3,16}) (\S+) HTTP/1\.[01]\r\n((?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n\0]*\r\n)*)\r\n")
 SWITCHED = re.compile(rb"HTTP/1\.[01] 101")
-HTTP_LINE = re.compile(rb"\shttp/\d", re.IGNORECASE)
+HTTP_LINE = re.compile(rb"http/\d", re.IGNORECASE)
+SSL2_HELLO = re.compile(rb"[\x80-\xff].\x01(?:\x00\x02|\x03[\x00-\x04])", re.DOTALL)
+"""The beginning of a ClientHello in the format of SSL 2, which names no server."""
 HTTP2_LINE = b"PRI * HTTP/2.0\r\n"
 CHECKED_PROTOCOL = re.compile(rb"\b(?:h2c?\b|http/|tls/)", re.IGNORECASE)
 """Protocols of an upgrade that name hosts anew."""
@@ -108,18 +111,23 @@ class FirstBytes:
 
     def feed(self, data: bytes) -> bytes:
         """Take bytes of the program, and return those that may pass. Raises `Refused`."""
-        self.kept += data
-        passed = []
+        passed: list[bytes] = []
+        # In slices: each chunk of a body copies what is kept, so a long rest would cost quadratic time.
+        for start in range(0, len(data) or 1, SLICE):
+            self.kept += data[start : start + SLICE]
+            self._advance(passed)
+        return b"".join(passed)
+
+    def _advance(self, passed: list[bytes]) -> None:
         while self.kept and not self.awaits_answer:
             if self.is_done:
                 passed.append(self.kept)
                 self.kept = b""
-                break
+                return
             part = self._read()
             if part is None:
-                break
+                return
             passed.append(part)
-        return b"".join(passed)
 
     def feed_answer(self, data: bytes) -> bytes:
         """Take bytes of the server while `awaits_answer`; returns the bytes of the program that may pass now."""
@@ -137,12 +145,14 @@ class FirstBytes:
     def _check_name(self, host: str, what: str) -> None:
         host = host.lower().rstrip(".")
         if host != self._name and not self._is_granted(host, self._port):
-            raise Refused(f"{what} {host!r} is not granted")
+            raise Refused(f"{what} {host[:MAX_NAME]!r} is not granted")
 
     def _first(self) -> bytes | None:
         """Find out which protocol the program speaks. Bytes of a first line pass before its end, because a program of
         another protocol may wait for an answer to them."""
         is_start = not self._line and not self._is_after_blank
+        if is_start and SSL2_HELLO.match(self.kept):
+            raise Refused("its TLS names no server, so nobody can tell which one is meant")
         if is_start and self.kept[0] == HANDSHAKE:
             self._read = self._hello
             return b""

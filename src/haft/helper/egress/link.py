@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 
 READ, WRITE, HALF_CLOSED = select.EPOLLIN, select.EPOLLOUT, select.EPOLLRDHUP
 PIECE = 1 << 18
-MAX_KEPT = 1 << 18
+CHECKED_PIECE = 1 << 14
+"""How many bytes are read at once while they must be checked."""
+MAX_KEPT = 1 << 16
 CONNECT_SECONDS = 10.0
+RESOLVE_SECONDS = 30.0
 LAST_WORDS_SECONDS = 2.0
 TLS_ACCESS_DENIED = b"\x15\x03\x03\x00\x02\x02\x31"
 ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
@@ -62,7 +65,7 @@ class Link:
         self.address: str | None = None
         """The real address."""
         self._began = time.monotonic()
-        self.deadline = self._began + CONNECT_SECONDS
+        self.deadline = self._began + RESOLVE_SECONDS
         self.sent = self.received = 0
         self._up = self._down = b""
         """Bytes of one side that the other side does not take yet."""
@@ -152,7 +155,9 @@ class Link:
 
     def expire(self) -> None:
         """Act on the passed deadline: of connecting, or of the last words to a program."""
-        if self._state == "connecting":
+        if self._state == "resolving":
+            self._deny("502", "cannot be reached: its name could not be looked up in time")
+        elif self._state == "connecting":
             self._connect_failed(errno.ETIMEDOUT)
         elif self._state == "tunnelling":
             self._deny("502", "cannot be reached: the proxy of this machine did not answer")
@@ -161,7 +166,11 @@ class Link:
 
     @property
     def may_expire(self) -> bool:
-        return self._state in ("connecting", "tunnelling", "denying")
+        return self._state in ("resolving", "connecting", "tunnelling", "denying")
+
+    @property
+    def is_over(self) -> bool:
+        return self._state == "over"
 
     @property
     def is_copying(self) -> bool:
@@ -258,7 +267,11 @@ class Link:
         if events & WRITE and self._down:
             self._down = self._down[self._inner.send(self._down) :]
         if not self._up and self._up_state == "open" and events & ~WRITE:
-            count = self._inner.recv_into(_buffer, PIECE)
+            if self._first is not None and not self._call.may_check():
+                return
+            count = self._inner.recv_into(_buffer, PIECE if self._first is None else CHECKED_PIECE)
+            if self._first is not None:
+                self._call.checked += count
             if not count:
                 self._up_state = "ending"
             else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import resource
 import select
 import socket
 import threading
@@ -25,6 +26,7 @@ class Loop:
         self._done: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._poll.register(self._wake, select.EPOLLIN)
+        self._most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
 
     def begin(self) -> None:
         """Start the threads, after the process has confined itself."""
@@ -63,15 +65,25 @@ class Loop:
                 self._done.put(job())
                 os.eventfd_write(self._wake, 1)
 
+    @property
+    def is_crowded(self) -> bool:
+        """Whether most descriptors of this process are in use."""
+        return len(self._handlers) > self._most
+
+    def _run_done(self) -> None:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                done = self._done.get_nowait()
+                with contextlib.suppress(Exception):
+                    done()
+
     def step(self, seconds: float | None, failed: Callable[[Handler], None]) -> None:
         """Wait for events, at most `seconds`, and handle them. `failed` is called with a handler that raised."""
         ready = [(each, self._handlers.get(each), events) for each, events in self._poll.poll(seconds, 256)]
         for descriptor, found, events in ready:
             if descriptor == self._wake:
                 os.eventfd_read(self._wake)
-                with contextlib.suppress(queue.Empty):
-                    while True:
-                        self._done.get_nowait()()
+                self._run_done()
                 continue
             # An earlier handler may have closed the socket, and opened another one with the same number.
             if found is None or self._handlers.get(descriptor) is not found:

@@ -12,6 +12,8 @@ import struct
 from collections.abc import Callable
 
 NAME = re.compile(r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*")
+NUMBER = re.compile(r"(?:.*\.)?(?:\d+|0x[0-9a-f]*)")
+"""Names that a resolver would take for an address."""
 A, PTR, AAAA, INTERNET = 1, 12, 28, 1
 NO_ERROR, SERVER_FAILURE, NO_SUCH_NAME, NOT_IMPLEMENTED = 0, 2, 3, 4
 SECONDS_VALID = 60
@@ -38,7 +40,7 @@ def answer_query(
     code, record = NO_ERROR, b""
     if family != INTERNET or query[2] & 0x78 or query[4:6] != b"\0\1":
         code = NOT_IMPLEMENTED
-    elif not NAME.fullmatch(name):
+    elif not is_name(name):
         code = NO_SUCH_NAME
     elif name == "localhost" or name.endswith(".localhost"):
         record = {A: _record(A, b"\x7f\0\0\1"), AAAA: _record(AAAA, b"\0" * 15 + b"\1")}.get(kind, b"")
@@ -53,6 +55,11 @@ def answer_query(
         record = b"" if address is None else _record(A, socket.inet_aton(address))
     head = query[:2] + struct.pack(">HHHHH", 0x8180 | code, 1, bool(record), 0, 0)
     return head + query[12 : at + 5] + record
+
+
+def is_name(text: str) -> bool:
+    """Whether a text is the name of a host, and not an address in some notation."""
+    return NAME.fullmatch(text) is not None and NUMBER.fullmatch(text) is None
 
 
 def _record(kind: int, data: bytes) -> bytes:

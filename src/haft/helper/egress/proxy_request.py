@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import re
 import socket
 import time
 from typing import TYPE_CHECKING
 
 from haft.helper.egress.link import READ
-from haft.helper.egress.names import NAME
+from haft.helper.egress.names import is_name
 
 if TYPE_CHECKING:
     from haft.helper.egress.call import CallNetwork
@@ -18,6 +19,16 @@ MAX_REQUEST = 1 << 14
 REQUEST_SECONDS = 10.0
 CONNECT = re.compile(rb"CONNECT (?:\[([0-9a-fA-F:.]+)\]|([^\s:\[\]]+)):(\d{1,5}) HTTP/1\.[01]\r\n")
 ONLY_CONNECT = b"HTTP/1.1 405 Method Not Allowed\r\nAllow: CONNECT\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+def _normal(text: str) -> str | None:
+    """The name or address as haft writes it; None if it is neither."""
+    if is_name(text):
+        return text
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        return None
 
 
 class ProxyRequest:
@@ -45,9 +56,9 @@ class ProxyRequest:
         host = None
         if request is not None:
             six, name, port = request.groups()
-            text = (six or name).decode("latin-1").lower().rstrip(".")
-            host = text, int(port)
-        if host is None or host[1] > 65535 or not (NAME.fullmatch(host[0]) or ":" in host[0]):
+            text = _normal((six or name).decode("latin-1").lower().rstrip("."))
+            host = None if text is None else (text, int(port))
+        if host is None or host[1] > 65535:
             with contextlib.suppress(OSError):
                 inner.send(ONLY_CONNECT)
             return self.close()

@@ -7,6 +7,7 @@ answer about a held connection. The process answers with JSON about each connect
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import json
 import os
@@ -45,13 +46,23 @@ class Egress:
         self._loop.begin()
         is_timed = False
         while True:
+            for call in self._calls.values():
+                call.checked = 0
             self._loop.step(1.0 if is_timed else None, self._failed)
             now = time.monotonic()
-            is_timed = sum(each.expire(now) for each in list(self._calls.values())) > 0
+            is_timed = sum(self._expire(each, now) for each in list(self._calls.values())) > 0
             for number in [number for number, call in self._calls.items() if call.is_over]:
                 del self._calls[number]
             if self._to_report:
                 self._report()
+
+    @staticmethod
+    def _expire(call: CallNetwork, now: float) -> bool:
+        try:
+            return call.expire(now)
+        except Exception:  # One call must not end the network of others.
+            call.end()
+            return False
 
     def _report(self) -> None:
         """Report the open connections of the calls that the host asked about, after all events until now."""
@@ -91,6 +102,9 @@ class Egress:
             if call is not None:
                 call.answer((words["host"], words["port"]), words["answer"])
             return
+        if not descriptors:  # There are no descriptors left.
+            self._send({"call": words["call"], "event": "over", "omitted": 0})
+            return
         channel = socket.socket(fileno=descriptors[0])
         channel.set_inheritable(False)
         self._calls[words["call"]] = CallNetwork(self._loop, self._upstream, channel, words, self._send)
@@ -108,8 +122,9 @@ class Egress:
                 except BlockingIOError:
                     self._loop.change(self._control, READ | WRITE)
                     raise
-                except OSError:
-                    os._exit(0)  # The host is gone.
+                except OSError as error:
+                    if error.errno != errno.EMSGSIZE:
+                        os._exit(0)  # The host is gone.
                 self._waiting.popleft()
             self._loop.change(self._control, READ)
 

@@ -40,14 +40,18 @@ class Upstream:
         text = self._variables.get(kind) or self._variables.get("all_proxy")
         if not text or self._never or any(_is_below(name, port, each) for each in self._direct):
             return None
-        found = urlsplit(text if "://" in text else f"http://{text}")
+        try:
+            found = urlsplit(text if "://" in text else f"http://{text}")
+            port_of_proxy = found.port or 80
+        except ValueError:  # Its text would show the password.
+            raise ValueError("the address of this machine's proxy is not valid") from None
         if found.scheme != "http" or not found.hostname:
-            raise ValueError(f"this machine's proxy is of a kind that haft cannot use: {found.scheme}")
+            raise ValueError("this machine's proxy is of a kind that haft cannot use: only http:// works")
         user = None
         if found.username is not None:
             secret = f"{unquote(found.username)}:{unquote(found.password or '')}"
             user = base64.b64encode(secret.encode()).decode()
-        return Proxy(found.hostname, found.port or 80, user)
+        return Proxy(found.hostname, port_of_proxy, user)
 
 
 def _is_below(name: str, port: int, entry: str) -> bool:

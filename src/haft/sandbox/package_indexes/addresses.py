@@ -38,3 +38,8 @@ def is_local(host: str) -> bool:
     return bool(
         inner.is_loopback or inner.is_link_local or inner.is_unspecified or inner.is_multicast or inner.is_reserved
     )
+
+
+def is_public_address(host: str) -> bool:
+    """Whether a text is an address on the internet."""
+    return ipaddress.ip_address(host).is_global
