@@ -358,3 +358,18 @@ def test_a_call_with_the_group_installs_from_the_index_and_reaches_nothing_else(
         outcome = asyncio.run(call(other))
     assert "it works" in outcome.output and "Connection refused" in outcome.output and asked == []
     assert base.removeprefix("http://") in outcome.sandbox.network and PACKAGE_INDEXES not in outcome.sandbox.network
+
+
+def test_the_page_of_an_index_opens_no_private_service(person):
+    links = (
+        "http://10.99.0.1:22/a-1.whl",
+        "http://intranet.example:5432/a-1.whl",
+        "https://files.index.example/a-1.whl",
+    )
+    with serving(lambda _path, _headers: page(*links)) as (index, _asked):
+        person.env["UV_DEFAULT_INDEX"] = f"http://{index}/simple"
+        person.env["UV_INDEX"] = "http://pypi.index.example/simple"
+        found = {grant.host: grant for grant in person.grants("uv", packages=["a"])}
+    assert "10.99.0.1" not in found
+    assert not found["intranet.example"].private
+    assert found["pypi.index.example"].private and found["files.index.example"].private

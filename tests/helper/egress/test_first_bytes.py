@@ -326,3 +326,16 @@ def test_a_switch_to_a_protocol_that_names_hosts_anew_is_refused(protocol):
         switched.feed_answer(b"HTTP/1.1 101 Switching Protocols")
     assert plain.feed_answer(b"HTTP/1.1 200 OK\r\n") == b""
     assert plain.feed(GET) == GET
+
+
+@pytest.mark.parametrize("port", [80, 443, 8443])
+def test_a_hello_in_the_format_of_ssl_2_names_no_server_and_is_refused(port):
+    hello = b"\x80\x2e\x01\x03\x01" + bytes(41)
+    with pytest.raises(Refused):
+        first_bytes(port).feed(hello)
+
+
+def test_a_refusal_shows_only_the_beginning_of_a_long_host():
+    with pytest.raises(Refused) as refused:
+        first_bytes().feed(b"GET / HTTP/1.1\r\nHost: " + b"\x80" * 60_000 + b"\r\n\r\n")
+    assert len(str(refused.value)) < 1000

@@ -98,3 +98,8 @@ def test_any_datagram_is_answered_or_not_and_raises_nothing(data, is_like_a_ques
     words = answer_query(query("x")[:12] + data if is_like_a_question else data, address_of, lambda _address: "a.b")
     assert words is None or (words[2] & 0x80 and len(words) <= len(data) + 12 + 16)
     assert all(len(name) <= 253 and name.isascii() for name in seen)
+
+
+@pytest.mark.parametrize("name", ["0xa630001", "10.99.1", "a.0x7f", "2130706433"])
+def test_an_address_in_another_notation_is_no_name(name):
+    assert code(answered(query(name))) == 3

@@ -62,3 +62,9 @@ def test_any_variables_give_a_proxy_a_direct_connection_or_a_problem(text, entri
         return
     if found is not None:
         assert found.request("good.example", port).count(b"\r\n\r\n") == 1
+
+
+def test_the_problem_of_a_proxy_address_does_not_show_its_password():
+    with pytest.raises(ValueError, match="not valid") as problem:
+        Upstream({"https_proxy": "http://user:S3cret/word@proxy.example:3128"}).proxy_for("a.example", 443)
+    assert "S3cret" not in str(problem.value)

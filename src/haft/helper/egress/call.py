@@ -367,6 +367,8 @@ class CallNetwork:
         self._look_ups += 1
 
         def look_up() -> Callable[[], None]:
+            if self.is_over:
+                return lambda: None
             try:
                 found = [str(each[4][0]) for each in socket.getaddrinfo(wanted, None, type=socket.SOCK_STREAM)]
                 problem = None

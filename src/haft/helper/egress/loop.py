@@ -12,7 +12,9 @@ import threading
 from collections.abc import Callable
 
 Handler = Callable[[socket.socket, int], None]
-WORKERS = 8
+WORKERS = 32
+"""As many as the look-ups of eight calls, so that slow look-ups of one call do not delay others."""
+STACK_BYTES = 1 << 19
 
 
 class Loop:
@@ -30,6 +32,7 @@ class Loop:
 
     def begin(self) -> None:
         """Start the threads, after the process has confined itself."""
+        threading.stack_size(STACK_BYTES)
         for _ in range(WORKERS):
             threading.Thread(target=self._work, daemon=True).start()
         threading.Thread(target=self._close, daemon=True).start()
