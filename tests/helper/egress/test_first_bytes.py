@@ -95,7 +95,7 @@ def test_a_request_for_another_host_never_passes_whole_behind_allowed_ones(data,
 def test_on_other_ports_too_a_request_is_recognized_however_it_is_split_or_spelt(cuts, port, before, method, version):
     data = before + OTHER.replace(b"GET", method).replace(b"HTTP/1.1", version)
     so_far = is_refused(first_bytes(port), data, cuts)
-    assert b"\r\n" not in so_far.removeprefix(before)
+    assert b"\r\n" not in so_far[len(before) :]
 
 
 @given(st.binary(min_size=1, max_size=400), places)

@@ -203,7 +203,7 @@ def test_the_network_can_be_opened_for_the_typed_hosts(answer, grants):
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        ("w https://a.example", "`https://a.example` is no host: write HOST, HOST:PORT or *.DOMAIN"),
+        ("w https://a.example", "`https://a.example` is no host: leave out `https://` and the path"),
         ("w localhost:x", "`localhost:x` is no host"),
         ("w a.example *.github.io", "names below `github.io` belong to many owners; name the hosts"),
         ("w @mirrors", "there is no group `@mirrors` of hosts"),

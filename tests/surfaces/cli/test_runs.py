@@ -194,7 +194,7 @@ def test_what_a_call_met_and_did_not_fail_for_is_noted_with_the_grant_and_kept(h
     said = haft("tools", "use", "shell", "--command", command, "--approve", "--json")
     (note,) = said.json["notes"]
     assert said.json["status"] == "done"
-    assert "Could not resolve host: api.example" in note and "`--network`" in note
+    assert "Could not resolve host: api.example" in note and "`--network=HOST`" in note
     assert f"note: {note}" in said.err
     run = said.json["run"]
     assert f"note: {note}" in haft("show", run).out
