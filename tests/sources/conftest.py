@@ -16,6 +16,9 @@ class Context:
     cancelled = False
     chain: tuple = ()
 
+    def can_ask(self, method="elicitation/create"):
+        return False
+
     def __init__(self):
         self.events = []
         self.threads = set()

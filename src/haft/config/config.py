@@ -147,6 +147,10 @@ class Config:
     def answers_without_sandbox(self) -> bool:
         return bool(self.values["approval.without_sandbox"])
 
+    @property
+    def trusted_clients(self) -> tuple[str, ...]:
+        return tuple(self.values["approval.trusted_clients"])
+
     def is_set(self, name: str) -> bool:
         """Whether any source sets the setting `name`; False if the setting has its default."""
         return self.sources[name] != "default"

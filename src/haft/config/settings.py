@@ -358,6 +358,15 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "close",
     ),
     Setting(
+        "approval.trusted_clients",
+        [],
+        texts,
+        "Names of MCP clients, as the clients give them. Through any MCP client, a person can approve a call once. "
+        "Through a client in this list, a person can also approve dangerous calls, and calls of tools whose definition "
+        "has changed.",
+        "trusted",
+    ),
+    Setting(
         "permissions",
         [],
         rule_list,

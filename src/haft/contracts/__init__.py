@@ -130,6 +130,7 @@ if TYPE_CHECKING:
         WrittenFile,
     )
     from haft.contracts.principal import Principal, PrincipalKind, check_text
+    from haft.contracts.questions import FORM, Question, QuestionAnswer, QuestionMethod
     from haft.contracts.renamed_fields import with_current_names
     from haft.contracts.secrets import (
         MARK,
@@ -153,6 +154,7 @@ if TYPE_CHECKING:
         RenamedTool,
         State,
         Tool,
+        ToolResult,
         ToolSpec,
         configured,
     )
@@ -187,12 +189,13 @@ else:
                 "LayeredSession OutputSink WrittenFile Session SessionLauncher Stream ToolContext WarmProgram Workspace"
             ),
             "principal": "Principal PrincipalKind check_text",
+            "questions": "FORM Question QuestionAnswer QuestionMethod",
             "frozen_copies": "evolve",
             "secrets": "MARK MaskedStream NO_SECRETS MIN_SECRET_LENGTH Secrets named_secrets says_secret texts_in",
             "states": "NEXT_STATUSES STATUSES Status TERMINAL",
             "tool": (
                 "Answer DiscoveredTool Effects Hosting Kind Listing "
-                "Provenance RenamedTool State Tool ToolSpec configured"
+                "Provenance RenamedTool State Tool ToolResult ToolSpec configured"
             ),
             "variables": "names_reported_missing names_read why_not_granted withheld",
             "confinement": (

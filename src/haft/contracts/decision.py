@@ -10,10 +10,12 @@ from haft.contracts.confinement import NO_CONFINEMENT, NO_GRANTS, Confinement, G
 from haft.contracts.connections import HeldConnection
 from haft.contracts.names import RunId, ThreadId, ToolName
 from haft.contracts.principal import Principal
+from haft.contracts.questions import Question
 from haft.values import dataclass, field
 
 Action = Literal["allow", "ask", "reject", "try", "delegate"]
-DecidedBy = Literal["rule", "person", "delegate", "nobody", "expiry"]
+DecidedBy = str
+"""`rule`, `person`, `delegate`, `nobody`, `expiry`, or `client NAME`: a person answered through this MCP client."""
 Scope = Literal["once", "thread", "always"]
 
 
@@ -97,6 +99,8 @@ class Decision:
     """The digest of the activated environment in the workspace, if its programs are on the call's PATH."""
     environment: tuple[str, Mapping[str, Any]] | None = None
     """The digest and the programs of that environment, if an approval must be saved with them."""
+    is_dangerous: bool = False
+    """Whether a part of the call is in a class of danger."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -152,6 +156,15 @@ class ApprovalRequest:
     """The connection that waits for the answer, if the request is about a host that was not granted to a call in
     progress; else None. The answer lets exactly this host and port through: for the rest of this call, or also for
     later approved calls, as its `scope` and `allow` say. Other arguments and other grants have no effect."""
+    question: Question | None = None
+    """The question that a tool in progress asks, if the request is such a question; else None. An answer that approves
+    has the values of the form in `arguments`. An answer that does not approve declines. Grants and a longer scope have
+    no effect."""
+    together: tuple[str, int] | None = None
+    """For a question: an id that all questions have that the tool asks at once, and how many these are."""
+    client_may_approve: bool = True
+    """Whether a person may approve through an MCP client. False for dangerous calls and for changed definitions, unless
+    the setting `approval.trusted_clients` names the client."""
     chain: tuple[str, ...] = ()
     """The runs that wait for the answer, the outermost first."""
     chain_tools: tuple[str, ...] = ()
@@ -183,6 +196,9 @@ class ApprovalAnswer:
     """The index in `to_allow` of the rule that holds from now on, if the scope is not `once`."""
     who: str | Principal | None = None
     """Who answered, if not the principal of the service. An agent cannot approve."""
+    via: str | None = None
+    """The name of the MCP client through which the person answered; None if the person answered haft itself. Such an
+    answer holds for this call only: haft ignores its scope, its grants and edited arguments."""
 
 
 Approver = Callable[[ApprovalRequest], "Awaitable[bool | ApprovalAnswer] | bool | ApprovalAnswer"]
@@ -192,4 +208,5 @@ function if it answers at once. A function that waits must be asynchronous, beca
 An approver is asked only about calls and builds, unless the service was opened with `approves_connections=True`. With
 this option the approver is also asked about connections to hosts that were not granted: `request.connection` has the
 host, the port and the program, and the answer decides only about this host and port. So an approver that decides by the
-name of the tool, and does not look at `request.connection`, opens no host."""
+name of the tool, and does not look at `request.connection`, opens no host. In the same way, an approver gets questions
+of tools (`request.question`) only with `answers_questions=True`."""

@@ -18,7 +18,7 @@ from haft.contracts.states import Status
 from haft.values import dataclass
 
 NO_LIMITS = LimitsApplied()
-UNAUDITED_FIELDS: Final = ("output", "stderr", "result", "truncated", "notes")
+UNAUDITED_FIELDS: Final = ("output", "stderr", "result", "truncated", "notes", "content")
 """The fields of the JSON form that the audit log does not have."""
 
 
@@ -59,6 +59,8 @@ class Outcome:
     notes: tuple[str, ...] = ()
     """Texts for the person about problems that did not make the call fail. Each says what the person can type against
     the problem."""
+    content: tuple[Mapping[str, Any], ...] = ()
+    """Images, sound, resources and links that the tool returned, in the form in which MCP writes content blocks."""
 
     @property
     def ok(self) -> bool:
@@ -77,6 +79,7 @@ class Outcome:
         facts["durationMs"] = round(self.duration * 1000)
         facts["endedChildren"] = [child.to_json() for child in self.ended_children]
         facts["notes"] = list(self.notes)
+        facts["content"] = [dict(block) for block in self.content]
         return facts
 
     def facts(self, form: Callable[[Any], Any]) -> dict[str, Any]:
@@ -105,6 +108,7 @@ class Outcome:
             "sandbox": self._sandbox_json() if self.connections else form(self.sandbox),
             "endedChildren": self.ended_children,
             "notes": self.notes,
+            "content": self.content,
         }
 
     def _sandbox_json(self) -> dict[str, Any]:
@@ -138,6 +142,7 @@ def outcome_from(form: Mapping[str, Any]) -> Outcome:
             tuple(Change(each["path"], each["type"], each["kind"]) for each in changes["files"]),
         ),
         notes=tuple(form["notes"]),
+        content=tuple(form.get("content", ())),
     )
 
 

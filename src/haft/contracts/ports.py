@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, Literal, Protocol
 from haft.contracts.confinement import NO_GRANTS, Grants, Layer
 from haft.contracts.limits import Limits
 from haft.contracts.names import RunId, ThreadId
+from haft.contracts.questions import Question, QuestionMethod
 from haft.contracts.secrets import Secrets
 from haft.values import dataclass, field
 
@@ -316,6 +317,16 @@ class ToolContext(OutputSink, Protocol):
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = None) -> Any:
         """Call another tool as part of this call. In an asynchronous function, this returns an awaitable of the
         outcome. In any other function, it waits, and returns the outcome."""
+        ...
+
+    def ask(self, *questions: Question) -> Any:
+        """Ask a person, or the program that made the call. In an asynchronous function, this returns an awaitable of
+        the answers, a list of `QuestionAnswer`. In any other function, it waits, and returns the answers. If nobody can
+        answer, the answer is `cancel`."""
+        ...
+
+    def can_ask(self, method: QuestionMethod = "elicitation/create") -> bool:
+        """Whether anybody may answer questions of this kind."""
         ...
 
     def stderr_only(self, data: bytes, stream: Stream = "stderr") -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from haft.contracts.change import Changes
@@ -24,7 +24,7 @@ Hosting = Literal["in-process", "per-call", "session", "remote"]
 with the call. `session`: in a process that outlives the call, in one sandbox for all calls. `remote`: elsewhere,
 where haft neither confines the call nor tracks its changes."""
 
-State = Literal["ready", "broken", "duplicate", "disabled", "inactive", "needs-config"]
+State = Literal["ready", "broken", "duplicate", "disabled", "inactive", "needs-config", "changed", "unreachable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +117,21 @@ class Answer:
     """The limit that stopped the tool; None if no limit did."""
     changes: Changes | None = None
     """The changes that the tool declares; None if it declares none."""
+    content: tuple[Mapping[str, Any], ...] = ()
+    """Images, sound, resources and links, in the form in which MCP writes content blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a Python function returns if its result is more than one value: text, a structured value, and content such
+    as images."""
+
+    text: str = ""
+    value: Any = None
+    content: Sequence[Mapping[str, Any]] = ()
+    """Content blocks that are no text, as MCP writes them: `{"type": "image", "data": BASE64, "mimeType": …}`."""
+    is_error: bool = False
+    """Whether the call failed; `text` then says why."""
 
 
 @runtime_checkable

@@ -12,11 +12,12 @@ import asyncio
 import contextlib
 import inspect
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from haft import policy
 from haft.contracts import (
+    NO_GRANTS,
     ApprovalAnswer,
     ApprovalRequest,
     Approver,
@@ -24,7 +25,6 @@ from haft.contracts import (
     Call,
     Confinement,
     HaftError,
-    HeldConnection,
     HostId,
     Principal,
     grants_from,
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from haft.policy import Answered, Inbox, Waiting
 
 T = TypeVar("T")
-RecordAnswer = Callable[[Call, Principal, str | None, ApprovalAnswer, HeldConnection | None], None]
-"""Records in the audit log who answered which request, and how; the last value is the connection that the request was
-about."""
+RecordAnswer = Callable[[Call, Principal, str | None, ApprovalAnswer, ApprovalRequest | None], None]
+"""Records in the audit log who answered which request, and how. The second text is the id of the request; the request
+itself is None if its host has died."""
 
 INSTANT_SECONDS: Final = 0.05
 """If the approver has not answered after this time, the request goes into the inbox too."""
@@ -58,7 +58,11 @@ class ReceivedAnswer:
 
     answer: ApprovalAnswer
     by: str
-    """`person`, `nobody` or `expiry`."""
+    """`person`, `nobody`, `expiry`, or `client NAME`: a person answered through this MCP client."""
+
+    @property
+    def is_from_person(self) -> bool:
+        return self.by not in ("nobody", "expiry")
 
 
 class SharedInbox(Protocol):
@@ -90,9 +94,15 @@ class ApprovalBroker:
         record_answer: RecordAnswer,
         *,
         approves_connections: bool = False,
+        answers_questions: bool = False,
+        trusted_clients: Collection[str] = (),
     ) -> None:
-        """`approves_connections`: whether the approver also answers requests about connections."""
+        """`approves_connections`: whether the approver also answers requests about connections. `answers_questions`:
+        whether it also answers questions of tools. `trusted_clients`: the MCP clients through which a person may also
+        approve dangerous calls and changed definitions."""
         self._approves_connections = approves_connections
+        self.answers_questions = answers_questions and approver is not None
+        self._trusted_clients = trusted_clients
         self._is_inbox_hidden = is_inbox_hidden
         self._person = person
         self._record = record_answer
@@ -102,6 +112,11 @@ class ApprovalBroker:
         self._host = host
         self._workspace = workspace
         self._wait_seconds = wait_seconds
+
+    @property
+    def has_inbox(self) -> bool:
+        """Whether requests may wait in an inbox."""
+        return self._inbox is not None and self._wait_seconds > 0
 
     async def can_ask(self) -> bool:
         """Whether anyone can answer at all."""
@@ -147,29 +162,33 @@ class ApprovalBroker:
         return self._recorded(run.call, request, await self._answer(run.call, request, seconds))
 
     def _recorded(self, call: Call, request: ApprovalRequest, given: ReceivedAnswer) -> ReceivedAnswer:
-        if given.by != "person":
+        if not given.is_from_person:
             return given
-        return replace(given, answer=self._record_answer(call, request.id, given.answer, request.connection))
+        return replace(given, answer=self._record_answer(call, request.id, given.answer, request))
 
     def _record_answer(
-        self, call: Call, request: str | None, answer: ApprovalAnswer, connection: HeldConnection | None = None
+        self, call: Call, name: str | None, answer: ApprovalAnswer, request: ApprovalRequest | None = None
     ) -> ApprovalAnswer:
         principal = self._person.acting(answer.who)
         if answer.approved:
             principal.must_be_person("approve")
-        self._record(call, principal, request, answer, connection)
+        self._record(call, principal, name, answer, request)
         return replace(answer, who=principal)
 
     async def _answer(self, call: Call, request: ApprovalRequest, seconds: float | None = None) -> ReceivedAnswer:
         """The answer to a request. With `seconds`, the request expires after this time, whoever could answer."""
-        approver = _ApproverTask(self._untrusted, self._approver)
-        if self._approver is not None:
+        is_asked = request.question is None or self.answers_questions
+        asked = self._approver if is_asked else None
+        approver = _ApproverTask(self._untrusted, asked, self._trusted_clients)
+        if asked is not None:
             approver.begin(request)
             given = await approver.wait(INSTANT_SECONDS)
             if given is not None:
                 return given
         try:
             shared = await self._usable_inbox()
+            if shared is None and asked is None:
+                return ReceivedAnswer(ApprovalAnswer(approved=False, message="nobody can be asked"), "nobody")
             if shared is None:
                 return await _within(seconds, approver.result())
             return await self._wait_with_inbox(call, request, approver, shared, seconds)
@@ -240,6 +259,8 @@ class ApprovalBroker:
             part = {"build": request.pin}
         elif request is not None and request.connection is not None:
             part = {"connection": request.connection.to_json()}
+        elif request is not None and request.question is not None:
+            part = {"question": request.question.to_json()}
         return policy.fingerprint_of(
             {
                 **part,
@@ -260,7 +281,8 @@ class ApprovalBroker:
 class _ApproverTask:
     """Runs the approver in a task, so that the broker can wait for it with a timeout, and stop it."""
 
-    def __init__(self, untrusted: UntrustedCalls, approver: Approver | None) -> None:
+    def __init__(self, untrusted: UntrustedCalls, approver: Approver | None, trusted_clients: Collection[str]) -> None:
+        self._trusted_clients = trusted_clients
         self._untrusted = untrusted
         self._approver = approver
         self._task: asyncio.Task[ReceivedAnswer] | None = None
@@ -313,7 +335,13 @@ class _ApproverTask:
             raise BadApprover(given)
         if not isinstance(given.approved, bool):
             raise BadApprover(given.approved, "ApprovalAnswer.approved")
-        return ReceivedAnswer(given, "person")
+        if given.via is None:
+            return ReceivedAnswer(given, "person")
+        if given.approved and not request.client_may_approve and given.via not in self._trusted_clients:
+            await asyncio.get_running_loop().create_future()  # It is no answer: the request waits for another one.
+        if request.question is None:
+            given = replace(given, scope="once", allow=0, grants=NO_GRANTS, arguments=None)
+        return ReceivedAnswer(given, f"client {given.via}")
 
 
 async def _answer(approver: Approver, request: ApprovalRequest) -> object:
@@ -382,6 +410,7 @@ def request_content(request: ApprovalRequest) -> dict[str, Any]:
         "pin": request.pin,
         "build": request.build,
         "connection": None if request.connection is None else request.connection.to_json(),
+        "question": None if request.question is None else request.question.to_json(),
     }
 
 
@@ -421,6 +450,7 @@ def approval_request(
         to_allow=decision.to_allow if diff is None else (),
         definition_diff=decision.definition_diff,
         pin=decision.pin,
+        client_may_approve=not decision.is_dangerous and decision.definition_diff is None,
         chain=tuple(each.id for each in chain),
         chain_tools=tuple(each.call.name for each in chain),
         id=policy.new_request_id(),

@@ -8,9 +8,7 @@ this host and port until the call ends. A person can also let later calls connec
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from haft import policy
@@ -26,6 +24,7 @@ from haft.contracts import (
 from haft.pipeline import nesting
 from haft.pipeline.approval_broker import ApprovalBroker, ReceivedAnswer, approval_request
 from haft.pipeline.connections import NOBODY, RunConnections, address_of
+from haft.pipeline.deadline import deadlines_paused
 from haft.pipeline.run import Run
 from haft.values import replace
 
@@ -100,7 +99,7 @@ class _Asker:
         if given.answer.approved is not True:
             who = given.answer.who.who if isinstance(given.answer.who, Principal) else "a person"
             said = "" if given.answer.message is None else f": {given.answer.message}"
-            reason = f"{who} rejected it{said}" if given.by == "person" else given.answer.message or NOBODY
+            reason = f"{who} rejected it{said}" if given.is_from_person else given.answer.message or NOBODY
             self._refuse(where, reason)
             return None
         return grant
@@ -114,7 +113,7 @@ class _Asker:
         # Code of the approver is not part of the tool that made the connection.
         within = nesting.CURRENT.set(None)
         try:
-            with _standing_still(run):
+            with deadlines_paused(each.deadline for each in (run, *nesting.callers(run))):
                 given = await self._broker.ask_while_running(run, request, self._seconds)
         except HaftError as error:
             given = ReceivedAnswer(ApprovalAnswer(approved=False, message=error.message), "nobody")
@@ -170,16 +169,3 @@ class _Asker:
             await self._save_approval(run.call, request.to_allow[answer.allow].rule, answer.scope, who)
         except HaftError as error:
             run.add_note(f"the answer about {named} holds for this call only: {error.message}")
-
-
-@contextlib.contextmanager
-def _standing_still(run: Run) -> Iterator[None]:
-    """A context in which the deadlines of a run and of its callers stand still."""
-    deadlines = [each.deadline for each in (run, *nesting.callers(run)) if each.deadline is not None]
-    for each in deadlines:
-        each.pause()
-    try:
-        yield
-    finally:
-        for each in deadlines:
-            each.resume()

@@ -5,15 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from haft.contracts import EndedChild, Launcher, Limits, RunId, Secrets, Stream, ThreadId, Workspace
+from haft.contracts import (
+    EndedChild,
+    Launcher,
+    Limits,
+    Question,
+    QuestionAnswer,
+    QuestionMethod,
+    RunId,
+    Secrets,
+    Stream,
+    ThreadId,
+    Workspace,
+)
 from haft.pipeline import nesting
+from haft.pipeline.questions import Questions
 from haft.pipeline.run import Run
 
 
 class CallContext:
     """The `ToolContext` of one call. Everything that the tool reports goes to the run."""
 
-    __slots__ = ("_call", "_launcher", "_launcher_for", "_limits", "_run", "_workspace", "cancelled")
+    __slots__ = ("_call", "_launcher", "_launcher_for", "_limits", "_questions", "_run", "_workspace", "cancelled")
 
     def __init__(
         self,
@@ -22,8 +35,10 @@ class CallContext:
         launcher_for: Callable[[Run], Launcher],
         limits: Limits,
         call: Callable[..., Run],
+        questions: Questions | None = None,
     ) -> None:
-        """`call` is the method of the service that makes a call."""
+        """`call` is the method of the service that makes a call. Without `questions`, nobody can be asked."""
+        self._questions = questions
         self._call = call
         self._run = run
         self._limits = limits
@@ -85,6 +100,14 @@ class CallContext:
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = None) -> Run:
         """Call another tool as part of this call. Await the run for its outcome."""
         return self._call(name, arguments, timeout=timeout, parent=self._run.id)
+
+    async def ask(self, *questions: Question) -> list[QuestionAnswer]:
+        if self._questions is None or self._run.outcome is not None:
+            return [QuestionAnswer("cancel") for _ in questions]
+        return await self._questions.ask(self._run, questions)
+
+    def can_ask(self, method: QuestionMethod = "elicitation/create") -> bool:
+        return self._questions is not None and self._questions.can_ask(self._run, method)
 
     def progress(self, message: str = "", *, fraction: float | None = None, **facts: Any) -> None:
         if self._run.outcome is None:

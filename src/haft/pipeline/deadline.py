@@ -7,6 +7,8 @@ did that. One timer checks all deadlines many times a second, because a timer fo
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Iterable, Iterator
 from time import monotonic
 
 CHECK_SECONDS = 0.025
@@ -90,3 +92,16 @@ class Clocks:
             for deadline in self._running:
                 deadline.check(now)
             self._timer = asyncio.get_running_loop().call_later(CHECK_SECONDS, self._check_all)
+
+
+@contextlib.contextmanager
+def deadlines_paused(deadlines: Iterable[Deadline | None]) -> Iterator[None]:
+    """A context in which these deadlines stand still."""
+    paused = [each for each in deadlines if each is not None]
+    for each in paused:
+        each.pause()
+    try:
+        yield
+    finally:
+        for each in paused:
+            each.resume()

@@ -41,6 +41,7 @@ def masked_outcome(outcome: Outcome, secrets: Secrets) -> Outcome:
         ),
         connections=tuple(_masked_connection(each, secrets) for each in outcome.connections),
         notes=tuple(map(secrets.masked_text, outcome.notes)),
+        content=tuple(secrets.masked(dict(block)) for block in outcome.content),
     )
 
 

@@ -46,17 +46,17 @@ these into outcomes too: every run ends in exactly one terminal status.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from haft.audit import Trail
 from haft.contracts import (
     ApprovalAnswer,
+    ApprovalRequest,
     Approver,
     Call,
     Confinement,
     Decision,
-    HeldConnection,
     HostId,
     Launcher,
     Limits,
@@ -70,6 +70,7 @@ from haft.pipeline.confinement import Confinements
 from haft.pipeline.connection_questions import ConnectionQuestions
 from haft.pipeline.context import CallContext
 from haft.pipeline.output_buffer import OutputStore
+from haft.pipeline.questions import Answerable, Questions
 from haft.pipeline.run import Run
 from haft.pipeline.stages import (
     ApplyLimits,
@@ -98,6 +99,8 @@ from haft.values import dataclass
 
 if TYPE_CHECKING:
     from haft.changes import EngineSelector
+
+MAX_RECORDED_QUESTION: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,12 @@ class Dependencies:
     """Whether other processes may answer even if nothing hides the inbox from tools."""
     approves_connections: bool
     """Whether the approver also answers requests about connections."""
+    answers_questions: bool
+    """Whether the approver also answers questions of tools."""
+    answerable: Answerable | None
+    """Which kinds of questions the program that made a run's call can answer; None if only people answer."""
+    trusted_clients: Collection[str]
+    """The MCP clients through which a person may also approve dangerous calls and changed definitions."""
     network_ask_seconds: float
     """How many seconds a connection to a host that was not granted waits for an answer; 0 if nobody is asked."""
     save_approval: SaveApproval
@@ -159,7 +168,9 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
         return dependencies.sandbox.launcher_within(confinement, run.call.layer, observer=observer)
 
     def context(run: Run) -> CallContext:
-        return CallContext(run, dependencies.workspace, launcher, dependencies.limits, dependencies.call)
+        return CallContext(
+            run, dependencies.workspace, launcher, dependencies.limits, dependencies.call, tool_questions
+        )
 
     def preview_context(run: Run) -> CallContext:
         return CallContext(
@@ -178,11 +189,15 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
         principal: Principal,
         request: str | None,
         answer: ApprovalAnswer,
-        connection: HeldConnection | None,
+        asked: ApprovalRequest | None,
     ) -> None:
         facts: dict[str, Any] = {"request": request, "message": answer.message, "scope": answer.scope}
-        if connection is not None:
-            facts["connection"] = connection.to_json()
+        if answer.via is not None:
+            facts["via"] = answer.via
+        if asked is not None and asked.connection is not None:
+            facts["connection"] = asked.connection.to_json()
+        if asked is not None and asked.question is not None:
+            facts["question"] = {"by": asked.question.by, "message": asked.question.message[:MAX_RECORDED_QUESTION]}
         dependencies.trail.record_act(
             "approve" if answer.approved else "reject", principal, call.run, call.name, call.secrets, **facts
         )
@@ -198,7 +213,10 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
         dependencies.person,
         record_answer,
         approves_connections=dependencies.approves_connections,
+        answers_questions=dependencies.answers_questions,
+        trusted_clients=dependencies.trusted_clients,
     )
+    tool_questions = Questions(broker, dependencies.answerable, dependencies.wait_seconds)
     questions = ConnectionQuestions(broker, dependencies.save_approval, dependencies.network_ask_seconds)
     confinements = Confinements(dependencies.sandbox, questions.may_ask)
 

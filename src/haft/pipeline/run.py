@@ -70,7 +70,7 @@ class Run:
         "_cancel_requested", "_child_lock", "_facts", "_next_seq", "_observers", "_on_activity", "_outcome",
         "_recorder", "_task", "_task_has_started", "_waiters", "call", "cancelled_by", "changes", "children",
         "connections", "deadline", "descendants", "ended_children", "is_saved", "make_output_buffer", "notes",
-        "output_buffer", "parent", "place", "resolved_confinement", "started_at", "states", "status",
+        "output_buffer", "parent", "place", "questions", "resolved_confinement", "started_at", "states", "status",
         "tool_has_ended", "transaction", "unsaved_events", "workspace",
     )  # fmt: skip
 
@@ -95,6 +95,8 @@ class Run:
         """Processes, not runs, that still ran when the call ended, and were ended with it."""
         self.connections: RunConnections | None = None
         """The network connections; None if no command has started, or the tool starts none."""
+        self.questions = 0
+        """How many questions the tool has asked."""
         self.parent = parent
         """The run that made this one, if there is one. `nesting` maintains this field and the next three."""
         self.children: dict[RunId, Run] = {}

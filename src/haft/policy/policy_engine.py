@@ -390,6 +390,7 @@ class PolicyEngine:
             delegates=delegates,
             otherwise=max(rest, key=lambda each: _STRICTNESS[each], default="allow"),
             pin=_digest(pin),
+            is_dangerous=any(unit.part is not None and bool(unit.part.dangers) for unit in units),
         )
 
     @staticmethod

@@ -12,7 +12,7 @@ import contextlib
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from haft.audit import Redactor, Trail, secret_values
@@ -65,6 +65,8 @@ class Host:
         tools: Iterable[ToolLike],
         approver: Approver | None,
         approves_connections: bool,
+        answers_questions: bool,
+        answerable: Callable[[RunId], Collection[str]] | None,
         home: str | os.PathLike[str] | None,
         who: str | Principal | None,
         thread: str | None,
@@ -94,6 +96,8 @@ class Host:
             self.principal = replace(self.principal, thread=new_thread_id())
         self._approver = approver
         self._approves_connections = approves_connections
+        self._answers_questions = answers_questions
+        self._answerable = answerable
         self._secrets = Secrets(declared := tuple(secrets)) | self.config.secrets
         self._unrecorded = {*declared, *secret_values(os.environ), *secret_texts(self.config)}
         self.pipeline: Pipeline | None = None
@@ -179,6 +183,9 @@ class Host:
             wait_seconds=self.config.approval_seconds,
             answers_are_open=self.config.answers_without_sandbox,
             approves_connections=self._approves_connections,
+            answers_questions=self._answers_questions,
+            answerable=self._answerable,
+            trusted_clients=self.config.trusted_clients,
             network_ask_seconds=self.config.network_ask_seconds,
             save_approval=answers.save_approval,
             pin_first_use=answers.pin_first_use,

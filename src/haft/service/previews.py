@@ -14,6 +14,9 @@ from haft.contracts import (
     Limits,
     Outcome,
     Principal,
+    Question,
+    QuestionAnswer,
+    QuestionMethod,
     RunId,
     Secrets,
     Stream,
@@ -61,6 +64,12 @@ class PreviewContext:
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = None) -> Any:
         raise BadUsage(f"`{name}` was not called: a tool cannot call other tools during a preview")
+
+    async def ask(self, *questions: Question) -> list[QuestionAnswer]:
+        return [QuestionAnswer("cancel") for _ in questions]
+
+    def can_ask(self, method: QuestionMethod = "elicitation/create") -> bool:
+        return False
 
     def stderr_only(self, data: bytes, stream: Stream = "stderr") -> None: ...
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -22,6 +22,7 @@ from haft.contracts import (
     HaftError,
     Listing,
     Principal,
+    RunId,
     Scope,
     ThreadId,
     ToolName,
@@ -73,6 +74,8 @@ class ToolService:
         tools: Iterable[ToolLike] = (),
         approver: Approver | None = None,
         approves_connections: bool = False,
+        answers_questions: bool = False,
+        answerable: Callable[[RunId], Collection[str]] | None = None,
         home: str | os.PathLike[str] | None = None,
         who: str | Principal | None = None,
         thread: str | None = None,
@@ -86,8 +89,10 @@ class ToolService:
         A service that was opened for an agent never acts for a person, whatever `who` its methods get.
         `approves_connections`: the approver also answers requests about connections to hosts that were not granted (see
         `ApprovalRequest.connection`); without it, these connections are refused, unless there is no approver and a
-        person answers in the inbox. `home` is the
-        state home (default: `HAFT_HOME`). `settings` are settings by their dotted names; they override the
+        person answers in the inbox. `answers_questions`: the approver also answers questions of tools in progress (see
+        `ApprovalRequest.question`); without it, only the inbox does. `answerable` returns, for the id of a run, which
+        kinds of questions the approver can answer; without it, any. `home` is
+        the state home (default: `HAFT_HOME`). `settings` are settings by their dotted names; they override the
         configuration files. `secrets` are values to mask in output. With `installed`, the tools of installed packages
         are loaded.
         """
@@ -97,6 +102,8 @@ class ToolService:
                 tools=tools,
                 approver=approver,
                 approves_connections=approves_connections,
+                answers_questions=answers_questions,
+                answerable=answerable,
                 home=home,
                 who=who,
                 thread=thread,

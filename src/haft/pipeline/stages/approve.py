@@ -128,9 +128,9 @@ class Approve:
         if answer.approved is not True:
             reason = answer.message or "a person rejected it"
             self._set_decision(run, given.by, "reject", reason)
-            how = "rejected" if given.by == "person" else "not approved"
+            how = "rejected" if given.is_from_person else "not approved"
             raise Rejected(f"`{run.call.name}` was {how}: {reason}")
-        return await self._approved(run, answer)
+        return await self._approved(run, answer, given.by)
 
     async def _request_with(self, run: Run, arguments: Mapping[str, Any]) -> ApprovalRequest:
         """The request for the same call with other arguments. The call itself does not change."""
@@ -144,8 +144,8 @@ class Approve:
         confinement = await self._confinement(other)
         return approval_request(other, confinement, reason, withheld=self._sandbox.withheld(other.call, confinement))
 
-    async def _approved(self, run: Run, answer: ApprovalAnswer) -> None:
-        """Replace the call by the call that the person approved."""
+    async def _approved(self, run: Run, answer: ApprovalAnswer, by: str = "person") -> None:
+        """Replace the call by the call that the person approved. `by` says how the person answered."""
         call = run.call
         try:
             _check(answer)
@@ -163,7 +163,7 @@ class Approve:
         reason = answer.message or "the approver approved it"
         arguments = call.arguments if answer.arguments is None else unmasked_arguments(run.call, answer.arguments)
         if arguments == call.arguments:
-            self._set_decision(run, "person", "allow", await self._save_answer(run, answer, reason))
+            self._set_decision(run, by, "allow", await self._save_answer(run, answer, reason))
             return
         run.revise(arguments=arguments)
         await self._validate.check(run)
@@ -206,7 +206,7 @@ class Approve:
             run.decision,
             action=action,
             layer="approval",
-            by="person" if by == "person" else "expiry" if by == "expiry" else "nobody",
+            by=by,
             reason=reason,
             unasked=False,
         )

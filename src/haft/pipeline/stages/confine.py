@@ -136,7 +136,7 @@ def _why_not_activated(run: Run) -> str:
     needs = "a call that names one of them needs approval"
     if run.decision.action == "try":
         return "this is a trial run, and nobody has approved the call yet"
-    if run.decision.by == "person":
+    if run.decision.by == "person" or run.decision.by.startswith("client "):
         return "its files cannot be read, or a link in it leads to a place that is private to each call"
     if grants_of(run.call) != NO_GRANTS:
         return f"a rule allowed the call, with grants that the programs there may not have; {needs}"

@@ -108,7 +108,7 @@ class Decide:
             if _BY_STRICTNESS.index(answer) > _BY_STRICTNESS.index(action):
                 action, reason = answer, why
         by = "delegate" if action == "allow" else "rule"
-        return replace(decision, action=action, layer="delegate", by=by, reason=reason)  # type: ignore[arg-type]
+        return replace(decision, action=action, layer="delegate", by=by, reason=reason)
 
     async def _ask_delegate(self, call: Call, to: Delegation) -> tuple[Action, str]:
         program = os.path.expanduser(to.to)

@@ -8,7 +8,8 @@ nested calls if the tool succeeded, and cancels them if the tool failed or was c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from haft.contracts import (
     NO_CHANGES,
@@ -29,6 +30,10 @@ from haft.pipeline.chain import Proceed
 from haft.pipeline.context import CallContext
 from haft.pipeline.run import Run
 from haft.pipeline.untrusted_calls import UntrustedCalls
+
+MAX_CONTENT_CHARACTERS: Final = 20_000_000
+"""The size of all content blocks of an outcome, as text."""
+MAX_BLOCKS: Final = 1_000
 
 _BLANK = Outcome(RunId(""), ToolName(""), "done", "", ThreadId(""))
 
@@ -92,4 +97,19 @@ class Invoke:
             decision=call.decision,
             limits=limits,
             sandbox=call.confinement,
+            content=_bounded_content(run, answer.content),
         )
+
+
+def _bounded_content(run: Run, content: tuple[Mapping[str, Any], ...]) -> tuple[Mapping[str, Any], ...]:
+    """The content blocks of an answer, as far as they are not too large for an outcome."""
+    kept: list[Mapping[str, Any]] = []
+    size = 0
+    for block in content:
+        size += len(repr(block))
+        if size > MAX_CONTENT_CHARACTERS or len(kept) >= MAX_BLOCKS:
+            left = len(content) - len(kept)
+            run.add_note(f"{left} of {len(content)} content blocks were left out, because they are too large")
+            break
+        kept.append(block)
+    return tuple(kept)

@@ -12,7 +12,19 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from haft.contracts import EndedChild, Launcher, Limits, RunId, Stream, ThreadId, ToolContext, ToolFailed, Workspace
+from haft.contracts import (
+    EndedChild,
+    Launcher,
+    Limits,
+    Question,
+    QuestionMethod,
+    RunId,
+    Stream,
+    ThreadId,
+    ToolContext,
+    ToolFailed,
+    Workspace,
+)
 
 MOST_WAITING: Final = 256 * 1024
 """How many bytes may wait for the loop. The message that exceeds this limit is still accepted; after it, the thread
@@ -143,6 +155,20 @@ class ThreadContext:
         if self.cancelled:
             raise ToolFailed(f"{self.run} was cancelled")
         return found
+
+    def ask(self, *questions: Question) -> Any:
+        """Ask, and wait for the answers. Raises `ToolFailed` if the tool was cancelled meanwhile."""
+
+        async def answers() -> Any:
+            return await self._context.ask(*questions)
+
+        found = asyncio.run_coroutine_threadsafe(answers(), self._channel.loop).result()
+        if self.cancelled:
+            raise ToolFailed(f"{self.run} was cancelled")
+        return found
+
+    def can_ask(self, method: QuestionMethod = "elicitation/create") -> bool:
+        return self._context.can_ask(method)
 
     def progress(self, message: str = "", *, fraction: float | None = None, **facts: Any) -> None:
         self._channel.post(self._context.progress, message, size=len(message), fraction=fraction, **facts)

@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from haft.contracts import BadUsage, Outcome, ToolFailed, outcome_from
+from haft.contracts import BadUsage, Question, QuestionAnswer, ToolFailed, outcome_from
 from haft.sources.python.frames import FrameWriter
 from haft.sources.python.results import to_json
 
@@ -39,14 +39,14 @@ class HostInput:
         self._file = file
         self._lock = threading.Lock()
         self._requests: SimpleQueue[bytes] | None = None
-        self._waiting: dict[int, Future[Outcome]] = {}
+        self._waiting: dict[int, Future[Any]] = {}
         self._last = 0
 
     def next_request(self) -> bytes:
         """The next line that is not an outcome; empty at the end of the input."""
         return self._file.readline() if self._requests is None else self._requests.get()
 
-    def expect(self) -> tuple[int, Future[Outcome]]:
+    def expect(self) -> tuple[int, Future[Any]]:
         """A number for a new call, and the future of its outcome."""
         from concurrent.futures import Future
         from queue import SimpleQueue
@@ -56,7 +56,7 @@ class HostInput:
                 self._requests = SimpleQueue()
                 threading.Thread(target=self._read, name="haft-outcomes", daemon=True).start()
             self._last += 1
-            future: Future[Outcome] = Future()
+            future: Future[Any] = Future()
             self._waiting[self._last] = future
             return self._last, future
 
@@ -73,6 +73,8 @@ class HostInput:
                 continue
             if message["failure"] is not None:
                 future.set_exception(ToolFailed(message["failure"]))
+            elif "answers" in message["outcome"]:
+                future.set_result([QuestionAnswer(**one) for one in message["outcome"]["answers"]])
             else:
                 future.set_result(outcome_from(message["outcome"]))
         self._requests.put(b"")
@@ -87,8 +89,6 @@ def call_through_host(
 ) -> Any:
     """Let the host call a tool. If an event loop runs in this thread, returns an awaitable of the outcome. If not,
     waits and returns the outcome."""
-    import asyncio
-
     # The same errors as `service.call` raises, so that it does not matter where the function runs.
     if not isinstance(name, str):
         raise BadUsage(f"the name of a tool must be a text, not {name!r}")
@@ -97,6 +97,22 @@ def call_through_host(
     given = to_json(dict(arguments or {}))
     number, future = answers.expect()
     writer.message({"call": {"id": number, "tool": name, "arguments": given, "timeout": timeout}})
+    return _awaited(future)
+
+
+def ask_through_host(writer: FrameWriter, answers: HostInput, questions: Sequence[Question]) -> Any:
+    """Let the host ask. If an event loop runs in this thread, returns an awaitable of the answers. If not, waits and
+    returns the answers."""
+    asked = [to_json(question.to_json()) for question in questions]
+    number, future = answers.expect()
+    writer.message({"ask": {"id": number, "questions": asked}})
+    return _awaited(future)
+
+
+def _awaited(future: Future[Any]) -> Any:
+    """The result of a future; an awaitable of it if an event loop runs in this thread."""
+    import asyncio
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:

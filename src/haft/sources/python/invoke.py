@@ -26,13 +26,14 @@ from haft.contracts import (
     Provenance,
     ToolContext,
     ToolFailed,
+    ToolResult,
     ToolSpec,
 )
 from haft.schema import Signature, problems_of, read_signature
 from haft.sources.python.describe import NO_CLAIMS, Claims, describe, refuse_unbound_method
 from haft.sources.python.failures import answer_of, sentence_of
 from haft.sources.python.function_location import FunctionLocation, attribute, locate_function
-from haft.sources.python.results import to_bytes, to_json, to_text
+from haft.sources.python.results import answer_from, to_bytes, to_json, to_text
 from haft.sources.python.thread_pool import SpeedEstimate, run_in_thread
 
 if TYPE_CHECKING:
@@ -143,8 +144,7 @@ class PythonTool(Generic[Parameters, Returned]):
                 positional, named = self._bind(signature, arguments, context)
                 returned = self._function(*positional, **named)
                 if self._is_coroutine:  # The same as in `_finished`, without another coroutine.
-                    result = _result(signature, await returned)
-                    return Answer(text=to_text(result), result=result)
+                    return _answer(signature, await returned)
             else:
                 if signature.takes_context or self._yields:
                     returned = await _with_channel(context, functools.partial(self._work, signature, arguments))
@@ -213,8 +213,7 @@ class PythonTool(Generic[Parameters, Returned]):
         if isinstance(returned, _TO_BE_FINISHED) or hasattr(type(returned), "__await__"):
             return returned
         # Converted in this thread, because converting a large result would block the loop.
-        result = _result(signature, returned)
-        return Answer(text=to_text(result), result=result)
+        return _answer(signature, returned)
 
 
 async def _with_channel(context: ToolContext, work: Callable[[ThreadContext], Any]) -> Any:
@@ -239,6 +238,14 @@ def _is_asynchronous(function: Callable[..., Any]) -> bool:
     # `inspect` looks through partials by itself, but not into callable objects.
     called = (function, getattr(function, "__call__", None))  # noqa: B004 - the method itself is wanted
     return any(inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each) for each in called)
+
+
+def _answer(signature: Signature, returned: Any) -> Answer:
+    """The answer for a returned value."""
+    if isinstance(returned, ToolResult):
+        return answer_from(returned)
+    result = _result(signature, returned)
+    return Answer(text=to_text(result), result=result)
 
 
 def _result(signature: Signature, returned: Any) -> Any:
@@ -267,8 +274,7 @@ async def _finished(signature: Signature, returned: Any, context: ToolContext) -
     """The answer for a returned awaitable or asynchronous generator."""
     if isinstance(returned, types.AsyncGeneratorType):
         return await _stream(returned, context)
-    result = _result(signature, await returned)
-    return Answer(text=to_text(result), result=result)
+    return _answer(signature, await returned)
 
 
 async def _finished_or_failed(signature: Signature, returned: Any, context: ToolContext) -> Answer:

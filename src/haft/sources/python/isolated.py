@@ -12,8 +12,8 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, Final
+from dataclasses import asdict, replace
+from typing import Any, Final, get_args
 
 from haft.contracts import (
     Answer,
@@ -23,16 +23,18 @@ from haft.contracts import (
     Failure,
     HaftError,
     InvalidArguments,
+    QuestionMethod,
     StartFailed,
     Stream,
     ToolContext,
+    ToolResult,
 )
 from haft.files import steps_of
 from haft.schema import Signature, problems_of
 from haft.sources.python.frames import END, PART, STDERR, FrameReader, new_marker
 from haft.sources.python.function_location import FunctionLocation, refuse_while_loading
 from haft.sources.python.plain_types import is_plain_function, is_plain_value
-from haft.sources.python.results import to_json, to_text, valid_text
+from haft.sources.python.results import answer_from, to_json, to_text, valid_text
 from haft.sources.python.worker_calls import WorkerCalls
 
 TOOL_ERROR_CODES: Final = ("tool-failed", "invalid-arguments", "conflict")
@@ -81,6 +83,7 @@ async def run_in_worker(name: str, location: FunctionLocation, call: Mapping[str
             "limits": asdict(context.limits),
             "root": context.workspace.root,
             "chain": list(context.chain),
+            "canAsk": [method for method in get_args(QuestionMethod) if context.can_ask(method)],
         },
     }
     try:
@@ -155,6 +158,8 @@ class Listener:
                 self._progress(**fields["progress"])
             elif "call" in fields:
                 self.calls.make(fields["call"], self._context)
+            elif "ask" in fields:
+                self.calls.ask(fields["ask"], self._context)
             elif self.answer is None:
                 self.answer = _answer(**fields["answer"])
         except HaftError:
@@ -205,8 +210,13 @@ def _call(name: str, function: Callable[..., Any], signature: Signature, argumen
     return {"arguments": arguments}
 
 
-def _answer(result: Any, has_text: bool, failure: Mapping[str, Any] | None) -> Answer:
+def _answer(
+    result: Any, has_text: bool, failure: Mapping[str, Any] | None, text: Any = None, content: Any = None
+) -> Answer:
     result = to_json(result)
+    if content is not None:
+        made = answer_from(ToolResult(text or "", result, content, is_error=failure is not None))
+        return replace(made, text=made.text if text is not None else None)
     if failure is None:
         return Answer(text=to_text(result) if has_text else None, result=result)
     hint = failure["hint"]

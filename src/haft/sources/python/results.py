@@ -10,7 +10,7 @@ import json
 from math import isfinite
 from typing import Any
 
-from haft.contracts import ToolFailed
+from haft.contracts import Answer, Failure, ToolFailed, ToolResult
 
 # Made only once: with options, `json.dumps` builds a new encoder each time, which takes longer than the encoding.
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
@@ -28,6 +28,16 @@ def to_json(value: Any) -> Any:
         return _plain(value)
     except RecursionError as error:
         raise ToolFailed("the tool's result is nested too deeply to be written as JSON") from error
+
+
+def answer_from(result: ToolResult) -> Answer:
+    """The answer for a `ToolResult`. Raises `ToolFailed` if its content is no list of content blocks."""
+    text, value, content = valid_text(str(result.text)), to_json(result.value), to_json(list(result.content))
+    for block in content:
+        if not isinstance(block, dict) or not isinstance(block.get("type"), str):
+            raise ToolFailed('the `content` of a `ToolResult` has blocks such as {"type": "image", "data": …}')
+    failure = Failure("tool-failed", text or "the tool reported an error") if result.is_error else None
+    return Answer(text=text, result=value, failure=failure, content=tuple(content))
 
 
 def to_text(value: Any) -> str:

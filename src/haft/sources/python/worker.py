@@ -22,6 +22,8 @@ from haft.contracts import (
     HaftError,
     Launcher,
     Limits,
+    Question,
+    QuestionMethod,
     RunId,
     Stream,
     ThreadId,
@@ -33,9 +35,9 @@ from haft.sources.python.describe import Claims
 from haft.sources.python.failures import sentence_of, traceback_of
 from haft.sources.python.frames import FrameWriter, write_all
 from haft.sources.python.function_location import GUARD, FunctionLocation, attribute, load
-from haft.sources.python.host_calls import HostInput, call_through_host, own_input
+from haft.sources.python.host_calls import HostInput, ask_through_host, call_through_host, own_input
 from haft.sources.python.invoke import PythonTool
-from haft.sources.python.results import to_json
+from haft.sources.python.results import to_json, to_text
 
 
 def main(request: Mapping[str, Any]) -> NoReturn:
@@ -53,6 +55,8 @@ def main(request: Mapping[str, Any]) -> NoReturn:
             "has_text": answer.text is not None,
             "failure": None if answer.failure is None else answer.failure.to_json(),
         }
+        if answer.content or (answer.text is not None and answer.text != to_text(answer.result)):
+            fields |= {"text": answer.text, "content": [dict(block) for block in answer.content]}
         writer.message({"answer": fields})
     except BaseException as error:
         if context.cancelled:
@@ -81,6 +85,7 @@ class WorkerContext:
         self.config: Mapping[str, Any] = facts["config"]
         self.limits = Limits(**facts["limits"])
         self.secrets = NO_SECRETS
+        self._can_ask: Sequence[str] = facts["canAsk"]
         self.cancelled = False
         self._root: str = facts["root"]
         self._workspace: Workspace | None = None
@@ -107,6 +112,12 @@ class WorkerContext:
             self._writer.stderr(data)
         else:
             write_all(1, data)
+
+    def ask(self, *questions: Question) -> Any:
+        return ask_through_host(self._writer, self._answers, questions)
+
+    def can_ask(self, method: QuestionMethod = "elicitation/create") -> bool:
+        return method in self._can_ask
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = None) -> Any:
         return call_through_host(self._writer, self._answers, name, arguments, timeout)

@@ -15,10 +15,11 @@ import sys
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+from haft.contracts import Question, QuestionMethod, ToolResult
 from haft.sources.python.failures import sentence_of, traceback_of
 from haft.sources.python.frames import FrameWriter
-from haft.sources.python.host_calls import HostInput, call_through_host, own_input
-from haft.sources.python.results import to_json
+from haft.sources.python.host_calls import HostInput, ask_through_host, call_through_host, own_input
+from haft.sources.python.results import answer_from, to_json
 
 
 def main(request: Mapping[str, Any]) -> NoReturn:
@@ -67,11 +68,18 @@ class PluginContext:
         self.thread: str = facts["thread"]
         self.who: str = facts["who"]
         self.chain = tuple(facts["chain"])
+        self._can_ask = facts["canAsk"]
         self._writer = writer
         self._answers = answers
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = None) -> Any:
         return call_through_host(self._writer, self._answers, name, arguments, timeout)
+
+    def ask(self, *questions: Question) -> Any:
+        return ask_through_host(self._writer, self._answers, questions)
+
+    def can_ask(self, method: QuestionMethod = "elicitation/create") -> bool:
+        return method in self._can_ask
 
     def progress(self, message: str = "", *, fraction: float | None = None, **facts: Any) -> None:
         self._writer.message({"progress": {"message": message, "fraction": fraction, "facts": to_json(facts)}})
@@ -83,6 +91,10 @@ def _answered(
     try:
         os.chdir(os.path.join(root, call["cwd"]))
         value = tools.call(call["tool"], call["arguments"], PluginContext(call["context"], writer, answers))
+        if isinstance(value, ToolResult):
+            answer = answer_from(value)
+            failure = None if answer.failure is None else answer.failure.message
+            return {"result": answer.result, "failure": failure, "text": answer.text, "content": list(answer.content)}
         return {"result": to_json(value), "failure": None}
     except BaseException as error:
         sys.stderr.write(traceback_of(error))

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from haft.contracts import (
     Answer,
@@ -18,16 +18,18 @@ from haft.contracts import (
     EndedChild,
     Failure,
     HaftError,
+    QuestionMethod,
     RunId,
     Session,
     SessionLauncher,
     Stream,
     ToolContext,
+    ToolResult,
 )
 from haft.sources.bash_plugin.tool import Policy
 from haft.sources.python.frames import END, PART, STDERR, FrameReader, new_marker
 from haft.sources.python.isolated import LARGEST_MESSAGE, search_path, worker_argv
-from haft.sources.python.results import to_json, to_text, valid_text
+from haft.sources.python.results import answer_from, to_json, to_text, valid_text
 from haft.sources.python.worker_calls import WorkerCalls
 from haft.sources.python_plugin.entries import PluginEntry
 
@@ -129,7 +131,7 @@ class WorkerListener:
             return
         if not isinstance(fields, dict):
             return
-        if self.context is not None and ("call" in fields or "progress" in fields):
+        if self.context is not None and not {"call", "progress", "ask"}.isdisjoint(fields):
             self._during_call(fields, self.context)
         elif "answer" in fields and self.answer is not None and not self.answer.done():
             self.answer.set_result(fields["answer"] if isinstance(fields["answer"], dict) else {})
@@ -140,6 +142,8 @@ class WorkerListener:
         with contextlib.suppress(TypeError, ValueError, LookupError):  # A malformed message is ignored.
             if "call" in message:
                 self.calls.make(message["call"], context)
+            elif "ask" in message:
+                self.calls.ask(message["ask"], context)
             else:
                 progress = message["progress"]
                 context.progress(str(progress["message"]), fraction=progress["fraction"], **progress["facts"])
@@ -259,7 +263,13 @@ def _request(tool: str, arguments: Mapping[str, Any], context: ToolContext) -> b
         "tool": tool,
         "arguments": dict(arguments),
         "cwd": context.workspace.locate(context.cwd),
-        "context": {"run": context.run, "thread": context.thread, "who": context.who, "chain": list(context.chain)},
+        "context": {
+            "run": context.run,
+            "thread": context.thread,
+            "who": context.who,
+            "chain": list(context.chain),
+            "canAsk": [method for method in get_args(QuestionMethod) if context.can_ask(method)],
+        },
     }
     return json.dumps(request).encode("ascii") + b"\n"
 
@@ -277,4 +287,6 @@ def _answer(message: Mapping[str, Any]) -> Answer:
         why = why if len(why) <= LONGEST_FAILURE else f"{why[:LONGEST_FAILURE]}…"
         return Answer(failure=Failure("tool-failed", why))
     result = to_json(message.get("result"))
+    if isinstance(content := message.get("content"), list):
+        return answer_from(ToolResult(str(message.get("text", "")), result, content))
     return Answer(text=to_text(result), result=None if isinstance(result, str) else result)
