@@ -54,12 +54,14 @@ if TYPE_CHECKING:
     from haft.service.recovery import recover_into
     from haft.service.rule_changes import RuleChange, RuleChanges
     from haft.service.rule_listing import is_all_there, listed_rules
+    from haft.service.sealed_states import SealedStates
     from haft.service.service import ToolService
     from haft.service.state_reader import has_state, open_changes, open_history, recover_dead_hosts, request_cancel
     from haft.service.store import StoreFacade, Tidied
     from haft.service.suggestions import Suggested, add_line, suggested
     from haft.service.sync import SyncToolService
     from haft.service.templates import TemplateState, really_inside, template_environments, template_state
+    from haft.service.tokens import ClientToken, Tokens
     from haft.service.tool_listing import ListedTools, approval_of, withheld_from
     from haft.service.trust import Proposal, TrustChange, TrustFacade
     from haft.sources import NOT_DESCRIBED
@@ -88,11 +90,13 @@ else:
             "recovery": "recover_into",
             "rule_changes": "RuleChange RuleChanges",
             "rule_listing": "is_all_there listed_rules",
+            "sealed_states": "SealedStates",
             "service": "ToolService",
             "store": "StoreFacade Tidied",
             "suggestions": "Suggested add_line suggested",
             "sync": "SyncToolService",
             "templates": "TemplateState really_inside template_environments template_state",
+            "tokens": "ClientToken Tokens",
             "tool_listing": "ListedTools approval_of withheld_from",
             "trust": "Proposal TrustChange TrustFacade",
             "haft.changes": "PathChange FileDifference HeldChangeSet Row Usage format_bytes stat_lines",

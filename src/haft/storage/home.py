@@ -10,6 +10,8 @@ HAFT_HOME/            0700
   definitions/        a cache of the descriptions of tools
   skills/             which skills are active, by workspace
   package-indexes/    from which hosts package indexes serve their files, for a day
+  tokens/             the tokens of MCP clients, hashed: see service/tokens.py
+  request-states/     the key of request states, and which states were used: see service/sealed_states.py
   scratch/            the `/tmp` that threads keep between calls
   trust/              which workspaces' configuration was trusted, by digest
 """

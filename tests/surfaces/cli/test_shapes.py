@@ -166,6 +166,12 @@ def test_plugins(haft):
     assert len(listed) == 2 and len(updated) == 1
 
 
+def test_tokens(haft):
+    fits("token-added", haft("tokens", "add", "codex", "--json").json)
+    fits("tokens", haft("tokens", "list", "--json").json)
+    fits("token-revoked", haft("tokens", "revoke", "codex", "--json").json)
+
+
 def test_templates(haft):
     assert haft("tools", "make", "fresh", "--studio", "--to", "made").code == 0
     fits("checks", haft("templates", "check", "made/fresh", "--json").json)

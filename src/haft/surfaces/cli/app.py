@@ -211,6 +211,16 @@ STORE: Final = LazyGroup(
     },
 )
 
+TOKENS: Final = LazyGroup(
+    "tokens",
+    "Make, list and revoke the tokens with which MCP clients reach haft over HTTP.",
+    {
+        "add": ("tokens:add_token", "Make a token for a client, and print it once."),
+        "list": ("tokens:list_tokens", "List the clients that have a token."),
+        "revoke": ("tokens:revoke_token", "Make the token of a client invalid, at once."),
+    },
+)
+
 HAFT: Final = LazyGroup(
     "haft",
     "Run the tools of AI agents: under your rules, in a sandbox, with undo and an audit log.",
@@ -234,6 +244,7 @@ HAFT: Final = LazyGroup(
         "templates": TEMPLATES,
         "toolbox": TOOLBOX,
         "store": STORE,
+        "tokens": TOKENS,
         "audit": AUDIT,
         "config": CONFIG,
         "trust": (

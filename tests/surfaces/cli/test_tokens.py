@@ -1,0 +1,26 @@
+"""`haft tokens`: what a person types to let an MCP client in, and to lock it out."""
+
+
+def test_a_token_is_printed_once_alone_on_stdout(haft):
+    added = haft("tokens", "add", "codex")
+    token = added.out.removesuffix("\n")
+    assert added.code == 0 and token.startswith("haft_") and "\n" not in token
+    assert "cannot show it again" in added.err and token not in added.err
+    listed = haft("tokens", "list")
+    assert listed.out.startswith("codex") and token not in listed.out + listed.err
+    assert not any(token.encode() in path.read_bytes() for path in haft.home.rglob("*") if path.is_file())
+
+
+def test_a_client_without_a_token_is_told_how_to_get_one(haft):
+    assert haft("tokens", "list", "--json").json == []
+    assert "haft tokens add NAME" in haft("tokens", "list").err
+    refused = haft("tokens", "revoke", "codex")
+    assert refused.code == 2 and "the client `codex` has no token" in refused.err
+
+
+def test_a_token_is_revoked_by_the_name_of_its_client(haft):
+    haft("tokens", "add", "codex")
+    assert haft("tokens", "add", "codex").code == 2
+    assert haft("tokens", "revoke", "codex").out == "the token of the client `codex` is revoked\n"
+    assert haft("tokens", "list", "--json").json == []
+    assert haft("tokens", "add", "codex", "-q").err == ""
