@@ -2,6 +2,7 @@
 
 import gc
 import sys
+from typing import Any
 
 
 def main() -> None:
@@ -12,9 +13,16 @@ def main() -> None:
     try:
         from haft.surfaces.cli.main import main as run_and_exit
 
-        run_and_exit()
+        run_and_exit(servers={"mcp": _serve_mcp})
     finally:
         gc.freeze()  # The process ends anyway: a last garbage collection would take a tenth of a short command's time.
+
+
+def _serve_mcp(**options: Any) -> int:
+    from haft.surfaces.mcp.options import ServeOptions
+    from haft.surfaces.mcp.stdio import serve
+
+    return serve(ServeOptions(**options))
 
 
 if __name__ == "__main__":

@@ -202,6 +202,12 @@ TOOLBOX: Final = LazyGroup(
     },
 )
 
+SERVE: Final = LazyGroup(
+    "serve",
+    "Offer the tools to other programs.",
+    {"mcp": ("serve:serve_mcp", "Offer the tools to MCP clients, such as agents.")},
+)
+
 STORE: Final = LazyGroup(
     "store",
     "Show or prune the stored data of past runs: outputs, and earlier contents of files.",
@@ -243,6 +249,7 @@ HAFT: Final = LazyGroup(
         "plugins": PLUGINS,
         "templates": TEMPLATES,
         "toolbox": TOOLBOX,
+        "serve": SERVE,
         "store": STORE,
         "tokens": TOKENS,
         "audit": AUDIT,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import click
 
 from haft.contracts import BadUsage
-from haft.values import dataclass
+from haft.values import dataclass, field
 from haft.version import __version__
 
 
@@ -20,6 +21,8 @@ class Globals:
     """The directory given with `-w`; None means the nearest workspace."""
     json: bool = False
     quiet: bool = False
+    servers: Mapping[str, Callable[..., int]] = field(default_factory=dict)
+    """The servers that `haft serve` can start, by name. Each takes its options, serves, and returns an exit code."""
 
 
 def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import click
 
@@ -23,10 +23,10 @@ READER_GONE = 141
 """The exit code that a shell reports for a program that SIGPIPE ended."""
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit."""
+def main(arguments: Sequence[str] | None = None, servers: Mapping[str, Callable[..., int]] | None = None) -> None:
+    """Run the command line and exit. `servers` are the servers that `haft serve` can start."""
     _open_missing_streams()
-    code = run(sys.argv[1:] if arguments is None else arguments)
+    code = run(sys.argv[1:] if arguments is None else arguments, servers)
     try:
         sys.stdout.flush()
     except OSError:  # The error was reported before, or nobody reads stdout any more.
@@ -48,9 +48,9 @@ def _open_missing_streams() -> None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115  for the life of the process
 
 
-def run(arguments: Sequence[str]) -> int:
+def run(arguments: Sequence[str], servers: Mapping[str, Callable[..., int]] | None = None) -> int:
     """Run the command line and return its exit code."""
-    options = Globals()
+    options = Globals(servers=servers or {})
     try:
         completing = os.environ.get(COMPLETE_VARIABLE)
         if completing:

@@ -1,0 +1,38 @@
+"""`haft serve`: offer the tools to other programs. The servers are surfaces of their own, which the entry point of haft
+hands to the command line: surfaces do not import each other."""
+
+from __future__ import annotations
+
+import click
+
+from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.place import workspace_of
+
+
+@click.command("mcp", cls=HaftCommand)
+@click.option(
+    "--http",
+    metavar="HOST:PORT",
+    help="Listen on this address, instead of serving one client on stdin and stdout. Clients need a token.",
+)
+@click.option("--tools", "globs", metavar="GLOB", multiple=True, help="Offer only tools whose names match.")
+@click.option("--lazy", is_flag=True, help="List only `search_tools` and `call_tool`: clients search for the others.")
+@click.option(
+    "--profile",
+    type=click.Choice(["read-only"]),
+    help="`read-only`: offer only tools that declare that they change nothing.",
+)
+@click.pass_obj
+def serve_mcp(options: Globals, http: str | None, globs: tuple[str, ...], lazy: bool, profile: str | None) -> None:
+    """Offer the tools to MCP clients, such as agents."""
+    serve = options.servers["mcp"]
+    raise click.exceptions.Exit(
+        serve(
+            workspace=workspace_of(options),
+            tools=globs,
+            lazy=lazy,
+            read_only=profile == "read-only",
+            http=http,
+            quiet=options.quiet,
+        )
+    )

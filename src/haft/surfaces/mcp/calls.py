@@ -1,0 +1,172 @@
+"""Calls of MCP clients: from a `tools/call` request to a run, and from its outcome to the result.
+
+`CallRequest` is what is known about one request. `Calls` starts its run. Waiting for the run is a step of its own
+(`Wait`), so that a dialogue about an approval can end the wait before the run ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from haft.contracts import Event, HaftError, Outcome, Principal
+from haft.surfaces.mcp.offered_tools import OfferedTools
+from haft.surfaces.mcp.results import result_of, text_result
+from haft.values import dataclass
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+
+    from haft.service import Run, ToolService
+
+UNKNOWN_TOOL: Final = -32602
+PROGRESS_SECONDS: Final = 0.5
+"""The shortest time between two notifications about output. Output can come much faster than anyone reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallRequest:
+    """One `tools/call` request."""
+
+    context: ServerRequestContext[Any, Any]
+    tool: str
+    """haft's name of the tool, not the offered one."""
+    arguments: Mapping[str, Any]
+    caller: Principal
+    params: Mapping[str, Any]
+    """The parameters as the client sent them, with `inputResponses`, `requestState` and `task` if it sent these."""
+
+
+CallerOf = Callable[["ServerRequestContext[Any, Any]"], Principal]
+"""Who makes a request, and in which thread."""
+
+Wait = Callable[[CallRequest, "Run"], Awaitable["Outcome | dict[str, Any]"]]
+"""Waits for a run on behalf of a request. Returns the outcome, or another result of the call, as MCP writes it."""
+
+Join = Callable[[CallRequest], "Run | None"]
+"""The run that a repeated request waits for; None if the request starts a new run."""
+
+
+class Calls:
+    """Makes the calls of one server."""
+
+    def __init__(self, service: ToolService, offered: OfferedTools, caller_of: CallerOf) -> None:
+        self._service = service
+        self._offered = offered
+        self.caller_of = caller_of
+        self.wait: Wait = wait_for_outcome
+        self.join: Join = lambda _request: None
+
+    async def call(
+        self,
+        context: ServerRequestContext[Any, Any],
+        name: str,
+        arguments: Mapping[str, Any],
+        params: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """Call the tool that clients know as `name`, and return the result as MCP writes it."""
+        real = self._offered.real_name(name)
+        if real is None:
+            raise unknown_tool(f"this server does not offer a tool `{name}`")
+        caller = self.caller_of(context)
+        request = CallRequest(context, real, arguments, caller, params)
+        run = self.join(request)
+        if run is None:
+            try:
+                run = self._service.call(real, arguments, who=caller, thread=caller.thread)
+            except HaftError as error:  # The arguments are no JSON object, or the service is closing.
+                return failure_result(error)
+        ended = await self.wait(request, run)
+        if isinstance(ended, dict):
+            return ended
+        return self.result(ended)
+
+    def result(self, outcome: Outcome) -> dict[str, Any]:
+        """The result of a call whose run has ended."""
+        if outcome.error is not None and outcome.error.code == "unknown-tool":
+            hint = f"; {outcome.error.hint}" if outcome.error.hint else ""
+            raise unknown_tool(f"{outcome.error.message}{hint}")
+        listing = self._service.catalogue.listing(outcome.tool)
+        return result_of(outcome, declares_schema=listing is not None and listing.spec.output_schema is not None)
+
+
+def unknown_tool(message: str) -> Exception:
+    """The error of a call whose tool does not exist, or is not offered."""
+    from mcp.shared.exceptions import MCPError
+
+    return MCPError(code=UNKNOWN_TOOL, message=f"Unknown tool: {message}")
+
+
+def failure_result(error: HaftError) -> dict[str, Any]:
+    """An error that happened before there was a run, as a result that the model can read."""
+    failure = error.failure().to_json()
+    hint = f"\nhint: {failure['hint']}" if failure.get("hint") else ""
+    structured = {"status": "error", "error": {key: value for key, value in failure.items() if value is not None}}
+    return text_result(f"error ({failure['code']}): {failure['message']}{hint}", structured, is_error=True)
+
+
+async def wait_for_outcome(request: CallRequest, run: Run) -> Outcome:
+    """Wait for the outcome and report progress meanwhile. If the client cancels its request, the run is cancelled."""
+    try:
+        if wants_progress(request.params):
+            async with progress_of(request, run):
+                return await run
+        return await run
+    except asyncio.CancelledError:
+        run.cancel(request.caller)
+        raise
+
+
+def wants_progress(params: Mapping[str, Any]) -> bool:
+    """Whether the client sent a progress token."""
+    meta = params.get("_meta")
+    return isinstance(meta, Mapping) and meta.get("progressToken") is not None
+
+
+@contextlib.asynccontextmanager
+async def progress_of(request: CallRequest, run: Run) -> Any:
+    """A context manager that reports the events of the run to the client. At its end, everything that the tool said
+    about its progress has been reported."""
+    task = asyncio.create_task(ProgressReport(request).follow(run))
+    try:
+        yield
+        await task  # The run has ended, and so do its events.
+    finally:
+        task.cancel()
+
+
+class ProgressReport:
+    """Progress of one request. MCP wants each value to be higher than the one before."""
+
+    def __init__(self, request: CallRequest) -> None:
+        self._session = request.context.session
+        self._value = -1.0
+        self._last_output = 0.0
+
+    async def follow(self, run: Run) -> None:
+        """Report the events of a run until it ends."""
+        async for event in run:
+            await self._tell(event)
+
+    async def _tell(self, event: Event) -> None:
+        if event.type == "progress":
+            fraction = event.facts.get("fraction")
+            await self.say(event.text, fraction if isinstance(fraction, int | float) else None)
+        elif event.type in ("stdout", "stderr") and event.text.strip():
+            now = asyncio.get_running_loop().time()
+            if now - self._last_output >= PROGRESS_SECONDS:
+                self._last_output = now
+                await self.say(event.text.strip().splitlines()[-1][:200])
+        elif event.type == "status" and event.status == "blocked-on-user":
+            reason = event.facts.get("reason")
+            await self.say(f"waiting for a person's approval{f': {reason}' if reason else ''}")
+
+    async def say(self, message: str, fraction: float | None = None) -> None:
+        """Report one thing. `fraction` says how much is done, from 0 to 1."""
+        least = self._value + 0.001
+        self._value = max(0.0, least) if fraction is None else max(least, round(fraction * 100, 3))
+        total = None if fraction is None else 100.0
+        with contextlib.suppress(Exception):  # The client may be gone; the run goes on.
+            await self._session.report_progress(self._value, total, message or None)

@@ -1,0 +1,117 @@
+"""The tools that MCP clients see: which of haft's tools, under which names, and their definitions as MCP writes them.
+
+Clients put a prefix of their own before each name, and model providers refuse names of more than 64 characters. So
+names offered have at most 50: a longer one is cut, and gets a hash of the whole name, which is the same at every start.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from haft.contracts import Listing, ToolSpec
+from haft.surfaces.mcp.results import outcome_schema
+
+if TYPE_CHECKING:
+    from haft.service import ToolService
+
+LONGEST_NAME: Final = 50
+_HASH_LENGTH: Final = 8
+
+
+def offered_name(name: str, taken: Iterable[str] = ()) -> str:
+    """The name under which clients see a tool: its own, unless the name is too long or haft's own tools have it."""
+    if len(name) <= LONGEST_NAME and name not in taken:
+        return name
+    mark = hashlib.sha256(name.encode()).hexdigest()[:_HASH_LENGTH]
+    return f"{name[: LONGEST_NAME - _HASH_LENGTH - 1]}_{mark}"
+
+
+def definition(spec: ToolSpec, name: str) -> dict[str, Any]:
+    """The definition of a tool as MCP writes it."""
+    effects = spec.effects
+    form: dict[str, Any] = {
+        "name": name,
+        "description": spec.description,
+        "inputSchema": _object_schema(spec.input_schema),
+        "annotations": {
+            "readOnlyHint": effects.readonly,
+            "idempotentHint": effects.idempotent,
+            "openWorldHint": effects.network,
+        },
+    }
+    if spec.output_schema is not None:
+        form["outputSchema"] = outcome_schema(spec.output_schema)
+    if name != spec.name:
+        form["_meta"] = {"dev.haft/name": spec.name}
+    return form
+
+
+def _object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The input schema, with the `type` that MCP requires at its top."""
+    return dict(schema) if schema.get("type") == "object" else {**schema, "type": "object"}
+
+
+class OfferedTools:
+    """The tools of a service as one server offers them."""
+
+    def __init__(
+        self, service: ToolService, *, globs: tuple[str, ...] = (), read_only: bool = False, taken: Iterable[str] = ()
+    ) -> None:
+        self._service = service
+        self._globs = globs
+        self._read_only = read_only
+        self._taken = frozenset(taken)
+        self._definitions: dict[tuple[str, str], tuple[ToolSpec, dict[str, Any]]] = {}
+        self._long_names: tuple[int, dict[str, str]] = (-1, {})
+
+    def listings(self, thread: str | None) -> list[Listing]:
+        """The tools that a client may call in this thread."""
+        return [listing for listing in self._service.tools(thread=thread) if self.offers(listing.spec)]
+
+    def offers(self, spec: ToolSpec) -> bool:
+        """Whether the options of this server let clients call the tool."""
+        return self._fits(spec.name) and (spec.effects.readonly or not self._read_only)
+
+    def _fits(self, name: str) -> bool:
+        return not self._globs or any(fnmatch.fnmatchcase(name, glob) for glob in self._globs)
+
+    def definitions(self, thread: str | None) -> list[dict[str, Any]]:
+        """The definitions of all tools, as `tools/list` returns them."""
+        return [self.definition(listing.spec) for listing in self.listings(thread)]
+
+    def definition(self, spec: ToolSpec) -> dict[str, Any]:
+        """The definition of one tool."""
+        known = self._definitions.get((spec.name, spec.digest))
+        if known is None or known[0] is not spec:
+            known = (spec, definition(spec, offered_name(spec.name, self._taken)))
+            self._definitions[spec.name, spec.digest] = known
+        return known[1]
+
+    def real_name(self, name: str) -> str | None:
+        """haft's name for an offered name; None if this server offers no such tool. A name that the catalogue does not
+        have yet is returned as it is: calling it may discover its tool."""
+        listing = None if name in self._taken else self._service.catalogue.listing(name)
+        if listing is None:
+            name = self._names().get(name, name)
+            listing = self._service.catalogue.listing(name)
+        if listing is None:
+            return name if self._fits(name) and not self._read_only else None
+        return name if self.offers(listing.spec) else None
+
+    def _names(self) -> dict[str, str]:
+        """The tools that are offered under another name than their own."""
+        version = self._service.catalogue.version
+        if self._long_names[0] != version:
+            names = (listing.spec.name for listing in self._service.tools(all=True))
+            renamed = {offered_name(name, self._taken): name for name in names}
+            self._long_names = (version, {shown: name for shown, name in renamed.items() if shown != name})
+        return self._long_names[1]
+
+    def input_schema(self, name: str) -> Mapping[str, Any] | None:
+        """The input schema of an offered tool; None if there is no such tool."""
+        real = self.real_name(name)
+        listing = None if real is None else self._service.catalogue.listing(real)
+        return None if listing is None else listing.spec.input_schema

@@ -1,0 +1,153 @@
+"""The outcome of a run as the result of an MCP call.
+
+Some clients show the model only `structuredContent` where a result has it, others only the text. So everything that
+the model must read stands in both: how the call ended, the run, its output, the error, the changed files, the notes.
+A call that is done, and has nothing but text to say, is this text alone: as JSON, it would be harder to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from haft.contracts import Outcome
+
+RUN_KEY: Final = "dev.haft/run"
+STATUS_KEY: Final = "dev.haft/status"
+MOST_FILES: Final = 50
+OUTPUT_URI: Final = "haft://runs/{run}/output"
+
+_FACTS: Final[dict[str, Any]] = {
+    "run": {"type": "string", "description": "The run of this call. `undo`, `diff`, `output` and `wait` take it."},
+    "status": {"type": "string", "description": "done, error, rejected-by-user or cancelled."},
+    "output": {"type": "string", "description": "The text that the tool wrote."},
+    "error": {
+        "type": "object",
+        "properties": {
+            "code": {"type": "string"},
+            "message": {"type": "string"},
+            "hint": {"type": "string"},
+            "retryable": {"type": "boolean"},
+        },
+        "required": ["code", "message"],
+    },
+    "changes": {
+        "type": "object",
+        "properties": {
+            "state": {"type": "string"},
+            "files": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {"path": {"type": "string"}, "type": {"type": "string"}},
+                    "required": ["path", "type"],
+                },
+            },
+        },
+        "required": ["state", "files"],
+    },
+    "notes": {"type": "array", "items": {"type": "string"}},
+}
+
+
+def outcome_schema(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of the structured content of a tool whose value has the schema `result`."""
+    inner = dict(result)
+    # A reference inside the tool's schema starts at the schema's own top.
+    definitions: dict[str, Any] = {key: inner.pop(key) for key in ("$defs", "definitions") if key in inner}
+    inner.pop("$schema", None)
+    return {
+        "type": "object",
+        "properties": {**_FACTS, "result": inner},
+        "required": ["run", "status"],
+        **definitions,
+    }
+
+
+def result_of(outcome: Outcome, *, declares_schema: bool = False) -> dict[str, Any]:
+    """The outcome as a `CallToolResult`, as it goes over the wire."""
+    run = outcome.run_id
+    meta = {RUN_KEY: run, STATUS_KEY: outcome.status}
+    content: list[dict[str, Any]] = []
+    if outcome.output or not getattr(outcome, "content", ()):
+        content.append({"type": "text", "text": outcome.output})
+    blocks = getattr(outcome, "content", ())
+    content.extend(blocks)
+    facts = _facts(outcome)
+    if not facts and outcome.result is None and not declares_schema:
+        return {"content": content, "isError": False, "_meta": meta}
+    if facts:
+        content.append({"type": "text", "text": _words(outcome, facts)})
+    if outcome.truncated:
+        content.append(_output_link(outcome))
+    result: dict[str, Any] = {"content": content, "isError": outcome.status != "done", "_meta": meta}
+    if not blocks or declares_schema:
+        # Clients that prefer structured content drop the other blocks, such as images.
+        structured: dict[str, Any] = {"run": run, "status": outcome.status}
+        if outcome.output:
+            structured["output"] = outcome.output
+        if outcome.result is not None:
+            structured["result"] = outcome.result
+        result["structuredContent"] = structured | facts
+    return result
+
+
+def _facts(outcome: Outcome) -> dict[str, Any]:
+    """The facts that the model must read beside the output; empty if the call is done and there are none."""
+    facts: dict[str, Any] = {}
+    error = outcome.error
+    if error is not None:
+        facts["error"] = {"code": error.code, "message": error.message, "retryable": error.retryable}
+        if error.hint:
+            facts["error"]["hint"] = error.hint
+    changes = outcome.changes
+    if changes.files:
+        files = [{"path": each.path, "type": each.type} for each in changes.files[:MOST_FILES]]
+        facts["changes"] = {"state": changes.state, "files": files}
+        if len(changes.files) > MOST_FILES:
+            facts["changes"]["more"] = len(changes.files) - MOST_FILES
+    notes = list(outcome.notes)
+    if outcome.truncated:
+        notes.append(
+            f"the output has {outcome.output_bytes:_} bytes, and only its beginning and end are here: "
+            f"`output` with run {outcome.run_id} pages through all of it"
+        )
+    if notes:
+        facts["notes"] = notes
+    return facts
+
+
+def _words(outcome: Outcome, facts: Mapping[str, Any]) -> str:
+    """The facts as text."""
+    lines = [f"[haft] run {outcome.run_id}: {outcome.status}"]
+    error = facts.get("error")
+    if error is not None:
+        lines.append(f"error ({error['code']}): {error['message']}")
+        if "hint" in error:
+            lines.append(f"hint: {error['hint']}")
+    changes = facts.get("changes")
+    if changes is not None:
+        more = f" and {changes['more']} more" if "more" in changes else ""
+        files = ", ".join(f"{each['path']} ({each['type']})" for each in changes["files"])
+        lines.append(f"changed files ({changes['state']}): {files}{more}")
+    lines += [f"note: {note}" for note in facts.get("notes", ())]
+    return "\n".join(lines)
+
+
+def _output_link(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "type": "resource_link",
+        "uri": OUTPUT_URI.format(run=outcome.run_id),
+        "name": f"output of {outcome.run_id}",
+        "description": "The whole output of the run.",
+        "mimeType": "text/plain",
+        "size": outcome.output_bytes,
+    }
+
+
+def text_result(text: str, structured: dict[str, Any] | None = None, *, is_error: bool = False) -> dict[str, Any]:
+    """A result with one text. `structured` has the same facts for programs."""
+    result: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": is_error}
+    if structured is not None:
+        result["structuredContent"] = structured
+    return result
