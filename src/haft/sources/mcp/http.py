@@ -1,0 +1,183 @@
+"""Connects to a remote MCP server: streamable HTTP, and the older transport with server-sent events.
+
+`open_http` returns a transport for `mcp.Client`. The host process itself connects, because the tools of a remote server
+run elsewhere: the sandbox and its network settings are about programs on this machine. The provider names the host, so
+trust in the start of the provider covers the connection.
+
+A failed request becomes an error of that request alone, and the connection goes on; `RemoteTransport.explained` turns
+the error into words for a person. `addresses` checks where connections go, and `oauth` adds tokens. Deadlines of calls
+are the caller's: this module only limits the time to connect, and the size of answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx2
+from mcp.client.streamable_http import streamable_http_client
+
+from haft.contracts import BadConfig, HaftError
+from haft.sources.mcp.addresses import CheckedTransport, same_origin
+from haft.sources.mcp.remote_failures import RemoteFailure, RemoteFailures, RemoteRequestFailed
+
+if TYPE_CHECKING:
+    from mcp.client._transport import TransportStreams
+
+    from haft.sources.mcp.provider import Provider
+
+MOST_BYTES: Final = 20_000_000
+"""The longest answer, and the longest event, that haft reads."""
+_TIMEOUT: Final = httpx2.Timeout(30.0, read=None, connect=10.0)
+"""A call may take long, and has a deadline of its own."""
+_LOGIN_SECONDS: Final = 30.0
+
+# Without a handler, Python would print warnings of the packages among haft's own messages.
+for _name in ("mcp", "httpx2", "httpcore2"):
+    logging.getLogger(_name).addHandler(logging.NullHandler())
+
+
+def open_http(provider: Provider, state_home: str, *, auth: httpx2.Auth | None = None) -> RemoteTransport:
+    """A transport to a provider whose transport is `http` or `sse`. Without `auth`, the tokens of an earlier login are
+    used, unless the provider has an `Authorization` header of its own."""
+    return RemoteTransport(provider, state_home, auth)
+
+
+class RemoteTransport:
+    """A connection to a remote MCP server, as `mcp.Client` takes it: a context manager that gives two streams."""
+
+    def __init__(self, provider: Provider, state_home: str, auth: httpx2.Auth | None = None) -> None:
+        self._provider = provider
+        self._url = checked_url(provider)
+        self._state_home = state_home
+        self._auth = auth
+        self.failures: Final = RemoteFailures(provider.name, self._url.host)
+        self.client: RemoteClient | None = None
+        """The HTTP client while the connection is open."""
+        self._stack = contextlib.AsyncExitStack()
+
+    async def __aenter__(self) -> TransportStreams:
+        async with contextlib.AsyncExitStack() as stack:
+            client = self.client = await stack.enter_async_context(self._client())
+            if self._provider.transport == "sse":
+                from haft.sources.mcp.sse import sse_streams
+
+                streams = await stack.enter_async_context(sse_streams(client, str(self._url), MOST_BYTES))
+            else:
+                opened = streamable_http_client(str(self._url), http_client=client, max_sse_event_size=MOST_BYTES)
+                streams = await stack.enter_async_context(opened)
+            self._stack = stack.pop_all()
+            return streams
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        return await self._stack.__aexit__(kind, error, traceback)
+
+    def explained(self, error: BaseException) -> HaftError | None:
+        """The error for a person, if a request failed on its way; None if the server itself answered with an error."""
+        failure = self.failures.found_in(error)
+        return None if failure is None else failure.error()
+
+    def failure_of(self, error: BaseException) -> RemoteFailure | None:
+        """Why the request failed that ended with this error; None if the server itself answered with an error."""
+        return self.failures.found_in(error)
+
+    def _client(self) -> RemoteClient:
+        auth = self._auth
+        if auth is None and not any(name.lower() == "authorization" for name in self._provider.headers):
+            auth = self._stored_tokens()
+        return RemoteClient(self._url, self.failures, headers=dict(self._provider.headers), auth=auth)
+
+    def _stored_tokens(self) -> httpx2.Auth | None:
+        return None
+
+
+def checked_url(provider: Provider) -> httpx2.URL:
+    """The address of a remote provider. Raises `BadConfig` if it is none."""
+    try:
+        url = httpx2.URL(provider.url or "")
+    except httpx2.InvalidURL as error:
+        raise BadConfig(f"the `url` of the provider `{provider.name}` is no address: {error}") from error
+    if url.scheme not in ("http", "https") or not url.host:
+        raise BadConfig(
+            f"the `url` of the provider `{provider.name}` must begin with `https://` or `http://`, and name a host"
+        )
+    return url.copy_with(fragment=None)
+
+
+class RemoteClient(httpx2.AsyncClient):
+    """The HTTP client of one remote server. It answers a failed request to the server with a JSON-RPC error, because
+    an exception would end the requests of all other calls."""
+
+    def __init__(
+        self, url: httpx2.URL, failures: RemoteFailures, *, headers: dict[str, str], auth: httpx2.Auth | None
+    ) -> None:
+        self._server = url
+        self.failures: Final = failures
+        self.checked: Final = CheckedTransport(url, MOST_BYTES, _LOGIN_SECONDS)
+        super().__init__(headers=headers, auth=auth, timeout=_TIMEOUT, transport=self.checked, trust_env=False)
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Send a request, and answer with a JSON-RPC error if that fails."""
+        if request.method != "POST":  # Streams and their ends: the transports notice an error by themselves.
+            return await super().send(request, **options)
+        try:
+            response = await super().send(request, **options)
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
+            return self._failed(request, self._failure_of(error))
+        except Exception as error:
+            failure = self.failures.found_in(error)
+            return self._failed(request, failure or self.failures.of_error(error, has_connected=False))
+        try:
+            failure = await self.problem_of(response)
+        except (httpx2.HTTPError, OSError) as error:
+            failure = self._failure_of(error)
+        if failure is None:
+            return response
+        await response.aclose()
+        return self._failed(request, failure)
+
+    @contextlib.contextmanager
+    def failing(self) -> Iterator[None]:
+        """Turns an error of a request into `RemoteRequestFailed`."""
+        try:
+            yield
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
+            raise RemoteRequestFailed(self._failure_of(error)) from error
+
+    def _failure_of(self, error: Exception) -> RemoteFailure:
+        connecting = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.InvalidURL)
+        return self.failures.of_error(error, has_connected=not isinstance(error, connecting))
+
+    async def problem_of(self, response: httpx2.Response) -> RemoteFailure | None:
+        """Why the answer is of no use; None if it is a message, or if the transport handles it."""
+        following = response.next_request
+        if following is not None:
+            return None if same_origin(following.url, self._server) else self.failures.of_redirect(following.url)
+        content_type = response.headers.get("content-type", "").lower()
+        if response.status_code == 401:
+            return self.failures.of_login("it answered with HTTP 401")
+        if response.status_code >= 400:
+            return await self._problem_of_error(response, content_type)
+        if content_type.startswith("application/json"):
+            await response.aread()  # Here a failure becomes an error of this request alone.
+            return None
+        is_message = response.status_code == 202 or content_type.startswith("text/event-stream")
+        return None if is_message or response.status_code == 204 else self.failures.of_content(content_type)
+
+    async def _problem_of_error(self, response: httpx2.Response, content_type: str) -> RemoteFailure | None:
+        await response.aread()
+        is_json = content_type.startswith("application/json")
+        if is_json and response.status_code != 403 and b'"jsonrpc"' in response.content[:65_536]:
+            return None  # The server's own error.
+        if response.status_code == 404 and "mcp-session-id" in response.request.headers:
+            return None  # The session has ended, which the transport reports.
+        return self.failures.of_status(response, response.text[:4096])
+
+    def _failed(self, request: httpx2.Request, failure: RemoteFailure) -> httpx2.Response:
+        content = self.failures.body(failure)
+        return httpx2.Response(502, headers={"content-type": "application/json"}, content=content, request=request)
