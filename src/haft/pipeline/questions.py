@@ -27,11 +27,14 @@ from haft.pipeline import nesting
 from haft.pipeline.approval_broker import ApprovalBroker, approval_request
 from haft.pipeline.deadline import deadlines_paused
 from haft.pipeline.run import Run
+from haft.schema import validator_for
 from haft.values import replace
 
 MAX_QUESTIONS: Final = 50
 """How many questions one run may ask. Each takes a person's time, and stops the deadline."""
 MAX_AT_ONCE: Final = 10
+APPROVER_SECONDS: Final = 600.0
+"""How long a question waits for the approver if nobody reads the inbox."""
 
 Answerable = Callable[[RunId], Collection[str]]
 """Returns the kinds of questions that the program which made this run's call can answer."""
@@ -41,10 +44,11 @@ class Questions:
     """Asks the questions of a host's runs."""
 
     def __init__(self, broker: ApprovalBroker, answerable: Answerable | None, seconds: float) -> None:
-        """`answerable` is None if only people answer. `seconds` is how long a question waits for an answer."""
+        """`answerable` is None if only people answer. `seconds` is how long a question waits for an answer in the
+        inbox; 0 if nobody reads the inbox."""
         self._broker = broker
         self._answerable = answerable
-        self._seconds = seconds
+        self._seconds = seconds if seconds > 0 else APPROVER_SECONDS
 
     def can_ask(self, run: Run, method: str) -> bool:
         """Whether anybody may answer this kind of question. A person in the inbox may answer any form."""
@@ -67,7 +71,7 @@ class Questions:
             nesting.CURRENT.reset(within)
 
     async def _ask(self, run: Run, question: Question, together: tuple[str, int]) -> QuestionAnswer:
-        if not self.can_ask(run, question.method) or self._seconds <= 0 or run.cancel_requested:
+        if not self.can_ask(run, question.method) or run.cancel_requested:
             return QuestionAnswer("cancel")
         request = self._request(run, question, together)
         by = question.by or f"`{run.call.name}`"
@@ -81,8 +85,13 @@ class Questions:
         answer = given.answer
         if answer.approved is not True:
             return QuestionAnswer("cancel" if given.by in ("nobody", "expiry") else "decline")
-        content: Any = answer.arguments
-        return QuestionAnswer("accept", dict(content or {}) if question.url is None else None)
+        if question.url is not None:
+            return QuestionAnswer("accept")
+        content = dict(answer.arguments or {})
+        if question.is_for_person and (problems := _problems(question, content)):
+            run.add_note(f"the answer to a question of the call does not fit the form: {problems[0]}")
+            return QuestionAnswer("cancel")
+        return QuestionAnswer("accept", content)
 
     def _request(self, run: Run, question: Question, together: tuple[str, int]) -> ApprovalRequest:
         confinement = run.call.confinement or NO_CONFINEMENT
@@ -99,3 +108,12 @@ class Questions:
             together=together,
             expires_at=time.time() + self._seconds,
         )
+
+
+def _problems(question: Question, content: dict[str, Any]) -> list[str]:
+    """What is wrong with the values of a form. A schema that cannot be used has no valid answer."""
+    try:
+        validator = validator_for(question.schema)
+    except HaftError as error:
+        return [error.message]
+    return [] if validator.is_valid(content) else list(validator.problems(content))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from haft.runs import Frame, History, RunRecord, follow
     from haft.schema import coerce
     from haft.service.audit_log import AuditLogFacade
-    from haft.service.call_arguments import check_arguments, never_granted
+    from haft.service.call_arguments import check_arguments, check_form, never_granted
     from haft.service.changes import ChangesFacade, nothing_to, rows_for
     from haft.service.checks import Check
     from haft.service.doctor import diagnose
@@ -79,7 +79,7 @@ else:
             "doctor": "diagnose",
             "housekeeping": "bounds_of",
             "inbox": "InboxFacade Reply answered_by to_json",
-            "call_arguments": "check_arguments never_granted",
+            "call_arguments": "check_arguments check_form never_granted",
             "reachable_hosts": "Reach network_reach one_host",
             "own_file": "OwnFile",
             "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from haft.contracts import BadUsage, Grants, InvalidArguments, ToolSpec, check_owned, grants_from
+from haft.contracts import BadUsage, Grants, InvalidArguments, Question, ToolSpec, check_owned, grants_from
 from haft.schema import validator_for
 
 
@@ -44,6 +44,17 @@ def check_arguments(spec: ToolSpec, arguments: Mapping[str, Any]) -> None:
     validator = validator_for(spec.input_schema)
     if not validator.is_valid(arguments):
         raise InvalidArguments(spec.name, validator.problems(arguments))
+
+
+def check_form(question: Question, content: Mapping[str, Any]) -> None:
+    """Raise `InvalidArguments` if these values do not fit the form that a tool asks to fill in."""
+    if question.url is not None:
+        if content:
+            raise InvalidArguments("the question", ["it asks you to visit a web address, and takes no values"])
+        return
+    validator = validator_for(question.schema)
+    if not validator.is_valid(content):
+        raise InvalidArguments("the question", validator.problems(content))
 
 
 def never_granted(source: str) -> BadUsage:

@@ -22,6 +22,7 @@ from haft.contracts import (
     Grants,
     HaftError,
     Principal,
+    Question,
     RuleOffer,
     check_owned,
     grants_from,
@@ -29,6 +30,7 @@ from haft.contracts import (
     with_current_names,
 )
 from haft.policy import Answered, Inbox, Memory, Waiting, with_variables
+from haft.service.call_arguments import check_form
 from haft.storage import StateHome, open_stores
 
 
@@ -116,6 +118,16 @@ class InboxFacade:
             )
         if approved and not lives and waiting.shown.get("connection") is not None:
             raise BadUsage("the process that asked has ended, and the connection with it", hint="call the tool again")
+        if (asked := waiting.shown.get("question")) is not None:
+            if not lives:
+                raise BadUsage("the process that asked has ended, and its question with it", hint="call the tool again")
+            if scope != "once" or grants_from(grants) != NO_GRANTS:
+                raise BadUsage(
+                    "this request is a question of a tool: it takes no grants, and holds once",
+                    hint=f"answer it: `haft approve {waiting.id} --args JSON`, or `haft reject {waiting.id}`",
+                )
+            if approved:
+                check_form(Question(**asked), arguments or {})
         given = Answered(
             approved=approved,
             who=who.who,
@@ -227,6 +239,7 @@ def to_json(waiting: Waiting) -> dict[str, Any]:
         "toAllow": shown["toAllow"],
         "build": shown.get("build"),
         "connection": shown.get("connection"),
+        "question": shown.get("question"),
         "who": waiting.who,
         "thread": waiting.thread,
         "chain": shown["chain"],

@@ -131,7 +131,11 @@ def _complete(_ctx: click.Context, _parameter: click.Parameter, incomplete: str)
     type=click.IntRange(min=1),
     help="If `haft inbox` shows several rules: use rule number N.",
 )
-@click.option("--args", metavar="JSON|@FILE|-", help="Approve the call with these arguments instead of its own.")
+@click.option(
+    "--args",
+    metavar="JSON|@FILE|-",
+    help="Approve the call with these arguments instead of its own. For a question: the values of its form.",
+)
 @network_option("Let the call use the whole network. The call then has an empty /tmp.")
 @click.option("--scratch", is_flag=True, help="With --network: let the call use the /tmp of its thread.")
 @click.option(
@@ -168,6 +172,8 @@ def approve_request(
 
     If a connection to a host waits, the call may use this host and port until it ends. With `--thread` or `--always`,
     later calls that are approved may use them too, as the rule shown by `haft inbox` says.
+
+    If a tool asks a question, `--args` has the values of the form, as JSON. `haft reject` declines to answer.
 
     If the process that made the call has ended, haft keeps your approval for the next identical call."""
     from haft.surfaces.cli.words.json_input import read_arguments
@@ -251,6 +257,8 @@ def _require_grantable(waiting: Waiting) -> None:
 def _require_fit(waiting: Waiting, arguments: Mapping[str, Any], options: Globals) -> None:
     """Raise `InvalidArguments` if the arguments do not fit the schema of the waiting call's tool. If only the process
     that asked knows the tool, nothing is checked here: that process checks the arguments."""
+    if waiting.shown.get("question") is not None:
+        return  # The values of a form; `InboxFacade.answer` checks them.
     from haft.service import check_arguments
     from haft.surfaces.cli.commands.tools import listings
 
@@ -274,6 +282,8 @@ def _approved_lines(waiting: Waiting, answer: Mapping[str, Any]) -> Iterator[str
     from haft.surfaces.cli.person.questions import call_lines, request_from_inbox
 
     request = request_from_inbox(waiting)
+    if request.question is not None:
+        return
     others = answer["arguments"]
     reason = request.reason if others is None else "approved with other arguments; haft decides about them again"
     arguments = request.arguments if others is None else others
@@ -297,6 +307,8 @@ def _reply_line(reply: Reply, answer: Mapping[str, Any], held_changes: Mapping[s
     tool = waiting.shown["tool"]
     if held is not None:
         tool = f"the connection of {tool} to {held['host']}:{held['port']}"
+    if waiting.shown.get("question") is not None:
+        return f"{waiting.id}: the question of {tool} is {'answered' if reply.approved else 'declined'}"
     if not reply.approved:
         after = "" if reply.host_lives or waiting.tried else "; the process that asked has ended"
         return f"{waiting.id}: {tool} is rejected{after}"

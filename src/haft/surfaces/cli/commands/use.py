@@ -222,6 +222,7 @@ def use_tool(context: click.Context, line: Line) -> None:
         workspace,
         approver=approver,
         approves_connections=approver is not approve_all,
+        answers_questions=approver is not approve_all,
         thread=use_options.thread or terminal,
         settings=_inbox_settings(use_options, has_approver=approver is not None),
     )

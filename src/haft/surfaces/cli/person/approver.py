@@ -30,6 +30,7 @@ from haft.contracts import (
 )
 from haft.lazy import regex
 from haft.surfaces.cli.home import state_home
+from haft.surfaces.cli.person.input_prompt import ask_for_input
 from haft.surfaces.cli.person.interrupts import Interrupts
 from haft.surfaces.cli.person.line_input import NO, YES, confirm, not_understood, read_line
 from haft.surfaces.cli.person.questions import call_lines, choice_lines, trial_lines
@@ -77,6 +78,8 @@ def terminal_approver(
 
     async def ask_now(request: ApprovalRequest) -> ApprovalAnswer:
         try:
+            if request.question is not None:
+                return await ask_for_input(request, request.question)
             if request.connection is not None:
                 return await _ask_about_connection(request, request.connection, workspace, thread_lifetime)
             if request.diff is not None:

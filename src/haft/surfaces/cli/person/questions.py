@@ -15,6 +15,7 @@ from haft.contracts import (
     Confinement,
     DecidedPart,
     HeldConnection,
+    Question,
     RuleOffer,
     ToolName,
     with_current_names,
@@ -45,6 +46,9 @@ def call_lines(
     `arguments` differ from those of the request, the decisions about the parts are left out. `stream` is where the
     lines will be printed."""
     stream = stream or sys.stderr
+    if request.question is not None:
+        yield from question_lines(request, request.question, stream)
+        return
     what = request.tool if request.connection is None else f"a connection of {request.tool}"
     first, *more = framed(one_line(f"{what} {verb}: {request.reason}"), "", at_blanks=True)
     yield styled(first, "bold", stream)
@@ -89,6 +93,68 @@ def _connection(request: ApprovalRequest) -> Iterator[str]:
     yield from _wrapped("program", "not known" if held.program is None else one_line(held.program))
     if request.sandbox.scratch is not None:
         yield "  the call sees this thread's /tmp, and could send its files to this host"
+
+
+def question_lines(request: ApprovalRequest, question: Question, stream: IO[Any]) -> Iterator[str]:
+    """A question of a tool in progress. Everything that the tool or its server wrote stands behind a bar."""
+    first, *more = framed(one_line(f"{request.tool}: {request.reason}"), "", at_blanks=True)
+    yield styled(first, "bold", stream)
+    yield from more
+    yield from _wrapped("it says", question.message)
+    if question.url is not None:
+        yield from _wrapped("host", one_line(url_host(question.url)))
+        yield from _wrapped("address", one_line(question.url))
+        yield "  haft does not open it: open it yourself if you trust this host"
+    for name, field in form_fields(question).items():
+        yield from _wrapped(one_line(name), one_line(field_words(field, is_required=name in required_of(question))))
+
+
+def url_host(url: str) -> str:
+    """The host and port of a web address, without user and password."""
+    import urllib.parse
+
+    try:
+        return urllib.parse.urlsplit(url).netloc.rpartition("@")[2] or "none"
+    except ValueError:
+        return "not a valid address"
+
+
+def form_fields(question: Question) -> Mapping[str, Any]:
+    """The fields of a form, each with its JSON Schema."""
+    fields = question.schema.get("properties")
+    return fields if isinstance(fields, Mapping) else {}
+
+
+def required_of(question: Question) -> Sequence[Any]:
+    """The names of the fields that must be filled in."""
+    required = question.schema.get("required")
+    return required if isinstance(required, list) else ()
+
+
+def field_words(field: Any, *, is_required: bool) -> str:
+    """What a field of a form takes, in words."""
+    if not isinstance(field, Mapping):
+        return "any value"
+    said = [str(field[key]) for key in ("title", "description") if isinstance(field.get(key), str)]
+    options = choices_of(field)
+    said.append(f"one of {', '.join(options)}" if options else str(field.get("type", "any value")))
+    if "default" in field:
+        said.append(f"default {to_json_text(field['default'])}")
+    return "; ".join([*said, *([] if is_required else ["optional"])])
+
+
+def choices_of(field: Mapping[str, Any]) -> list[str]:
+    """The values of a choice, with their titles if they have some."""
+    for found in (field, field.get("items")):
+        if not isinstance(found, Mapping):
+            continue
+        if isinstance(found.get("enum"), list):
+            return [str(each) for each in found["enum"]]
+        for key in ("oneOf", "anyOf"):
+            if isinstance(found.get(key), list):
+                pairs = [each for each in found[key] if isinstance(each, Mapping) and "const" in each]
+                return [f"{each['const']} ({each.get('title', each['const'])})" for each in pairs]
+    return []
 
 
 def changed_part(difference: str) -> str:
@@ -165,6 +231,7 @@ def request_from_inbox(waiting: Waiting) -> ApprovalRequest:
         pin=shown["pin"],
         build=shown.get("build"),
         connection=None if shown.get("connection") is None else HeldConnection(**shown["connection"]),
+        question=None if shown.get("question") is None else Question(**shown["question"]),
         chain=tuple(shown["chain"]),
         chain_tools=tuple(shown.get("chainTools", ())),
         id=waiting.id,
