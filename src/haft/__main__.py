@@ -20,9 +20,14 @@ def main() -> None:
 
 def _serve_mcp(**options: Any) -> int:
     from haft.surfaces.mcp.options import ServeOptions
-    from haft.surfaces.mcp.stdio import serve
 
-    return serve(ServeOptions(**options))
+    if options["http"] is not None:
+        from haft.surfaces.mcp import http
+
+        return http.serve(ServeOptions(**options))
+    from haft.surfaces.mcp import stdio
+
+    return stdio.serve(ServeOptions(**options))
 
 
 if __name__ == "__main__":

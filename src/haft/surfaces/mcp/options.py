@@ -18,4 +18,6 @@ class ServeOptions:
     """Whether only tools that declare that they change nothing are offered."""
     http: str | None = None
     """The address to listen on, as HOST:PORT; None for stdio."""
+    allow_hosts: tuple[str, ...] = ()
+    """The host names, beside the loopback ones, under which clients reach the server over HTTP."""
     quiet: bool = False

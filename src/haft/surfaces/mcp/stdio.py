@@ -6,11 +6,10 @@ import asyncio
 import contextlib
 import os
 import select
-import signal
 from collections import deque
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import mcp_types as types
 from mcp.server.connection import Connection
@@ -20,17 +19,13 @@ from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.message import SessionMessage
 
-from haft.contracts import Principal
+from haft.surfaces.mcp.opening import opened
 from haft.surfaces.mcp.options import ServeOptions
 from haft.surfaces.mcp.server import HaftServer
-
-if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
 
 AT_ONCE: Final = 4096
 """How much is written at once: a pipe that is ready takes this much without blocking."""
 LONGEST_LINE: Final = 64_000_000
-SECONDS_TO_END: Final = 2.0
 
 
 class Incoming:
@@ -192,12 +187,6 @@ def _is_modern(params: Mapping[str, Any] | None) -> bool:
     return isinstance(meta, Mapping) and types.PROTOCOL_VERSION_META_KEY in meta
 
 
-def caller_of(context: ServerRequestContext[Any, Any]) -> Principal:
-    """The client of this process."""
-    client = context.session.client_params
-    return Principal("mcp client" if client is None else client.client_info.name or "mcp client", kind="agent")
-
-
 def serve(options: ServeOptions) -> int:
     """Serve stdin and stdout until the client closes stdin, or a signal comes."""
     stdin, stdout = claim_streams()
@@ -217,17 +206,10 @@ def claim_streams() -> tuple[int, int]:
 
 
 async def _serve(options: ServeOptions, stdin: int, stdout: int) -> None:
-    from haft.service import ToolService
-
-    loop = asyncio.get_running_loop()
     stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, stop.set)
     incoming, outgoing = Incoming(stdin), Outgoing(stdout)
     incoming.start()
-    service = ToolService.open(options.workspace)
-    async with service:
-        served = HaftServer(service, options, caller_of)
+    async with opened(options, stop) as served:
         serving = asyncio.create_task(serve_stream(served, incoming, outgoing))
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -235,4 +217,3 @@ async def _serve(options: ServeOptions, stdin: int, stdout: int) -> None:
         serving.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await serving
-        loop.call_later(SECONDS_TO_END, os._exit, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import click
 
+from haft.contracts import BadUsage
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import workspace_of
 
@@ -15,6 +16,13 @@ from haft.surfaces.cli.place import workspace_of
     metavar="HOST:PORT",
     help="Listen on this address, instead of serving one client on stdin and stdout. Clients need a token.",
 )
+@click.option(
+    "--allow-host",
+    "allow_hosts",
+    metavar="NAME",
+    multiple=True,
+    help="With `--http`: also answer requests to this host name, and allow an address that other machines can reach.",
+)
 @click.option("--tools", "globs", metavar="GLOB", multiple=True, help="Offer only tools whose names match.")
 @click.option("--lazy", is_flag=True, help="List only `search_tools` and `call_tool`: clients search for the others.")
 @click.option(
@@ -23,8 +31,17 @@ from haft.surfaces.cli.place import workspace_of
     help="`read-only`: offer only tools that declare that they change nothing.",
 )
 @click.pass_obj
-def serve_mcp(options: Globals, http: str | None, globs: tuple[str, ...], lazy: bool, profile: str | None) -> None:
+def serve_mcp(
+    options: Globals,
+    http: str | None,
+    allow_hosts: tuple[str, ...],
+    globs: tuple[str, ...],
+    lazy: bool,
+    profile: str | None,
+) -> None:
     """Offer the tools to MCP clients, such as agents."""
+    if allow_hosts and http is None:
+        raise BadUsage("`--allow-host` needs `--http`: over stdio there are no host names")
     serve = options.servers["mcp"]
     raise click.exceptions.Exit(
         serve(
@@ -33,6 +50,7 @@ def serve_mcp(options: Globals, http: str | None, globs: tuple[str, ...], lazy: 
             lazy=lazy,
             read_only=profile == "read-only",
             http=http,
+            allow_hosts=allow_hosts,
             quiet=options.quiet,
         )
     )

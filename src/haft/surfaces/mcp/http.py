@@ -1,0 +1,214 @@
+"""`haft serve mcp --http HOST:PORT`: streamable HTTP for both eras of the protocol, behind `http_guard`.
+
+uvicorn carries the requests, and the `mcp` package speaks the protocol. The server listens on loopback. It listens on
+another address only if the person also says under which names other machines reach it (`--allow-host`), because the
+guard refuses all other names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import os
+import re
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from haft.contracts import BadUsage, MachineError
+from haft.surfaces.mcp.http_guard import LOOPBACK_NAMES, HttpGuard
+from haft.surfaces.mcp.opening import opened
+
+if TYPE_CHECKING:
+    from mcp.server import Server
+    from starlette.applications import Starlette
+
+    from haft.service import Tokens
+    from haft.surfaces.mcp.options import ServeOptions
+
+PATH: Final = "/mcp"
+MOST_BODY_BYTES: Final = 32_000_000
+"""The longest request. haft's own tools take files of 10 MB, which are longer in JSON."""
+MOST_SESSIONS: Final = 1000
+"""How many clients of the older protocol can be connected at once."""
+SECONDS_TO_END: Final = 2
+_ADDRESS: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^:\[\]]*):(?P<port>[0-9]{1,5})")
+_NAME: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)")
+
+
+class CannotListen(MachineError):
+    """The server cannot listen on its address."""
+
+    def __init__(self, address: str, cause: OSError) -> None:
+        super().__init__(
+            f"haft cannot listen on {address}: {cause.strerror or cause}",
+            hint="choose another port; port 0 lets the system choose one",
+        )
+
+
+def check_tokens(tokens: Tokens) -> None:
+    """Raise `BadUsage` if no client has a token: then nobody could use the server."""
+    if not tokens.all():
+        raise BadUsage(
+            "no MCP client has a token, and over HTTP every client needs one",
+            hint="`haft tokens add NAME` makes a token for the client NAME",
+        )
+
+
+def parse_address(text: str, names: Sequence[str] = ()) -> tuple[str, int]:
+    """The host and the port of HOST:PORT. Raises `BadUsage` if the host is not this machine's loopback and `names` is
+    empty."""
+    parsed = _ADDRESS.fullmatch(text)
+    if parsed is None or int(parsed["port"]) > 65535:
+        raise BadUsage(
+            f"`{text}` is not an address to listen on", hint="write HOST:PORT, for example `--http 127.0.0.1:8000`"
+        )
+    host, port = parsed["host"].strip("[]"), int(parsed["port"])
+    if host == "localhost":
+        host = "127.0.0.1"
+    if not is_loopback(host) and not names:
+        raise BadUsage(
+            f"haft listens only on loopback, and `{host}` is reached from other machines"
+            if host
+            else f"`{text}` names no host, and haft does not listen on all of them",
+            hint="use `--http 127.0.0.1:PORT`; or name the host under which other machines reach this server: "
+            "`--allow-host NAME`. The token of a client then travels unencrypted, unless a proxy adds TLS",
+        )
+    return host, port
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is reached only from this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check_names(names: Sequence[str]) -> frozenset[str]:
+    """The names under which the server is reached. Raises `BadUsage` if one of them is not a host name."""
+    for name in names:
+        if _NAME.fullmatch(name) is None:
+            raise BadUsage(
+                f"`{name}` is not a host name", hint="`--allow-host` takes a name without a port, such as haft.example"
+            )
+    return LOOPBACK_NAMES | {name.lower() for name in names}
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens on this address."""
+    shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listening = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise CannotListen(shown, error) from error
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(128)
+    except OSError as error:
+        listening.close()
+        raise CannotListen(shown, error) from error
+    return listening
+
+
+def url_of(listening: socket.socket) -> str:
+    """The address that clients are configured with."""
+    host, port = listening.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}"
+
+
+def application(server: Server[Any]) -> Starlette:
+    """The routes, without their guard: only `serve_http` and tests use this function."""
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    return server.streamable_http_app(
+        streamable_http_path=PATH,
+        max_request_body_size=MOST_BODY_BYTES,
+        max_sessions=MOST_SESSIONS,
+        # The guard checks Host and Origin before, on every route.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+
+
+def serve(options: ServeOptions) -> int:
+    """Serve HTTP until a signal comes."""
+    from haft.service import StateHome, Tokens, default_home
+
+    assert options.http is not None
+    names = check_names(options.allow_hosts)
+    host, port = parse_address(options.http, options.allow_hosts)
+    tokens = Tokens(StateHome(default_home(os.environ)))
+    check_tokens(tokens)
+    with listen(host, port) as listening:
+        if not is_loopback(host) and not options.quiet:
+            tell("warning: other machines can reach this server. Without a proxy that adds TLS, anyone on the way can")
+            tell("         read the tokens of the clients")
+        asyncio.run(_serve(options, listening, tokens, names))
+    return 0
+
+
+async def _serve(options: ServeOptions, listening: socket.socket, tokens: Tokens, names: frozenset[str]) -> None:
+    stop = asyncio.Event()
+    async with opened(options, stop) as served:
+        # The package's session manager asks the server itself what `initialize` answers.
+        vars(served.server)["create_initialization_options"] = served.init_options
+        await serve_http(served.server, listening, tokens, names=names, stop=stop, ready=tell_address)
+
+
+async def serve_http(
+    server: Server[Any],
+    listening: socket.socket,
+    tokens: Tokens,
+    *,
+    names: frozenset[str] = LOOPBACK_NAMES,
+    stop: asyncio.Event,
+    ready: Callable[[str], None] | None = None,
+) -> None:
+    """Serve until `stop` is set. Then the open requests end, and with them the calls that they wait for."""
+    import uvicorn
+
+    guard = HttpGuard(application(server), tokens, names=names)
+    config = uvicorn.Config(
+        guard,
+        http="h11",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=SECONDS_TO_END,
+    )
+    carrier = uvicorn.Server(config)
+    # uvicorn must not catch signals: haft's own handlers end the service as well.
+    vars(carrier)["capture_signals"] = contextlib.nullcontext
+    serving = asyncio.create_task(carrier.serve([listening]))
+    watching = asyncio.create_task(guard.watch())
+    stopping = asyncio.create_task(stop.wait())
+    if ready is not None:
+        ready(url_of(listening))
+    try:
+        await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopping.cancel()
+        watching.cancel()
+        carrier.should_exit = True
+        guard.end_all()
+        await serving
+
+
+def tell_address(url: str) -> None:
+    """Say where the server listens. Programs that start haft with port 0 read this line."""
+    tell(f"haft serves MCP at {url}")
+
+
+def tell(text: str) -> None:
+    """Say something on stderr."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
