@@ -33,7 +33,7 @@ Some lists are exceptions: the lists of all places count together. These are `pe
 
 In a file, `${env:NAME}` stands for the value of the environment variable NAME. If this variable is not set:
 
-- In `config`, `providers`, `cli`, `plugins`, `templates.paths`, `templates.instances` and `toolbox.paths`, haft ignores
+- In `config`, `cli`, `plugins`, `templates.paths`, `templates.instances` and `toolbox.paths`, haft ignores
   only the entry with this text.
 - In any other setting, haft stops with an error.
 

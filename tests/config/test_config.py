@@ -275,7 +275,6 @@ def test_haft_json_has_the_same_keys_and_both_side_by_side_are_an_error(places):
         ("[sandbox]\nnetwork = ['a b']", "`sandbox.network` cannot be used: `a b` is no host: write HOST"),
         ("[sandbox]\nnetwork = ['a.example', 7]", "`sandbox.network` cannot be used: network must be a list of hosts"),
         ("[sandbox]\nnetwork = ['@all']", "there is no group `@all` of hosts; the groups are @package-indexes"),
-        ("[providers.x]\ngrant = {network = ['*.com']}", "the `grant` of `x`: `*.com` cannot be granted"),
         ("[sandbox]\nnetwrk = true", "sandbox.network"),
         ("[audit]\ndurability = 'some'", "group, full"),
         ("limits = 5", "must be a table"),

@@ -281,13 +281,13 @@ def test_an_entry_whose_variable_is_not_set_does_not_count_and_is_named_with_its
     values = config.values
     assert values["config"] == {"other": "hush"} and list(values["cli"]) == ["other"]
     assert values["plugins"] == ["bash:./here"] and values["toolbox.paths"] == ["./tools"]
-    assert list(values["providers"]) == ["two"] and [one["name"] for one in values["templates.instances"]] == ["b"]
+    assert list(values["providers"]) == ["one", "two"], "a server that needs a variable is listed with this problem"
+    assert [one["name"] for one in values["templates.instances"]] == ["b"]
     assert [(one.setting, one.entry, one.source.removeprefix(f"{user}:")) for one in config.unset] == [
         ("plugins", "bash:${env:NOT_THERE}/plugin.bash", "2"),
         ("config", "user", "4"),
         ("toolbox.paths", "${env:NOT_THERE}/tools", "7"),
         ("cli", "mine", "9"),
-        ("providers", "one", "13"),
         ("templates.instances", "a", "18"),
     ]
     assert all(
@@ -308,7 +308,7 @@ def test_what_is_secret_of_a_configuration_is_known_by_names(places):
         'user_params = {key = "the-key-of-a", city = "Amsterdam"}\n'
     )
     config = load_config(str(workspace), env)
-    expected = {"a-literal-word", "the-token-itself", "the-word-itself", "Bearer the-word-itself", "the-key-of-a"}
+    expected = {"a-literal-word", "the-token-itself", "the-word-itself", "the-key-of-a"}
     assert config.secrets.values == expected
     shown = str([config.shown(name) for name in ("config", "providers", "templates.instances")])
     assert not any(value in shown for value in expected) and "Amsterdam" in shown and "${env:API_TOKEN}" in shown
@@ -337,3 +337,47 @@ def test_a_workspace_may_not_weaken_the_record_or_work_elsewhere(places, mine, t
     user.write_text(mine)
     (workspace / "haft.toml").write_text(theirs)
     assert bool(load_config(str(workspace), env).ignored) is not counts
+
+
+def test_servers_of_all_files_count_together_and_those_of_the_user_come_first(places):
+    workspace, user, env, home = places
+    user.write_text('[providers.mine]\ncommand = "a"\n[providers.both]\ncommand = "b"\n')
+    file = workspace / "haft.toml"
+    file.write_text('[providers.both]\ncommand = "evil"\n[providers.theirs]\ncommand = "${env:NOT_THERE}"\n')
+    config = load_config(str(workspace), env, trust_home=home)
+    assert set(config.values["providers"]) == {"mine", "both"} and [one.name for one in config.ignored] == ["providers"]
+    mine, theirs = config.providers
+    assert (mine.source, mine.is_trusted, set(mine.tables)) == (str(user), True, {"mine", "both"})
+    assert (theirs.source, theirs.is_trusted, set(theirs.tables)) == (str(file), False, {"both", "theirs"})
+    trusting(workspace, home)
+    config = load_config(str(workspace), env, {"providers": {"third": {"url": "http://x.example"}}}, trust_home=home)
+    assert set(config.values["providers"]) == {"mine", "both", "theirs", "third"} and config.ignored == ()
+    assert config.values["providers"]["both"] == {"command": "b"}
+    assert [(one.source, one.is_trusted) for one in config.providers] == [
+        (str(user), True),
+        (str(file), True),
+        ("the caller", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"external": {"toolProviders": {"a": {"type": "stdio", "command": "x"}}}}',
+        '{"external.toolProviders": {"a": {"type": "stdio", "command": "x"}}}',
+        '{"mcpServers": {"a": {"type": "stdio", "command": "x"}}}',
+    ],
+)
+def test_other_names_of_providers_are_read_without_a_note(places, text, caplog):
+    workspace, _user, env, home = places
+    (workspace / "haft.json").write_text(text)
+    config = load_config(str(workspace), env, trust_home=home)
+    assert [dict(one.tables) for one in config.providers] == [{"a": {"type": "stdio", "command": "x"}}]
+    assert caplog.text == ""
+
+
+def test_two_names_of_providers_in_one_file_are_refused(places):
+    workspace, user, env, _ = places
+    user.write_text('[mcpServers.a]\ncommand = "x"\n[providers.b]\ncommand = "x"\n')
+    with pytest.raises(BadConfig, match="`providers` and `mcpServers` are names of the same setting"):
+        load_config(str(workspace), env)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.config.collector import SettingsCollector
+    from haft.config.collector import ProviderTables, SettingsCollector
     from haft.config.config import Config, configured, load_config, newly_ignored, secret_texts, working_directory
     from haft.config.files import ConfigFile, read_config, user_config, workspace_config
     from haft.config.locations import WORKSPACE_FILES, is_configured, user_file
@@ -25,7 +25,7 @@ else:
         {
             "config": "Config configured secret_texts load_config newly_ignored working_directory",
             "files": "ConfigFile read_config user_config workspace_config",
-            "collector": "SettingsCollector",
+            "collector": "ProviderTables SettingsCollector",
             "narrowing": "Ignored",
             "ownership": "ForeignFile foreign_file_in",
             "placeholders": "MissingVariable",

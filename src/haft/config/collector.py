@@ -19,20 +19,31 @@ from haft.config.placeholders import (
 )
 from haft.config.renamed_settings import current_name
 from haft.config.rule_sets import RuleSet
-from haft.config.settings import BY_NAME, RENAMED, SETTINGS, Setting
+from haft.config.settings import BY_NAME, RENAMED, SETTINGS, WHY_NOT, Setting
 from haft.config.values import MISSING_VARIABLES, UNUSABLE
 from haft.contracts import BadConfig, texts_in
+from haft.values import dataclass
 
 if TYPE_CHECKING:
     from haft.policy import RuleOrigin
 
 CALLER: Final = "the caller"
-BY_ENTRY: Final = frozenset(
-    {"cli", "config", "plugins", "providers", "templates.instances", "templates.paths", "toolbox.paths"}
-)
+BY_ENTRY: Final = frozenset({"cli", "config", "plugins", "templates.instances", "templates.paths", "toolbox.paths"})
 """Settings whose entries are independent: if an entry needs a variable that is not set, haft ignores only this entry.
 In any other setting, a missing variable is an error: the setting applies to every call, and a guessed value could
 permit what it should forbid."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderTables:
+    """The MCP servers that one source names."""
+
+    source: str
+    """The path of the file; `the caller` if the embedding program names them."""
+    tables: Mapping[str, Any]
+    """The servers by name, with placeholders as they are written. A value may be anything."""
+    is_trusted: bool = True
+    """False if the file belongs to a workspace that nobody has trusted."""
 
 
 class SettingsCollector:
@@ -51,6 +62,8 @@ class SettingsCollector:
         self.unset: list[MissingVariable] = []
         self.filled: set[str] = set()
         """The secret values of variables that were filled in for placeholders."""
+        self.providers: list[ProviderTables] = []
+        """The MCP servers of each source, the strongest source last, with placeholders as they are written."""
         self.for_other_tools: dict[str, tuple[Any, str]] = {}
         """For settings that an untrusted workspace sets only for its own tools: the value for all other tools, and the
         source of that value."""
@@ -60,6 +73,10 @@ class SettingsCollector:
         self.files.append(file.path)
         for name, written in file.settings():
             written = self._with_places(written, file)
+            if name == "providers":
+                self.filled.update(filled_secrets(written, self._env))
+                self.add(name, _checked(BY_NAME[name], written, file.path), file.path)
+                continue
             written, unset = self._split_by_variables(name, written, file)
             try:
                 value = expanded(
@@ -87,6 +104,9 @@ class SettingsCollector:
                 continue
             setting = BY_NAME[name]
             written = self._with_places(written, file)
+            if name == "providers":
+                self._add_untrusted_providers(setting, _checked(setting, written, file.path), file.path)
+                continue
             is_whole = name == "templates.instances" or not has_placeholder(written)
             value = _checked(setting, written, file.path) if is_whole else written
             if name == "sandbox.network" and self.values[name] == "never" and is_whole:
@@ -101,6 +121,14 @@ class SettingsCollector:
                 self.add(name, kept, file.path)
                 if setting.narrowing == "own-tools":
                     self.for_other_tools[name] = for_other_tools
+
+    def _add_untrusted_providers(self, setting: Setting, tables: dict[str, Any], source: str) -> None:
+        """Add the MCP servers of an untrusted file. Each starts only after a person trusted it, or the whole file."""
+        known = self.values[setting.name]
+        waiting = {name: one for name, one in tables.items() if known.get(name) != one}
+        if waiting:
+            self.ignored.append(Ignored(setting.name, waiting, source, WHY_NOT[setting.narrowing]))
+            self.providers.append(ProviderTables(source, waiting, is_trusted=False))
 
     def _split_by_variables(self, name: str, written: Any, file: ConfigFile) -> tuple[Any, list[MissingVariable]]:
         """A setting without the entries that need unset variables; and one `MissingVariable` for each of these
@@ -147,6 +175,10 @@ class SettingsCollector:
         if name == "permissions":
             self._add_rules(RuleSet("caller", source, value, None, self._workspace), source)
             return
+        if name == "providers":
+            self.providers.append(ProviderTables(source, value))
+            value = {**value, **self.values[name]}
+            source = f"{self.sources[name]}, {source}" if self._is_set(name) else source
         if name == "sandbox.network" and self.values[name] == "never" and value != "never":
             why = f"{self.sources[name]} sets it to `never`, which no other source can change"
             self.ignored.append(Ignored(name, value, source, why, waits=False))

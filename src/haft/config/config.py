@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from haft.config.collector import SettingsCollector, from_caller, from_environment
+from haft.config.collector import ProviderTables, SettingsCollector, from_caller, from_environment
 from haft.config.files import ConfigFile, user_config, workspace_config
 from haft.config.narrowing import Ignored
 from haft.config.placeholders import MissingVariable
@@ -59,15 +59,19 @@ class Config:
     since_trusted: SinceTrusted | None = None
     """How the workspace's file differs from its trusted version, if settings of it are ignored; None if haft does not
     know a trusted version."""
+    providers: tuple[ProviderTables, ...] = ()
+    """The MCP servers of each source, also of an untrusted workspace. Those of the user come first."""
 
     @cached_property
     def secrets(self) -> Secrets:
         """Values that are masked in everything that a call prints. These are, first, values whose name suggests a
         secret, in `[config]`, in providers and in user parameters of templates; second, values of secret environment
         variables that replaced placeholders."""
-        tables = [self.values["config"], self.values["providers"]]
+        # The placeholders of providers are not filled here. `haft.toolsets.providers` knows the filled values.
+        in_providers = (value for value in named_secrets(self.values["providers"]) if "${" not in value)
+        tables = [self.values["config"]]
         tables += (one.get("user_params", {}) for one in self.values["templates.instances"])
-        return Secrets((*self.filled, *(value for table in tables for value in named_secrets(table))))
+        return Secrets((*self.filled, *in_providers, *(value for table in tables for value in named_secrets(table))))
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
@@ -250,6 +254,7 @@ def configured(
         tuple(collector.unset),
         frozenset(collector.filled),
         collector.for_other_tools,
+        providers=tuple(collector.providers),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from haft.config.locations import WORKSPACE_FILES, user_file
 from haft.config.renamed_settings import current_name
-from haft.config.settings import BY_NAME, RENAMED
+from haft.config.settings import BY_NAME, RENAMED, SYNONYMS
 from haft.contracts import BadConfig, near_miss
 from haft.lazy import regex
 from haft.values import dataclass
@@ -104,7 +104,7 @@ def read_config(path: str) -> bytes:
 def _flattened(tables: dict[str, Any], path: str, *, takes_loose: bool) -> Iterator[tuple[str, Any]]:
     """Yield the name and value of every setting. With `takes_loose`, a plain value at the top level that is no setting
     is taken as a value for plugins, as if it were in the table `config`."""
-    sections = {name.split(".")[0] for name in (*BY_NAME, *RENAMED)}
+    sections = {name.split(".")[0] for name in (*BY_NAME, *RENAMED, *SYNONYMS)}
     written: dict[str, str] = {}
     loose = {
         name: value
@@ -118,7 +118,7 @@ def _flattened(tables: dict[str, Any], path: str, *, takes_loose: bool) -> Itera
         tables = {name: value for name, value in tables.items() if name not in loose}
         tables["config"] = {**loose, **tables.get("config", {})}
     for section, table in tables.items():
-        if section in BY_NAME or section in RENAMED:
+        if section in BY_NAME or section in RENAMED or section in SYNONYMS:
             yield current_name(section, path, written), table
             continue
         if section not in sections:

@@ -11,7 +11,6 @@ from haft.config.values import (
     network,
     one_of,
     plugin_list,
-    provider_tables,
     rule_list,
     seconds,
     seconds_by_tool,
@@ -503,8 +502,10 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting(
         "providers",
         {},
-        provider_tables,
-        "MCP servers, by name. No effect yet: this version checks the tables, but starts no server.",
+        table,
+        "MCP servers, one table `[providers.NAME]` for each: see [MCP servers](../guides/mcp-servers.md). Unlike other "
+        "settings, the servers of all files count together. `mcpServers` and `external.toolProviders` are other names "
+        "of this setting.",
         "trusted",
         variable=False,
     ),
@@ -522,3 +523,6 @@ BY_NAME: Final[dict[str, Setting]] = {setting.name: setting for setting in SETTI
 
 RENAMED: Final = {"approval.without_walls": "approval.without_sandbox", "record.durability": "audit.durability"}
 """The old names of settings, each with its new name. haft still reads an old name, and logs the new one."""
+
+SYNONYMS: Final = {"mcpServers": "providers", "external.toolProviders": "providers"}
+"""Names that other programs use for a setting, each with haft's name."""

@@ -10,8 +10,6 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
-from haft.contracts import grants_from
-
 UNUSABLE: Final = "cannot be used"
 """The beginning of the message of a check that already shows the wrong part of the value."""
 MOST_WHOLE: Final = 10**18
@@ -142,17 +140,6 @@ def tables(value: Any) -> dict[str, Any]:
     for name, one in table(value).items():
         if not isinstance(one, dict):
             raise ValueError(f"must be a table of tables: `{name}` is not a table")  # noqa: TRY004  all checks raise the same
-    return dict(value)
-
-
-def provider_tables(value: Any) -> dict[str, Any]:
-    """Check the tables of MCP servers, and return them. The `grant` in such a table says what the server's process may
-    reach, with the same keys as the grant of a rule."""
-    for name, one in tables(value).items():
-        try:
-            grants_from(one.get("grant"))
-        except ValueError as error:
-            raise ValueError(f"{UNUSABLE}: the `grant` of `{name}`: {error}") from None
     return dict(value)
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from haft.policy.analysis.verdict import AnalysisContext
     from haft.policy.approval.environments import ENVIRONMENT, Environments, may_use_environment
     from haft.policy.approval.inbox import Answered, Inbox, Waiting, digest_of, fingerprint_of, new_request_id
+    from haft.policy.approval.loaded_code import LoadedFiles, loaded_by
     from haft.policy.approval.memory import Memory
     from haft.policy.approval.pins import Pin, Pins, is_unchanged, loaded_files, pin_of, pinned_files
     from haft.policy.baseline import BUILT_IN_SOURCE
@@ -41,6 +42,7 @@ else:
             "analysis.verdict": "AnalysisContext",
             "approval.environments": "ENVIRONMENT Environments may_use_environment",
             "approval.inbox": "Answered Inbox Waiting digest_of fingerprint_of new_request_id",
+            "approval.loaded_code": "LoadedFiles loaded_by",
             "approval.memory": "Memory",
             "approval.pins": "Pin Pins pinned_files is_unchanged loaded_files pin_of",
             "baseline": "BUILT_IN_SOURCE",

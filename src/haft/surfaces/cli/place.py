@@ -64,7 +64,7 @@ def tell_ignored(config: Config, options: Globals, *, is_brief: bool = False) ->
             warn(one.sentence())
     for unset in config.unset:
         # For other settings, the list of tools names the missing variable.
-        if unset.setting in ("providers", "templates.paths", "toolbox.paths"):
+        if unset.setting in ("templates.paths", "toolbox.paths"):
             warn(unset.sentence())
     if not is_brief:
         tell_trust_hint(config)

@@ -1,0 +1,34 @@
+"""The MCP servers that configuration files name: reads them in all their spellings, keeps the values that a person gave
+for them, and knows which of them may start.
+
+The modules of `haft.sources.mcp` connect to the servers. Importing this package is cheap.
+"""
+
+from typing import TYPE_CHECKING
+
+from haft.lazy import face
+
+if TYPE_CHECKING:
+    from haft.toolsets.providers.inputs import Input, InputStore
+    from haft.toolsets.providers.reading import (
+        ConfiguredServer,
+        configured_servers,
+        provider_places,
+        providers_of,
+        server_name,
+        start_trust,
+    )
+    from haft.toolsets.providers.server_files import ServerTables, read_server_file
+    from haft.toolsets.providers.spellings import WrittenServer, read_server
+    from haft.toolsets.providers.trust_records import KeptTrust, StartTrustStore, bound_files, needs_person
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "inputs": "Input InputStore",
+            "reading": "ConfiguredServer configured_servers provider_places providers_of server_name start_trust",
+            "server_files": "ServerTables read_server_file",
+            "spellings": "WrittenServer read_server",
+            "trust_records": "KeptTrust StartTrustStore bound_files needs_person",
+        },
+    )
