@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import Event, HaftError, Outcome, Principal
@@ -37,6 +37,9 @@ class CallRequest:
     caller: Principal
     params: Mapping[str, Any]
     """The parameters as the client sent them, with `inputResponses`, `requestState` and `task` if it sent these."""
+    joined: bool = False
+    """Whether the request only waits for a run that another request started. If the client cancels the request, the
+    run goes on."""
 
 
 CallerOf = Callable[["ServerRequestContext[Any, Any]"], Principal]
@@ -115,7 +118,8 @@ async def wait_for_outcome(request: CallRequest, run: Run) -> Outcome:
                 return await run
         return await run
     except asyncio.CancelledError:
-        run.cancel(request.caller)
+        if not request.joined:
+            run.cancel(request.caller)
         raise
 
 
@@ -129,7 +133,8 @@ def wants_progress(params: Mapping[str, Any]) -> bool:
 async def progress_of(request: CallRequest, run: Run) -> Any:
     """A context manager that reports the events of the run to the client. At its end, everything that the tool said
     about its progress has been reported."""
-    task = asyncio.create_task(ProgressReport(request).follow(run))
+    events = aiter(run)  # From here on, no event is missed.
+    task = asyncio.create_task(ProgressReport(request).follow(events))
     try:
         yield
         await task  # The run has ended, and so do its events.
@@ -145,9 +150,9 @@ class ProgressReport:
         self._value = -1.0
         self._last_output = 0.0
 
-    async def follow(self, run: Run) -> None:
+    async def follow(self, events: AsyncIterator[Event]) -> None:
         """Report the events of a run until it ends."""
-        async for event in run:
+        async for event in events:
             await self._tell(event)
 
     async def _tell(self, event: Event) -> None:

@@ -69,10 +69,10 @@ def result_of(outcome: Outcome, *, declares_schema: bool = False) -> dict[str, A
     run = outcome.run_id
     meta = {RUN_KEY: run, STATUS_KEY: outcome.status}
     content: list[dict[str, Any]] = []
-    if outcome.output or not getattr(outcome, "content", ()):
+    blocks = [dict(block) for block in outcome.content]
+    if outcome.output or not blocks:
         content.append({"type": "text", "text": outcome.output})
-    blocks = getattr(outcome, "content", ())
-    content.extend(blocks)
+    content += blocks
     facts = _facts(outcome)
     if not facts and outcome.result is None and not declares_schema:
         return {"content": content, "isError": False, "_meta": meta}

@@ -17,6 +17,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from haft.surfaces.mcp.calls import CallerOf, Calls
 from haft.surfaces.mcp.offered_tools import OfferedTools
 from haft.surfaces.mcp.options import ServeOptions
+from haft.surfaces.mcp.own_tools import NAMES, OwnTools
 from haft.version import __version__
 
 if TYPE_CHECKING:
@@ -36,8 +37,9 @@ class HaftServer:
     def __init__(self, service: ToolService, options: ServeOptions, caller_of: CallerOf) -> None:
         self.service = service
         self.options = options
-        self.offered = OfferedTools(service, globs=options.tools, read_only=options.read_only)
+        self.offered = OfferedTools(service, globs=options.tools, read_only=options.read_only, taken=NAMES)
         self.calls = Calls(service, self.offered, caller_of)
+        self.own = OwnTools(service, self.offered, self.calls, lazy=options.lazy, read_only=options.read_only)
         self.bus = InMemorySubscriptionBus()
         self.listen = ListenHandler(self.bus)
         self.server: Server[Any] = Server(
@@ -59,19 +61,34 @@ class HaftServer:
         self, context: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
     ) -> Any:
         caller = self.calls.caller_of(context)
-        return types.ListToolsResult.model_validate({"tools": self.offered.definitions(caller.thread)}, by_name=False)
+        tools = self.own.definitions()
+        if not self.options.lazy:
+            tools = self.offered.definitions(caller.thread) + tools
+        return types.ListToolsResult.model_validate({"tools": tools}, by_name=False)
 
     async def _call_tool(self, context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams) -> Any:
-        result = await self.calls.call(context, params.name, params.arguments or {}, context.params or {})
+        result = await self.call(context, params.name, params.arguments or {}, context.params or {})
         # The package adds `resultType` to its own models, and not to a dictionary.
         return result if "resultType" in result else types.CallToolResult.model_validate(result, by_name=False)
+
+    async def call(
+        self,
+        context: ServerRequestContext[Any, Any],
+        name: str,
+        arguments: Mapping[str, Any],
+        params: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """Call one of the offered tools or of haft's own, and return the result as MCP writes it."""
+        if name in self.own:
+            return await self.own.call(context, name, arguments, params)
+        return await self.calls.call(context, name, arguments, params)
 
     async def _short_way(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Make an ordinary call without the package's models."""
         params = ctx.params
         if ctx.method != "tools/call" or params is None or not _is_plain(params, ctx):
             return await call_next(ctx)
-        result = await self.calls.call(ctx, params["name"], params.get("arguments") or {}, params)
+        result = await self.call(ctx, params["name"], params.get("arguments") or {}, params)
         if ctx.protocol_version == MODERN_VERSION:
             result.setdefault("resultType", "complete")
             meta = result.setdefault("_meta", {})
