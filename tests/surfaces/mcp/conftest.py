@@ -5,11 +5,11 @@ import contextlib
 
 import anyio
 import pytest
+from mcp import Client
 from mcp.shared.memory import create_client_server_memory_streams
 
 from haft import Principal, ToolService
 from haft.surfaces.mcp.options import ServeOptions
-from mcp import Client
 
 ERAS = ("2026-07-28", "legacy")
 
