@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import cycle, islice, product
 
 from benchmarks.changes import PLACE, timed, yes
 from benchmarks.growth_idle import LEAST_SECONDS, idle_seconds
@@ -23,6 +24,8 @@ from benchmarks.growth_sessions import FEW, MANY, MOST, session_call_seconds
 from benchmarks.measure import shown
 from haft import ToolService, tool
 from haft.audit.chain import Chain
+from haft.contracts import Listing, ToolName, ToolSpec
+from haft.registry import search as find
 from haft.storage import Filter, StateHome, open_stores
 
 TIMES = 8
@@ -31,6 +34,10 @@ CHANGE_SETS = (1_000, 100_000)
 RUNS = (10_000, 1_000_000)
 TOOLS = 3_000
 GROUP = 2_000
+SEARCHED = (1_000, 10_000)
+VERBS = ("list", "get", "create", "update", "delete", "search", "export")
+NOUNS = ("invoice", "customer", "issue", "message", "channel", "deployment", "file", "page", "ticket", "event", "order")
+WORDS = ("alpha", "beta", "gamma", "delta", "epsilon")
 COMMANDS = {"log": ["log"], "doctor": ["doctor"], "store show": ["store", "show"], "audit list": ["audit", "list"]}
 
 
@@ -197,12 +204,40 @@ async def session(scale: float) -> list[Growth]:
     return [Growth(f"a writing session call beside {many:_} files", small, large, f"beside {FEW}", MOST)]
 
 
+async def search(scale: float) -> list[Growth]:
+    """A search that is the first in its list, as each `haft tools search` is."""
+
+    def seconds(tools: int) -> float:
+        listings = [
+            Listing(
+                ToolSpec(
+                    ToolName(f"mcp__server{number % 97}__{verb}_{noun}_{number}"),
+                    "mcp",
+                    f"[MCP server server{number % 97}] {verb} the {noun} number {number} of {word}{number % 3_001}.",
+                    {"type": "object", "properties": {"query": {"description": f"Which {noun}"}, noun: {}}},
+                )
+            )
+            for number, (verb, noun, word) in enumerate(islice(cycle(product(VERBS, NOUNS, WORDS)), tools))
+        ]
+        taken: list[float] = []
+        for _ in range(5):
+            copied = [replace(listing, spec=replace(listing.spec)) for listing in listings]
+            begin = time.perf_counter()
+            find(copied, "create a new invoice of server7", limit=10)
+            taken.append(time.perf_counter() - begin)
+        return statistics.median(taken)
+
+    few, many = (int(number * scale) for number in SEARCHED)
+    return [Growth(f"tools search among {many:_} tools", seconds(few), seconds(many), f"among {few:_}", 15)]
+
+
 PARTS: dict[str, Callable[[float], object]] = {
     "undo": undo,
     "conflict": conflict,
     "log": log,
     "idle": idle,
     "session": session,
+    "search": search,
 }
 
 

@@ -1,7 +1,16 @@
+import sys
+from functools import cache
+from pathlib import Path
+
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import many_tools
 
 from haft.contracts import Listing
 from haft.registry import search
+
+THOUSANDS = cache(many_tools.listings)
 
 
 @pytest.fixture
@@ -58,3 +67,45 @@ def test_a_word_that_most_tools_have_says_little(make_tool):
     tools = [make_tool(f"run_{n}", description="Run the project.") for n in range(20)]
     tools.append(make_tool("suite", description="Run the tests of the project."))
     assert search([Listing(tool.spec) for tool in tools], "run tests")[0].spec.name == "suite"
+
+
+class TestThousandsOfTools:
+    @pytest.fixture
+    def thousands(self):
+        return THOUSANDS()
+
+    def test_the_right_tool_of_fifty_servers_comes_first(self, thousands):
+        asked = many_tools.queries()
+        names = {listing.spec.name for listing in thousands}
+        assert len(names) == len(thousands) >= 1_900 and all(right <= names for _query, right in asked)
+        best = {query: [one.spec.name for one in search(thousands, query, limit=5)] for query, _right in asked}
+        first = {query for query, right in asked if not right & {*best[query][:1]}}
+        five = {query for query, right in asked if not right & {*best[query]}}
+        assert not five
+        assert len(first) <= 3, {query: best[query] for query in first}
+
+    def test_a_server_that_is_named_wins_over_others_with_such_a_tool(self, thousands):
+        for server, name in (("gitlab", "create_issue"), ("sentry", "search_issues"), ("linear", "list_issues")):
+            query = f"{name.replace('_', ' ')} {server}"
+            assert search(thousands, query)[0].spec.name == f"mcp__{server}__{name}"
+
+    def test_a_tool_that_comes_later_is_found_at_once(self, thousands, make_tool):
+        assert search(thousands, "brew espresso") == []
+        later = [*thousands, Listing(make_tool("brew_espresso").spec)]
+        assert [one.spec.name for one in search(later, "brew espresso")] == ["brew_espresso"]
+        assert search(thousands, "brew espresso") == []
+
+
+@pytest.mark.parametrize(
+    ("query", "name"), [("remove", "delete_page"), ("tickets", "list_ticket"), ("what is my ticket", "list_ticket")]
+)
+def test_other_words_for_the_same_and_plurals_match(make_tool, query, name):
+    tools = [make_tool("delete_page"), make_tool("list_ticket"), make_tool("other")]
+    assert [one.spec.name for one in search([Listing(tool.spec) for tool in tools], query)] == [name]
+
+
+def test_words_that_no_tool_has_do_not_hide_a_tool_that_has_the_rest(make_tool):
+    tools = [make_tool("get_weather"), make_tool("other")]
+    assert [one.spec.name for one in search([Listing(tool.spec) for tool in tools], "weather berlin")] == [
+        "get_weather"
+    ]
