@@ -103,7 +103,7 @@ def thread_of(key: str, kind: str, name: str) -> ThreadId:
     """haft's thread for a name that a client or its transport gave. The same client and name always give the same
     thread, and no other client can reach it."""
     told = json.dumps(["haft thread", key, kind, name]).encode()
-    return ThreadId(f"T-{uuid.UUID(bytes=hashlib.sha256(told).digest()[:16], version=8)}")
+    return ThreadId(f"T-{uuid.UUID(bytes=hashlib.sha256(told).digest()[:16], version=5)}")
 
 
 def thread_name(meta: Mapping[str, Any] | None) -> str | None:
