@@ -17,9 +17,8 @@ import os
 import secrets
 import shlex
 import stat
-import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -37,11 +36,12 @@ from haft.contracts import (
     ToolFailed,
 )
 from haft.files import HeldLock, try_lock
-from haft.sandbox import CACHES, TOOLS, home_of, is_below
+from haft.sandbox import TOOLS
 from haft.sources.agent_studio import NAME, Requirements, parse_requirements, read_requirements
 from haft.storage import StateHome
 from haft.toolsets.download_network import RefusedConnections, configured_hosts, hosts_in, restricted
 from haft.toolsets.environments.build_sandbox import sandbox_around
+from haft.toolsets.environments.ground import CACHE, download_ground, is_ours
 from haft.toolsets.environments.installer import (
     LONGEST_LINE,
     Fresh,
@@ -77,7 +77,6 @@ WAIT_SECONDS: Final = BUILD_SECONDS + 60.0
 LOOK_SECONDS: Final = 0.1
 MOST_ROUNDS: Final = 10
 """How often haft starts again because it found another package that must be built."""
-_CACHE: Final = "cache"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +188,7 @@ class Making:
         with sandbox_around(ground, self.workspace, self.state_home, self.config, host) as sandbox:
             hosts = (PACKAGE_INDEXES, *hosts_in(wanted.lines), *configured_hosts(self.config))
             network = await restricted(sandbox, *hosts)
-            env = installer_environment(host, os.path.join(ground, _CACHE), passes_proxies=network is True)
+            env = installer_environment(host, os.path.join(ground, CACHE), passes_proxies=network is True)
             # Wheels come from the indexes of uv. A build may use other tools, too.
             sandbox.use_indexes({**host, **env}, TOOLS if is_open else ("uv",), names_in(wanted.lines))
 
@@ -258,30 +257,11 @@ class Making:
         except OSError as error:
             raise StorageFailed("no environment can be made", error) from error
 
-    @contextlib.contextmanager
-    def _ground(self, real: str, *, is_open: bool) -> Iterator[str]:
-        """A context manager that yields the directory in which the environment is made, and which contains uv's cache.
-        No call can reach this directory: it lies in the person's data directory, or is a temporary directory if calls
-        could reach the data directory."""
-        data = self.env.get("XDG_DATA_HOME", "")
-        home = home_of(self.env)
-        data = os.path.realpath(data if os.path.isabs(data) else os.path.join(home, ".local", "share"))
-        ground = os.path.join(data, "haft", "uv")
-        if is_open:
-            ground = os.path.join(ground, "built", key_of(real))
-        reached = (
-            self.workspace,
-            self.state_home,
-            *(os.path.realpath(os.path.join(home, at)) for at in CACHES.values()),
-        )
-        if not is_below(ground, reached):
-            with contextlib.suppress(OSError):
-                os.makedirs(os.path.join(ground, _CACHE), mode=0o700, exist_ok=True)
-            if is_ours(ground):
-                yield ground
-                return
-        with tempfile.TemporaryDirectory(prefix="haft-uv-", ignore_cleanup_errors=True) as passing:
-            yield os.path.realpath(passing)
+    def _ground(self, real: str, *, is_open: bool) -> contextlib.AbstractContextManager[str]:
+        """A context manager that yields the directory in which the environment is made, and which contains uv's
+        cache."""
+        names = ("uv", "built", key_of(real)) if is_open else ("uv",)
+        return download_ground(self.env, self.workspace, self.state_home, *names)
 
 
 class _NoWheel(Exception):
@@ -290,15 +270,6 @@ class _NoWheel(Exception):
     def __init__(self, packages: Sequence[str]) -> None:
         super().__init__()
         self.packages = tuple(packages)
-
-
-def is_ours(folder: str) -> bool:
-    """Whether this user owns the folder and can write to it. The right to write alone is not enough, because root can
-    write everywhere."""
-    try:
-        return os.stat(folder).st_uid == os.geteuid() and os.access(folder, os.W_OK | os.X_OK)
-    except OSError:
-        return False
 
 
 def _lead_to(python: str, *link: str) -> None:
