@@ -84,9 +84,11 @@ class ServerPackages(Protocol):
         """The installed package; None if it is not installed. Starts no process."""
         ...
 
-    async def install(self, provider: Provider, progress: Callable[[str], None]) -> InstalledServer:
-        """Install the package if it is not installed. Raises `ToolFailed` with the last lines of output if that
-        fails."""
+    async def install(
+        self, provider: Provider, progress: Callable[[str], None], *, upgrade: bool = False
+    ) -> InstalledServer:
+        """Install the package if it is not installed. With `upgrade`, also install the newest version that the command
+        allows. Raises `ToolFailed` with the last lines of output if that fails."""
         ...
 
 

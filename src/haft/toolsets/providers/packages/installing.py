@@ -28,6 +28,9 @@ INSTALL_SECONDS: Final = 600.0
 WAIT_SECONDS: Final = INSTALL_SECONDS + 60.0
 """How long to wait for another process that installs the same server."""
 LOOK_SECONDS: Final = 0.1
+TELL_SECONDS: Final = 1.0
+DOWNLOADS: Final = "npm http "
+"""How lines begin in which npm names one download."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ class Installing:
     async def _run(
         self, name: str, ground: str, made: str, final: str, recipe: Recipe, tell: Callable[[str], None]
     ) -> None:
-        heard, refused = Heard(tell), RefusedConnections()
+        heard, refused = Heard(_Progress(tell)), RefusedConnections()
         with sandbox_around(ground, self.workspace, self.state_home, self.config, self.env) as sandbox:
             network = await restricted(sandbox, PACKAGE_INDEXES, *configured_hosts(self.config))
             env = recipe.variables(os.path.join(ground, CACHE), passes_proxies=network is True)
@@ -136,8 +139,26 @@ class Installing:
             lock.release(unlink=True)
 
 
+class _Progress:
+    """Passes lines of output on. Of lines about single downloads, it shows only the number, and not too often."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._count = 0
+        self._told = 0.0
+
+    def __call__(self, line: str) -> None:
+        if not line.startswith(DOWNLOADS):
+            self._tell(line)
+            return
+        self._count += 1
+        if time.monotonic() - self._told >= TELL_SECONDS:
+            self._told = time.monotonic()
+            self._tell(f"{self._count} answers of the package index")
+
+
 def _failed(name: str, lines: list[str], refused: RefusedConnections, recipe: Recipe) -> ToolFailed:
-    words = "\n".join(lines)[-LAST_CHARACTERS:]
+    words = "\n".join(line for line in lines if not line.startswith(DOWNLOADS))[-LAST_CHARACTERS:]
     if (sentence := refused.sentence()) is not None:
         listed = ", ".join(f'"{host}"' for host in refused.hosts)
         return ToolFailed(

@@ -134,7 +134,8 @@ class NpmRecipe:
             return [Step((self._bun, *adding, *packages), uses_network=True)]
         words = (
             "install", "--prefix", folder, "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund",
-            "--no-update-notifier", "--no-progress", "--global=false", "--fetch-retries=1", "--loglevel=http",
+            "--no-update-notifier", "--no-progress", "--logs-max=0", "--global=false",
+            "--fetch-retries=1", "--loglevel=http",
         )  # fmt: skip
         return [Step((self._node, self._npm, *words, "--", *packages), uses_network=True)]
 

@@ -60,7 +60,10 @@ class PackagedServers:
         try:
             place, python = self._place(command)
             record = place.current()
-            return None if record is None else self._server(command, place, record, python)
+            if record is None:
+                return None
+            place.note_use()
+            return self._server(command, place, record, python)
         except (ToolFailed, OSError):
             return None
 
@@ -83,7 +86,6 @@ class PackagedServers:
             recipe = self._recipe(command, python)
             packages = ", ".join(command.packages)
             record = await installing.install(provider.name, packages, place, recipe, progress, upgrade=upgrade)
-        place.note_use()
         return self._server(command, place, record, python)
 
     def _place(self, command: PackageCommand) -> tuple[ServerPlace, str]:
