@@ -4,7 +4,7 @@ it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from haft.values import dataclass, field
 
@@ -17,6 +17,9 @@ Network = bool | tuple[str, ...]
 Profile = Literal["none", "read-only", "workspace"]
 """The basic form of a sandbox. `none`: there is no sandbox. `read-only`: the call may write only to private scratch
 directories. `workspace`: the call may also write to the workspace. Neither of the last two has network."""
+
+
+PLUGIN_ENTRY: Final = "on the plugin's entry in `plugins`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,8 @@ class Confinement:
     """Whether neither a person nor a rule approved the call. Such a call sees less of the host."""
     session: bool = False
     """Whether the process outlives its calls, so that the sandbox cannot be opened for one of them."""
+    entry: str = PLUGIN_ENTRY
+    """Where a person writes grants for a process that outlives its calls."""
     layers: tuple[str, ...] = ()
     """The mechanisms in force: `namespaces`, `landlock`. Empty if there is no sandbox."""
     reason: str | None = None

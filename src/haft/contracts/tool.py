@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from haft.contracts.change import Changes
-from haft.contracts.confinement import NO_GRANTS, Grants
+from haft.contracts.confinement import NO_GRANTS, PLUGIN_ENTRY, Grants
 from haft.contracts.errors import Failure
 from haft.contracts.names import ToolName
 from haft.contracts.ports import ToolContext
@@ -90,6 +90,16 @@ class ToolSpec:
     def has_processes(self) -> bool:
         """Whether the tool runs in processes of this machine, which haft can confine."""
         return self.hosting in ("per-call", "session")
+
+    @property
+    def grants_entry(self) -> str | None:
+        """Where a person writes grants for the tool's process; None if the tool gets its grants call by call."""
+        if self.hosting != "session":
+            return None
+        server = self.meta.get("mcp")
+        if server is None:
+            return PLUGIN_ENTRY
+        return str(server.get("entry") or f"below `[providers.{server['server']}]`")
 
     @property
     def is_vouched_for(self) -> bool:

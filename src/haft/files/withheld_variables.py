@@ -38,22 +38,23 @@ def missed_by(
     return complained or (withheld_from(call, confinement, host) if failed else ())
 
 
-def grant_words(names: Sequence[str], tool: str, *, session: bool) -> str:
-    """The hint that tells a person how to pass these variables to a tool."""
-    if session:
+def grant_words(names: Sequence[str], tool: str, *, entry: str | None) -> str:
+    """The hint that tells a person how to pass these variables to a tool. `entry` says where grants are written for a
+    process that outlives its calls; None if the tool has no such process."""
+    if entry is not None:
         listed = ", ".join(f'"{name}"' for name in names)
-        return f"to pass it on: grant = {{env = [{listed}]}} on the plugin's entry in `plugins`"
+        return f"to pass it on: grant = {{env = [{listed}]}} {entry}"
     options = " ".join(f"--env {name}" for name in names)
     add = f"`haft permissions add allow {tool} {options}` for all calls, without approval (`add ask`: with approval)"
     return f"to pass it on: `{options}` with the call, or {add}"
 
 
-def note(names: Sequence[str], tool: str, *, session: bool, answer: str | None = None) -> str:
+def note(names: Sequence[str], tool: str, *, entry: str | None, answer: str | None = None) -> str:
     """The note for the person about a call that did not get the variables it needs. `answer` names the remembered
     answer that allowed the call, if this answer has grants; otherwise it is None. While such an answer exists, a rule
     without these grants has no effect, so the note says how to remove the answer."""
     listed, are = " and ".join(names), "are" if len(names) > 1 else "is"
-    how = grant_words(names, tool, session=session)
+    how = grant_words(names, tool, entry=entry)
     if answer is not None:
         how = (
             f"your remembered answer {answer} decides this call, without {listed}: "

@@ -13,6 +13,7 @@ from typing import Any
 from haft.contracts import NO_GRANTS, Call, Confinement, Conflict, Grants, Hosting
 from haft.pipeline.run import Run
 from haft.sandbox import Sandbox
+from haft.values import replace
 
 
 class Confinements:
@@ -40,6 +41,7 @@ class Confinements:
             return before[1]
         if spec.hosting == "session":
             confinement = await self._sandbox.confine_session(basis)
+            confinement = replace(confinement, entry=spec.grants_entry or confinement.entry)
         else:
             profile, grants, neutral, unasked, activated, thread, asks = basis
             confinement = await self._sandbox.confine(

@@ -43,7 +43,6 @@ _SIGN: Final = regex(
 _NO_PACKAGE: Final = regex(r"cannot find (?:module|package) ['\"`](?![./~])", re.IGNORECASE)
 SYSTEM_PLACES: Final = (*SYSTEM, "/var")
 CURL_FAILED: Final = "curl exited 6, which means that it could not resolve a host"
-ON_ENTRY: Final = " on the plugin's entry in `plugins`: its process outlives its calls"
 NO_KEYS: Final = "there are private keys at that path, and haft gives no tool access to those"
 NEVER: Final = "`sandbox.network` is `never`, and nothing opens it"
 MAX_LINES: Final = 400
@@ -120,7 +119,7 @@ def _how_to_show(path: str, confinement: Confinement) -> str:
     if real != path:
         return f"it is a link to {real}, and no grant follows links: put the file itself there"
     if confinement.session:
-        return f"to allow it: grant = {{read = [{json.dumps(path)}]}}{ON_ENTRY}"
+        return _on_entry(confinement, f"read = [{json.dumps(path)}]")
     return _shown_by(path)
 
 
@@ -209,11 +208,8 @@ def _repository_above(said: str, confinement: Confinement, host: HostFacts) -> H
 def _unseen(path: str, granted: str, said: str, confinement: Confinement) -> HaftError:
     if holds_private_keys(path) or holds_private_keys(granted):
         return SandboxDenied(f"access to a path: `{path}` is hidden", said, NO_KEYS)
-    how = (
-        f"to allow it: grant = {{read = [{json.dumps(granted)}]}}{ON_ENTRY}"
-        if confinement.session
-        else _shown_by(granted)
-    )
+    grant = f"read = [{json.dumps(granted)}]"
+    how = _on_entry(confinement, grant) if confinement.session else _shown_by(granted)
     return SandboxDenied(f"access to a path: `{path}` is hidden", said, how)
 
 
@@ -317,8 +313,12 @@ def _opens(confinement: Confinement, option: str, grant: str) -> str:
     """The hint that says how to allow what the sandbox denied: by an option of the next call, or by a grant if the
     process outlives its calls."""
     if confinement.session:
-        return f"to allow it: grant = {{{grant}}}{ON_ENTRY}"
+        return _on_entry(confinement, grant)
     return _by_option(option)
+
+
+def _on_entry(confinement: Confinement, grant: str) -> str:
+    return f"to allow it: grant = {{{grant}}} {confinement.entry}: its process outlives its calls"
 
 
 def _by_option(option: str) -> str:
@@ -337,7 +337,7 @@ def connection_hint(grant: str, confinement: Confinement | None, *, is_never: bo
     if is_never:
         return NEVER
     if confinement is not None and confinement.session:
-        return f"to allow it: grant = {{network = [{json.dumps(grant)}]}}{ON_ENTRY}"
+        return _on_entry(confinement, f"network = [{json.dumps(grant)}]")
     return f"to allow it: `--network={shlex.quote(grant)}`"
 
 

@@ -732,7 +732,8 @@ class Sandbox:
             decided = call.decision
             is_answer = decided is not None and decided.source.startswith("remembered:") and decided.grants != NO_GRANTS
             answer = decided.source if decided is not None and is_answer else None
-            yield note(missed, call.name, session=confinement.session, answer=answer)
+            entry = confinement.entry if confinement.session else None
+            yield note(missed, call.name, entry=entry, answer=answer)
         for name in self.unset(confinement.env):
             yield f"{name} was granted to `{call.name}`, but is not set here: set {name} and call it again"
         for name in confinement.env:

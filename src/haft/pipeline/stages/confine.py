@@ -120,6 +120,9 @@ def _grant_hint(run: Run, root: str) -> str:
     )
     table = {name: value for name, value in grants.to_json().items() if value}
     inner = ", ".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in table.items())
+    if "mcp" in run.tool.spec.meta:
+        entry = run.tool.spec.grants_entry
+        return f"call it without grants, or grant this to its process: `grant = {{{inner}}}` {entry}"
     plugin = json.dumps(run.tool.spec.meta.get("plugin", {}).get("reference", "…"), ensure_ascii=False)
     entry = f"{{plugin = {plugin}, grant = {{{inner}}}}}"
     return f"call it without grants, or grant this to its process: `{entry}` in `plugins`"

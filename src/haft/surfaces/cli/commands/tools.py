@@ -274,7 +274,7 @@ def _described(listing: Listing, withheld: tuple[str, ...], options: Globals) ->
         yield ""
         are = "is" if len(withheld) == 1 else "are"
         yield f"It asks for {', '.join(withheld)}, which {are} set here and {are} withheld from it;"
-        yield visible(f"{passing_words(withheld, spec.name, session=spec.hosting == 'session')}.")
+        yield visible(f"{passing_words(withheld, spec.name, entry=spec.grants_entry)}.")
     if spec.hosting == "session":
         yield ""
         yield styled("# Process", "bold", sys.stdout)
