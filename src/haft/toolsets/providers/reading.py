@@ -19,6 +19,7 @@ from haft.lazy import regex
 from haft.sources.mcp import Provider
 from haft.toolsets.providers.inputs import Input, InputStore, declared
 from haft.toolsets.providers.named_files import named_files
+from haft.toolsets.providers.packages import why_not_installable
 from haft.toolsets.providers.placeholders import Filler, MissingInput, inputs_in
 from haft.toolsets.providers.server_files import parse_map, servers_in
 from haft.toolsets.providers.spellings import WrittenServer, grants_of, read_server
@@ -231,7 +232,8 @@ class _Reader:
             secrets=Secrets(filler.secrets),
             oauth=filled.oauth,
         )
-        return replace(provider, trusts_annotations=self._believes(provider, filled))
+        provider = replace(provider, trusts_annotations=self._believes(provider, filled))
+        return replace(provider, problem=why_not_installable(provider))
 
     def _believes(self, provider: Provider, filled: WrittenServer) -> bool:
         """Whether the person believes the server's annotations. A workspace or a skill cannot say so for the
