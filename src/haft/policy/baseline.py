@@ -1,7 +1,8 @@
 """haft's own rules: a call needs no approval if a trusted party declares that the tool only reads; all other calls need
 approval.
 
-The trusted parties are haft itself and the program that embeds it. A tool from an installed package needs approval even
+The trusted parties are haft itself, the program that embeds it, and MCP servers that the configuration says haft
+believes. A tool from an installed package needs approval even
 if it declares that it only reads. These rules do not look at arguments.
 """
 
@@ -31,6 +32,15 @@ _PASS_EMBEDDED = Decision(
     reason="the embedding program declares that it only reads",
     profile="read-only",
     unasked=True,
+)
+_PASS_BELIEVED = Decision(
+    action="allow",
+    layer="built-in",
+    rule="read-only tools of MCP servers that are believed need no approval",
+    source=BUILT_IN_SOURCE,
+    by="rule",
+    reason="its MCP server says that it only reads, and the configuration says that haft believes this server",
+    profile="read-only",
 )
 _ASK_EFFECTS = Decision(
     action="ask",
@@ -83,6 +93,8 @@ def decide(spec: ToolSpec, *, confined: bool) -> Decision:
     the tool starts."""
     if not spec.effects.readonly:
         return _ASK_EFFECTS
+    if spec.kind == "mcp":  # An MCP tool has effects only if the configuration says that its server is believed.
+        return _PASS_BELIEVED
     match spec.provenance:
         case "builtin":
             return _PASS_BUILTIN

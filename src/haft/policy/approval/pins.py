@@ -64,6 +64,8 @@ def pin_of(spec: ToolSpec) -> Pin | None:
         "digest": spec.digest,
         "files": {path: file_state(path) for path in (*spec.files, *loaded_files(spec).files)},
     }
+    if (server := spec.meta.get("mcp", {}).get("definition")) is not None:
+        definition["server"] = server  # What the server says about itself and the tool, so that a diff shows it.
     bare = {**definition, "files": {path: file["digest"] for path, file in definition["files"].items()}}
     return Pin(hashlib.sha256(b"haft definition\0" + encode(bare)).hexdigest(), definition)
 
