@@ -1,10 +1,12 @@
 """MCP servers that are reached over HTTP, on loopback: a real one on the `mcp` package, and one that answers as a test
 wants."""
 
+import json
 import socket
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from haft.sources.mcp import Provider
 
@@ -14,8 +16,9 @@ def provider_at(url, **fields):
 
 
 @contextmanager
-def real_server(transport="http", token=None):
-    """A server with the tools `add` and `fail`. Yields its URL. With a token, requests without it are refused."""
+def real_server(transport="http", token=None, issuer=None):
+    """A server with the tool `add`. Yields its URL. With a token, requests without it are refused; it may be a function
+    that returns the tokens that are good now. `issuer` is the address of the server that issues tokens."""
     import uvicorn
     from mcp.server.mcpserver import MCPServer
 
@@ -28,7 +31,7 @@ def real_server(transport="http", token=None):
 
     app = server.sse_app() if transport == "sse" else server.streamable_http_app()
     if token is not None:
-        app = _requiring(app, token)
+        app = _requiring(app, token if callable(token) else lambda: {token}, issuer)
     listener = socket.create_server(("127.0.0.1", 0))
     web = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="on", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=lambda: web.run(sockets=[listener]), daemon=True)
@@ -41,15 +44,26 @@ def real_server(transport="http", token=None):
         listener.close()
 
 
-def _requiring(app, token):
+def _requiring(app, tokens, issuer):
     async def checked(scope, receive, send):
-        if scope["type"] == "http" and (b"authorization", f"Bearer {token}".encode()) not in scope["headers"]:
-            await send({"type": "http.response.start", "status": 401, "headers": []})
-            await send({"type": "http.response.body", "body": b""})
-            return
-        await app(scope, receive, send)
+        if scope["type"] != "http":
+            return await app(scope, receive, send)
+        headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+        if scope["path"].startswith("/.well-known/oauth-protected-resource") and issuer is not None:
+            origin = f"http://{headers['host']}"
+            known = {"resource": f"{origin}/mcp", "authorization_servers": [issuer], "scopes_supported": ["tools"]}
+            return await _respond(send, 200, json.dumps(known).encode())
+        if headers.get("authorization", "").removeprefix("Bearer ") not in tokens():
+            return await _respond(send, 401, b"")
+        return await app(scope, receive, send)
 
     return checked
+
+
+async def _respond(send, status, body):
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 class Answers:
@@ -97,3 +111,74 @@ class Answers:
     def __exit__(self, *_):
         self._server.shutdown()
         self._server.server_close()
+
+
+class Issuer(Answers):
+    """An authorization server that approves every login at once."""
+
+    def __init__(self, expires_in=3600):
+        super().__init__(self._answer)
+        self.expires_in = expires_in
+        self.good = set()
+        """The access tokens that are good now."""
+        self.refresh_tokens = set()
+        self.grants = []
+        """What was asked of the token endpoint: a form each."""
+        self.authorizations = []
+        """What browsers brought: the query of each."""
+        self.refuses = False
+        """Whether people refuse to log in."""
+
+    def _answer(self, request):
+        parts = urlsplit(request.path)
+        if parts.path.startswith("/.well-known/oauth-authorization-server"):
+            request.reply(200, json.dumps(self._metadata()))
+        elif parts.path == "/register":
+            asked = json.loads(request.body)
+            given = {**asked, "client_id": f"client-{len(self.requests)}", "client_secret": "registered-secret-1"}
+            request.reply(201, json.dumps({**given, "token_endpoint_auth_method": "client_secret_post"}))
+        elif parts.path == "/authorize":
+            query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+            self.authorizations.append(query)
+            answer = {"error": "access_denied"} if self.refuses else {"code": f"code-{len(self.authorizations)}"}
+            words = urlencode({**answer, "state": query["state"], "iss": self.url})
+            request.reply(302, location=f"{query['redirect_uri']}?{words}")
+        elif parts.path == "/token":
+            self._grant(request)
+        else:
+            request.reply(404)
+
+    def _metadata(self):
+        return {
+            "issuer": self.url,
+            "authorization_endpoint": f"{self.url}/authorize",
+            "token_endpoint": f"{self.url}/token",
+            "registration_endpoint": f"{self.url}/register",
+            "response_types_supported": ["code"],
+            "code_challenge_methods_supported": ["S256"],
+            "authorization_response_iss_parameter_supported": True,
+        }
+
+    def _grant(self, request):
+        form = {name: values[0] for name, values in parse_qs(request.body.decode()).items()}
+        self.grants.append(form)
+        if form["grant_type"] == "refresh_token":
+            if form["refresh_token"] not in self.refresh_tokens:
+                request.reply(400, b'{"error": "invalid_grant"}')
+                return
+            self.refresh_tokens.discard(form["refresh_token"])
+        number = len(self.grants)
+        tokens = {"access_token": f"access-token-{number}", "refresh_token": f"refresh-token-{number}"}
+        self.good.add(tokens["access_token"])
+        self.refresh_tokens.add(tokens["refresh_token"])
+        request.reply(200, json.dumps({**tokens, "token_type": "bearer", "expires_in": self.expires_in}))
+
+
+async def browse(page):
+    """What a browser does with the address of a login page, for a person who approves."""
+    import httpx2
+
+    async with httpx2.AsyncClient(trust_env=False) as browser:
+        answer = await browser.get(page.address)
+        assert answer.status_code == 302
+        return await browser.get(answer.headers["location"])

@@ -121,8 +121,12 @@ class ServerAddresses(AsyncNetworkBackend):
             if are_private and self.is_private is False:
                 raise AddressRefused(f"the address of `{name}` changed from a public one to a private one")
             self.is_private = are_private
-        elif are_private and not self.is_private:
-            raise AddressRefused(f"`{name}` has a private address ({_words(found)}), and the server has a public one")
+        elif are_private:
+            if self.is_private is None:  # Tokens are renewed before the first request to the server.
+                await self._checked(*self._own, seconds)
+            if not self.is_private:
+                words = f"`{name}` has a private address ({_words(found)}), and the server has a public one"
+                raise AddressRefused(words)
         return found
 
 
@@ -185,8 +189,9 @@ class CheckedTransport(httpx2.AsyncHTTPTransport):
 
     def _check_other(self, request: httpx2.Request) -> None:
         url = request.url
-        if url.scheme != "https" and self._server.scheme == "https":
-            raise AddressRefused(f"`{url.scheme}://{url.host}` is not encrypted, and the server is")
+        is_local = self._server.scheme == "http" and is_loopback_name(url.host)
+        if url.scheme != "https" and not is_local:
+            raise AddressRefused(f"the connection to `{url.scheme}://{url.host}` would not be encrypted")
         if request.headers.get("authorization", "").lower().startswith("bearer "):
             raise AddressRefused(f"a token of `{self._server.host}` is not sent to `{url.host}`")
 
@@ -229,6 +234,11 @@ class _BoundedStream(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._response.aclose()
+
+
+def is_loopback_name(host: str) -> bool:
+    """Whether a host, as it is written, is this machine."""
+    return host in ("127.0.0.1", "localhost", "::1")
 
 
 def port_of(url: httpx2.URL) -> int:

@@ -13,16 +13,19 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
+from mcp.client.auth import OAuthFlowError
+from mcp.client.auth.utils import extract_field_from_www_auth, extract_scope_from_www_auth
 from mcp.client.streamable_http import streamable_http_client
 
 from haft.contracts import BadConfig, HaftError
 from haft.sources.mcp.addresses import CheckedTransport, same_origin
-from haft.sources.mcp.remote_failures import RemoteFailure, RemoteFailures, RemoteRequestFailed
+from haft.sources.mcp.logins import Logins
+from haft.sources.mcp.oauth import StoredTokens
+from haft.sources.mcp.remote_failures import RemoteFailure, RemoteFailures
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
@@ -52,9 +55,9 @@ class RemoteTransport:
     def __init__(self, provider: Provider, state_home: str, auth: httpx2.Auth | None = None) -> None:
         self._provider = provider
         self._url = checked_url(provider)
-        self._state_home = state_home
         self._auth = auth
-        self.failures: Final = RemoteFailures(provider.name, self._url.host)
+        self._logins = Logins(state_home, provider.name, provider.url or "")
+        self.failures: Final = RemoteFailures(provider.name, self._url.host, self._masked)
         self.client: RemoteClient | None = None
         """The HTTP client while the connection is open."""
         self._stack = contextlib.AsyncExitStack()
@@ -86,14 +89,16 @@ class RemoteTransport:
         """Why the request failed that ended with this error; None if the server itself answered with an error."""
         return self.failures.found_in(error)
 
+    def _masked(self, text: str) -> str:
+        login = self._logins.current
+        secrets = self._provider.secrets if login is None else self._provider.secrets | login.secrets
+        return secrets.masked_text(text)
+
     def _client(self) -> RemoteClient:
         auth = self._auth
         if auth is None and not any(name.lower() == "authorization" for name in self._provider.headers):
-            auth = self._stored_tokens()
+            auth = StoredTokens(self._logins)
         return RemoteClient(self._url, self.failures, headers=dict(self._provider.headers), auth=auth)
-
-    def _stored_tokens(self) -> httpx2.Auth | None:
-        return None
 
 
 def checked_url(provider: Provider) -> httpx2.URL:
@@ -127,29 +132,23 @@ class RemoteClient(httpx2.AsyncClient):
             return await super().send(request, **options)
         try:
             response = await super().send(request, **options)
-        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
-            return self._failed(request, self._failure_of(error))
-        except Exception as error:
-            failure = self.failures.found_in(error)
-            return self._failed(request, failure or self.failures.of_error(error, has_connected=False))
+        except Exception as error:  # An error of one request must not end the others.
+            return self._failed(request, self.failure_of(error))
         try:
             failure = await self.problem_of(response)
         except (httpx2.HTTPError, OSError) as error:
-            failure = self._failure_of(error)
+            failure = self.failure_of(error)
         if failure is None:
             return response
         await response.aclose()
         return self._failed(request, failure)
 
-    @contextlib.contextmanager
-    def failing(self) -> Iterator[None]:
-        """Turns an error of a request into `RemoteRequestFailed`."""
-        try:
-            yield
-        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
-            raise RemoteRequestFailed(self._failure_of(error)) from error
-
-    def _failure_of(self, error: Exception) -> RemoteFailure:
+    def failure_of(self, error: Exception) -> RemoteFailure:
+        """Why a request failed that raised an error."""
+        if isinstance(error, HaftError):
+            return RemoteFailure("login", error.message, error.hint)
+        if isinstance(error, OAuthFlowError):
+            return self.failures.of_failed_login(str(error))
         connecting = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.InvalidURL)
         return self.failures.of_error(error, has_connected=not isinstance(error, connecting))
 
@@ -160,7 +159,9 @@ class RemoteClient(httpx2.AsyncClient):
             return None if same_origin(following.url, self._server) else self.failures.of_redirect(following.url)
         content_type = response.headers.get("content-type", "").lower()
         if response.status_code == 401:
-            return self.failures.of_login("it answered with HTTP 401")
+            return self.failures.of_login(had_token="authorization" in response.request.headers)
+        if response.status_code == 403 and extract_field_from_www_auth(response, "error") == "insufficient_scope":
+            return self.failures.of_scope(extract_scope_from_www_auth(response) or "")
         if response.status_code >= 400:
             return await self._problem_of_error(response, content_type)
         if content_type.startswith("application/json"):

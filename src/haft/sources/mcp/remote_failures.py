@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from haft.contracts import HaftError, ToolFailed
@@ -46,7 +46,9 @@ class RemoteFailure:
 class RemoteFailures:
     """The failures of one connection, and the sentences about them."""
 
-    def __init__(self, name: str, host: str) -> None:
+    def __init__(self, name: str, host: str, masked: Callable[[str], str]) -> None:
+        """`masked` removes secrets from a text of the server."""
+        self._masked = masked
         self._who = f"the MCP server `{name}`"
         self._name = name
         self._host = host
@@ -77,11 +79,11 @@ class RemoteFailures:
         """The failure of a request that raised an error instead of getting an answer."""
         from haft.sources.mcp.addresses import AddressRefused, TooLarge
 
-        reason = shown(str(error))[:_MOST_SHOWN] or type(error).__name__
+        reason = self._said(str(error)) or type(error).__name__
         causes = list(_errors_in(error))
         if any(isinstance(each, AddressRefused) for each in causes):
             refused = next(each for each in causes if isinstance(each, AddressRefused))
-            return RemoteFailure("address", f"{self._who} was not reached: {shown(str(refused))[:_MOST_SHOWN]}")
+            return RemoteFailure("address", f"{self._who} was not used: {self._said(str(refused))}")
         if any(isinstance(each, ssl.SSLError) for each in causes):
             hint = "check the address; SSL_CERT_FILE can name a file with the certificates of your own authority"
             return RemoteFailure("tls", f"{self._who} has no valid certificate for `{self._host}`: {reason}", hint)
@@ -91,14 +93,28 @@ class RemoteFailures:
         hint = f"check its address and your network; `haft providers restart {self._name}` tries again"
         return RemoteFailure("unreachable", f"{self._who} {what}: {reason}", hint, may_have_arrived=has_connected)
 
-    def of_login(self, why: str) -> RemoteFailure:
-        message = f"{self._who} requires a login: {shown(why)[:_MOST_SHOWN]}"
+    def of_login(self, *, had_token: bool) -> RemoteFailure:
+        """The failure of a request that was refused because it had no token, or an old one."""
+        message = f"{self._who} does not accept the login any more" if had_token else f"{self._who} requires a login"
         return RemoteFailure("login", message, f"`haft providers login {self._name}`")
+
+    def of_scope(self, scope: str) -> RemoteFailure:
+        """The failure of a request for which the login does not suffice."""
+        message = f"{self._who} requires further rights for this: {self._said(scope) or 'it does not say which'}"
+        return RemoteFailure("login", message, f"`haft providers login {self._name}` asks you for them")
+
+    def of_failed_login(self, why: str) -> RemoteFailure:
+        """The failure of a login itself."""
+        hint = None
+        if why.startswith("Registration failed"):
+            hint = "if its operator gives you a client id, write it as `client_id` under `oauth` of the provider"
+        return RemoteFailure("login", f"the login at {self._who} failed: {self._said(why)}", hint)
 
     def of_status(self, response: httpx2.Response, text: str) -> RemoteFailure:
         """The failure of a request that was answered with an HTTP error."""
         status = response.status_code
-        said = f": {_first_words(text)}" if _first_words(text) else ""
+        words = "" if text.lstrip().startswith("<") else self._said(text)
+        said = f": {words}" if words else ""
         if status == 403:
             hint = "check the headers in its configuration, and the rights of the account"
             return RemoteFailure("forbidden", f"{self._who} refuses access (HTTP 403){said}", hint)
@@ -126,6 +142,10 @@ class RemoteFailures:
         message = f"`{self._host}` answers with {what} instead of MCP messages"
         return RemoteFailure("not-mcp", message, "check the path of its `url`", may_have_arrived=True)
 
+    def _said(self, text: str) -> str:
+        """A text of the server on one line, without secrets, and not too long."""
+        return shown(" ".join(self._masked(text).split()))[:_MOST_SHOWN]
+
 
 class RemoteRequestFailed(Exception):
     """A request failed for a reason that is known."""
@@ -146,9 +166,3 @@ def _errors_in(error: BaseException) -> Iterator[BaseException]:
         yield one
         left += one.exceptions if isinstance(one, BaseExceptionGroup) else ()
         left += (each for each in (one.__cause__, one.__context__) if each is not None)
-
-
-def _first_words(text: str) -> str:
-    """The beginning of an answer's text on one line; nothing if it is a web page."""
-    text = " ".join(text.split())
-    return "" if text.startswith("<") else shown(text)[:_MOST_SHOWN]

@@ -48,11 +48,14 @@ async def sse_streams(client: RemoteClient, url: str, most_bytes: int) -> AsyncI
 async def _opened(client: RemoteClient, url: str) -> AsyncIterator[httpx2.Response]:
     """The open stream of events."""
     request = client.build_request("GET", url, headers={"Accept": "text/event-stream", "Cache-Control": "no-store"})
-    with client.failing():
-        with anyio.move_on_after(_ENDPOINT_SECONDS) as scope:
+    try:
+        with anyio.fail_after(_ENDPOINT_SECONDS):
             response = await client.send(request, stream=True, follow_redirects=False)
-        if scope.cancelled_caught:
-            raise httpx2.ReadTimeout(f"no answer within {_ENDPOINT_SECONDS:g} seconds")
+    except TimeoutError:
+        silence = httpx2.ReadTimeout(f"no answer within {_ENDPOINT_SECONDS:g} seconds")
+        raise RemoteRequestFailed(client.failure_of(silence)) from None
+    except Exception as error:
+        raise RemoteRequestFailed(client.failure_of(error)) from error
     try:
         failure = await client.problem_of(response)
         if failure is None and not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
