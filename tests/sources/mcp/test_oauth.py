@@ -14,7 +14,7 @@ from haft.contracts import BadConfig, BadUsage, ToolFailed
 from haft.sources.mcp.http import open_http
 from haft.sources.mcp.login import log_in
 from haft.sources.mcp.login_callback import LoginCallback
-from haft.sources.mcp.logins import Logins, secrets_of
+from haft.sources.mcp.logins import Logins, login_secrets
 
 sys.path.insert(0, str(Path(__file__).parent))
 from remote_servers import Answers, Issuer, browse, provider_at, real_server
@@ -75,7 +75,7 @@ def test_tokens_are_stored_for_their_owner_only_and_are_masked(server, issuer, t
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert [*path.parent.iterdir()] == [path]
-    secrets = secrets_of(str(tmp_path))
+    secrets = login_secrets(str(tmp_path))
     assert secrets.values == {"access-token-1", "refresh-token-1", "registered-secret-1"}
     assert "access-token-1" not in repr(Logins(str(tmp_path), "remote", server).current)
 

@@ -2,7 +2,7 @@
 
 One file for each provider and address, readable only by its owner, with an entry for each issuer of tokens. Tokens go
 to the server that they were issued for, and the refresh token to the address that issued it. They are never in the
-environment of a program, and `secrets_of` lets haft mask them everywhere. This module imports nothing of the `mcp`
+environment of a program, and `login_secrets` lets haft mask them everywhere. This module imports nothing of the `mcp`
 package.
 """
 
@@ -147,7 +147,7 @@ class Logins:
         self._seen = None
 
 
-def secrets_of(state_home: str) -> Secrets:
+def login_secrets(state_home: str) -> Secrets:
     """The tokens of all logins, which are masked everywhere."""
     found = NO_SECRETS
     for path in _files(state_home):
