@@ -1,8 +1,14 @@
-"""The entry point of the command `haft` and of `python -m haft`. It checks the platform before it imports anything."""
+"""The entry point of the command `haft` and of `python -m haft`. It checks the platform before it imports anything.
+
+Surfaces do not import each other: this module gives the command line the servers that `haft serve` starts.
+"""
 
 import gc
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from haft.surfaces.mcp.first_answer import FirstAnswers
 
 
 def main() -> None:
@@ -10,24 +16,29 @@ def main() -> None:
     if sys.platform == "win32":
         sys.exit("error: haft needs Linux or macOS; on Windows it runs in WSL")
     gc.set_threshold(100_000, 50, 100)  # Imports create tens of thousands of objects, and none of them is garbage.
+    first = _first_answers(sys.argv[1:]) if "serve" in sys.argv else None
     try:
         from haft.surfaces.cli.main import main as run_and_exit
 
-        run_and_exit(servers={"mcp": _serve_mcp})
+        run_and_exit(servers={"mcp": lambda **options: _serve_mcp(first, **options)})
     finally:
         gc.freeze()  # The process ends anyway: a last garbage collection would take a tenth of a short command's time.
 
 
-def _serve_mcp(**options: Any) -> int:
+def _first_answers(words: list[str]) -> "FirstAnswers | None":
+    """Begin to answer an MCP client before anything else is imported; None if the command serves no client on stdin."""
+    from haft.surfaces.mcp import first_answer
+
+    return first_answer.begin(words) if first_answer.serves_stdio(words) else None
+
+
+def _serve_mcp(first: "FirstAnswers | None", **options: Any) -> int:
     from haft.surfaces.mcp.options import ServeOptions
 
-    if options["http"] is not None:
-        from haft.surfaces.mcp import http
+    wanted = ServeOptions(**options)
+    from haft.surfaces.mcp.stdio import serve
 
-        return http.serve(ServeOptions(**options))
-    from haft.surfaces.mcp import stdio
-
-    return stdio.serve(ServeOptions(**options))
+    return serve(wanted, first)
 
 
 if __name__ == "__main__":
