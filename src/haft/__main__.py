@@ -35,10 +35,13 @@ def _first_answers(words: list[str]) -> "FirstAnswers | None":
 def _serve_mcp(first: "FirstAnswers | None", **options: Any) -> int:
     from haft.surfaces.mcp.options import ServeOptions
 
-    wanted = ServeOptions(**options)
-    from haft.surfaces.mcp.stdio import serve
+    if options["http"] is not None:
+        from haft.surfaces.mcp import http
 
-    return serve(wanted, first)
+        return http.serve(ServeOptions(**options))
+    from haft.surfaces.mcp import stdio
+
+    return stdio.serve(ServeOptions(**options), first)
 
 
 if __name__ == "__main__":

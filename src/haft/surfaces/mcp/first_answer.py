@@ -11,7 +11,6 @@ belong to the protocol: other code that reads stdin finds nothing, and other out
 
 from __future__ import annotations
 
-import binascii
 import json
 import os
 import select
@@ -172,9 +171,13 @@ def kept_result(kept: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str
 
 
 def key_of(words: Sequence[str]) -> list[Any]:
-    """What kept answers depend on: versions, haft's own files, and the options."""
-    options = [word for word in words if word not in ("serve", "mcp")]
-    return [__version__, sys.hexversion, _packages(), _own_files(), options]
+    """What kept answers depend on: versions, haft's own files, and the options that the instructions mention."""
+    return [__version__, sys.hexversion, _packages(), _own_files(), _options(words)]
+
+
+def _options(words: Sequence[str]) -> str:
+    lazy = "-lazy" if "--lazy" in words else ""
+    return lazy + ("-read-only" if any("read-only" in word for word in words) else "")
 
 
 def _packages() -> list[str]:
@@ -199,8 +202,7 @@ def _own_files() -> int:
 
 def kept_path(home: str, key: Sequence[Any]) -> str:
     """The file with the kept answers for a key."""
-    mark = binascii.crc32(json.dumps(key).encode())
-    return os.path.join(home, "mcp", f"first-answer-{mark:08x}.json")
+    return os.path.join(home, "mcp", f"first-answer{key[-1]}.json")
 
 
 def load_kept(home: str, key: Sequence[Any]) -> dict[str, Any] | None:
@@ -208,7 +210,9 @@ def load_kept(home: str, key: Sequence[Any]) -> dict[str, Any] | None:
     try:
         with open(kept_path(home, key), "rb") as file:
             kept = json.load(file)
-        is_whole = kept["key"] == json.loads(json.dumps(key)) and {"discover", "initialize", "handshakes"} <= kept.keys()
+        is_whole = (
+            kept["key"] == json.loads(json.dumps(key)) and {"discover", "initialize", "handshakes"} <= kept.keys()
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return kept if is_whole else None

@@ -1,4 +1,7 @@
-"""`haft serve mcp` over stdin and stdout: one JSON message a line."""
+"""`haft serve mcp` over stdin and stdout: one JSON message a line, for one client.
+
+The streams are haft's own: the package's would hand each message from a thread to a task and to another task.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,16 @@ import asyncio
 import contextlib
 import os
 import select
+import sys
+import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import TracebackType
 from typing import Any, Final, Self
 
+import anyio
 import mcp_types as types
+import orjson
 from mcp.server.connection import Connection
 from mcp.server.runner import ServerRunner, aclose_shielded, modern_on_request
 from mcp.shared.exceptions import MCPError
@@ -19,76 +26,21 @@ from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.message import SessionMessage
 
+from haft.surfaces.mcp.first_answer import Begun, FirstAnswers, Id, begin, id_of, key_of, load_kept, save_kept
 from haft.surfaces.mcp.opening import opened
 from haft.surfaces.mcp.options import ServeOptions
+from haft.surfaces.mcp.own_answers import own_answers
 from haft.surfaces.mcp.server import HaftServer
 
 AT_ONCE: Final = 4096
 """How much is written at once: a pipe that is ready takes this much without blocking."""
+READ_AT_ONCE: Final = 1 << 18
 LONGEST_LINE: Final = 64_000_000
+"""The longest message. A longer one is dropped: nobody can be asked to keep it in memory."""
 
 
-class Incoming:
-    """The messages that the client sends, as the `mcp` package reads them."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._loop = asyncio.get_running_loop()
-        self._rest = bytearray()
-        self._waiting: deque[SessionMessage | Exception] = deque()
-        self._news = asyncio.Event()
-        self._ended = False
-        self.ended = asyncio.Event()
-        """Set when the client has closed stdin."""
-
-    def start(self) -> None:
-        """Begin to read."""
-        self._loop.add_reader(self._descriptor, self._ready)
-
-    def _ready(self) -> None:
-        data = os.read(self._descriptor, 1 << 18)
-        if not data:
-            self.end()
-            return
-        self.feed(data)
-
-    def feed(self, data: bytes) -> None:
-        """Take bytes that the client sent."""
-        self._rest += data
-        *lines, rest = bytes(self._rest).split(b"\n")
-        self._rest = bytearray(rest)
-        for line in lines:
-            if line.strip():
-                self._waiting.append(message_of(line))
-        if lines:
-            self._news.set()
-
-    def end(self) -> None:
-        """Note that nothing more comes."""
-        self._loop.remove_reader(self._descriptor)
-        self._ended = True
-        self.ended.set()
-        self._news.set()
-
-    async def receive(self) -> SessionMessage | Exception:
-        """The next message."""
-        try:
-            return await self.__anext__()
-        except StopAsyncIteration:
-            import anyio
-
-            raise anyio.EndOfStream from None
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
-        while not self._waiting:
-            if self._ended:
-                raise StopAsyncIteration
-            self._news.clear()
-            await self._news.wait()
-        return self._waiting.popleft()
+class Closing:
+    """What the package asks of every stream, and these streams do not need."""
 
     async def aclose(self) -> None: ...
 
@@ -100,19 +52,106 @@ class Incoming:
     ) -> None: ...
 
 
+class Incoming(Closing):
+    """The messages that the client sends, as the `mcp` package reads them."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._loop = asyncio.get_running_loop()
+        self._rest = b""
+        self._drops = False
+        """Whether the current line is too long, and is dropped."""
+        self._waiting: deque[SessionMessage | Exception] = deque()
+        self._news = asyncio.Event()
+        self._has_ended = False
+
+    def start(self) -> None:
+        """Begin to read."""
+        try:
+            self._loop.add_reader(self._descriptor, self._read)
+        except OSError:  # The event loop cannot watch a file.
+            threading.Thread(target=self._read_file, name="stdin", daemon=True).start()
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._descriptor, READ_AT_ONCE)
+        except OSError:
+            data = b""
+        if data:
+            self.feed(data)
+        else:
+            self._loop.remove_reader(self._descriptor)
+            self.end()
+
+    def _read_file(self) -> None:
+        while data := os.read(self._descriptor, READ_AT_ONCE):
+            self._loop.call_soon_threadsafe(self.feed, data)
+        self._loop.call_soon_threadsafe(self.end)
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes that the client sent."""
+        first, *others = data.split(b"\n")
+        if not others:
+            self._keep(first)
+            return
+        lines = [self._rest + first, *others[:-1]]
+        if self._drops:
+            lines[0], self._drops = b"", False
+        self._rest = b""
+        self._keep(others[-1])
+        self._waiting.extend(message_of(line) for line in lines if line and not line.isspace())
+        self._news.set()
+
+    def _keep(self, piece: bytes) -> None:
+        """Remember the beginning of a line."""
+        self._rest = b"" if self._drops else self._rest + piece
+        if len(self._rest) > LONGEST_LINE:
+            self._rest, self._drops = b"", True
+
+    def end(self) -> None:
+        """Note that nothing more comes."""
+        self._has_ended = True
+        self._news.set()
+
+    async def receive(self) -> SessionMessage | Exception:
+        """The next message."""
+        try:
+            return await self.__anext__()
+        except StopAsyncIteration:
+            raise anyio.EndOfStream from None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        while not self._waiting:
+            if self._has_ended:
+                raise StopAsyncIteration
+            self._news.clear()
+            await self._news.wait()
+        return self._waiting.popleft()
+
+
 def message_of(line: bytes) -> SessionMessage | Exception:
     """The message in a line; an exception if the line is no message."""
     try:
-        return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+        message = orjson.loads(line)
+        if type(message) is dict and message.get("jsonrpc") == "2.0" and type(message.get("method")) is str:
+            params = message.get("params")
+            if type(message.get("id")) in (int, str) and (params is None or type(params) is dict):
+                return SessionMessage(types.JSONRPCRequest.model_construct(**message))
+        return SessionMessage(types.jsonrpc_message_adapter.validate_python(message, by_name=False))
     except ValueError as error:
         return error
 
 
-class Outgoing:
-    """The messages to the client, as the `mcp` package writes them."""
+class Outgoing(Closing):
+    """The messages to the client, as the `mcp` package writes them. Answers to requests that `first_answer` has
+    answered are left out."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, answered: Collection[Id] = ()) -> None:
         self._descriptor = descriptor
+        self._answered = set(answered)
         self._loop = asyncio.get_running_loop()
         self._buffer = bytearray()
         self._poll = select.poll()
@@ -121,21 +160,29 @@ class Outgoing:
 
     async def send(self, item: SessionMessage, /) -> None:
         """Write one message."""
-        text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-        self.write(text.encode() + b"\n")
+        message = item.message
+        if (
+            isinstance(message, types.JSONRPCResponse | types.JSONRPCError)
+            and self._answered
+            and message.id is not None
+        ):
+            mark = id_of(message.id)
+            if mark in self._answered:
+                self._answered.discard(mark)
+                return
+        self.write(line_of(message))
 
     def write(self, line: bytes) -> None:
-        """Write a line, as much of it as fits now."""
+        """Write a line, as much of it as fits now. The rest follows when the client reads."""
         if self._is_gone:
             return
         was_empty = not self._buffer
         self._buffer += line
-        if was_empty:
-            self._push()
-            if self._buffer:
-                self._loop.add_writer(self._descriptor, self._go_on)
+        if was_empty and not self._push():
+            self._loop.add_writer(self._descriptor, self._go_on)
 
-    def _push(self) -> None:
+    def _push(self) -> bool:
+        """Write as much as the client takes. Returns whether that is everything."""
         try:
             while self._buffer and self._poll.poll(0):
                 written = os.write(self._descriptor, self._buffer[:AT_ONCE])
@@ -143,20 +190,20 @@ class Outgoing:
         except OSError:  # The client has closed its end.
             self._is_gone = True
             self._buffer.clear()
+        return not self._buffer
 
     def _go_on(self) -> None:
-        self._push()
-        if not self._buffer:
+        if self._push():
             self._loop.remove_writer(self._descriptor)
 
-    async def aclose(self) -> None: ...
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+def line_of(message: types.JSONRPCMessage) -> bytes:
+    """A message as one line of JSON."""
+    if isinstance(message, types.JSONRPCResponse):
+        form = {"jsonrpc": "2.0", "id": message.id, "result": message.result}
+        with contextlib.suppress(TypeError):  # Surrogates, very large integers: the package writes them.
+            return orjson.dumps(form, option=orjson.OPT_APPEND_NEWLINE)
+    return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
 
 
 async def serve_stream(served: HaftServer, incoming: Any, outgoing: Any) -> None:
@@ -187,33 +234,34 @@ def _is_modern(params: Mapping[str, Any] | None) -> bool:
     return isinstance(meta, Mapping) and types.PROTOCOL_VERSION_META_KEY in meta
 
 
-def serve(options: ServeOptions) -> int:
-    """Serve stdin and stdout until the client closes stdin, or a signal comes."""
-    stdin, stdout = claim_streams()
-    asyncio.run(_serve(options, stdin, stdout))
+def serve(options: ServeOptions, first: FirstAnswers | None = None) -> int:
+    """Serve stdin and stdout until the client closes stdin, or a signal comes. `first` has read and answered so
+    far."""
+    words = sys.argv[1:]
+    begun = (begin(words) if first is None else first).hand_over()
+    asyncio.run(_serve(options, begun, words))
     return 0
 
 
-def claim_streams() -> tuple[int, int]:
-    """Keep stdin and stdout for the protocol. Other code that reads stdin finds nothing, and other output goes to
-    stderr."""
-    stdin, stdout = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
-    return stdin, stdout
-
-
-async def _serve(options: ServeOptions, stdin: int, stdout: int) -> None:
+async def _serve(options: ServeOptions, begun: Begun, words: list[str]) -> None:
     stop = asyncio.Event()
-    incoming, outgoing = Incoming(stdin), Outgoing(stdout)
+    incoming, outgoing = Incoming(begun.stdin), Outgoing(begun.stdout, begun.answered)
+    incoming.feed(begun.data)
     incoming.start()
     async with opened(options, stop) as served:
         serving = asyncio.create_task(serve_stream(served, incoming, outgoing))
         stopping = asyncio.create_task(stop.wait())
+        await keep_answers(served, words)
         await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
         serving.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await serving
+
+
+async def keep_answers(served: HaftServer, words: list[str]) -> None:
+    """Keep the first answers for the next start with the same words, unless they are kept already."""
+    home, key = served.service.home.path, key_of(words)
+    answers = await own_answers(served.server, served.init_options())
+    if load_kept(home, key) != {"key": orjson.loads(orjson.dumps(key)), **answers}:
+        save_kept(home, key, answers)

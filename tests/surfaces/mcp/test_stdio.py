@@ -1,0 +1,277 @@
+"""`haft serve mcp` as a process: its first answer, both eras on one pipe, and its end."""
+
+import asyncio
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from haft.service import default_home
+from haft.surfaces.mcp import first_answer
+
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+}
+DISCOVER = {"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": META}}
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": "one",
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
+}
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+SECONDS = 60
+
+
+class Served:
+    """A running `haft serve mcp`, and its messages."""
+
+    def __init__(self, workspace, home, *options, runs=None):
+        command = [sys.executable, "-m", "haft", "-w", str(workspace), "serve", "mcp", *options]
+        if runs is not None:
+            command = [sys.executable, "-c", runs, *command[3:]]
+        environment = {**os.environ, "HAFT_HOME": str(home)}
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+        )
+        self._rest = b""
+
+    def send(self, *messages):
+        for message in messages:
+            line = message if isinstance(message, bytes) else json.dumps(message).encode()
+            self.process.stdin.write(line + b"\n")
+        self.process.stdin.flush()
+
+    def read(self):
+        end = time.monotonic() + SECONDS
+        while b"\n" not in self._rest:
+            ready, _, _ = select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))
+            assert ready, "no answer"
+            data = os.read(self.process.stdout.fileno(), 1 << 16)
+            assert data, self.process.stderr.read()
+            self._rest += data
+        line, _, self._rest = self._rest.partition(b"\n")
+        return json.loads(line)
+
+    def ask(self, message):
+        self.send(message)
+        return self.read()
+
+    def call(self, name, arguments, number=9):
+        params = {"name": name, "arguments": arguments, "_meta": META}
+        return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+
+    def ended(self):
+        code = self.process.wait(SECONDS)
+        assert b"Traceback" not in self.process.stderr.read()
+        return code
+
+
+@pytest.fixture
+def started(places):
+    begun = []
+
+    def start(*options, **how):
+        begun.append(Served(places["workspace"], places["home"], *options, **how))
+        return begun[-1]
+
+    yield start
+    for served in begun:
+        served.process.kill()
+        served.process.wait()
+        for stream in (served.process.stdin, served.process.stdout, served.process.stderr):
+            with contextlib.suppress(OSError):
+                stream.close()
+
+
+# The package is never imported: what answers is what was kept.
+WITHOUT_THE_PACKAGE = """
+import sys
+class Refused:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("mcp", "pydantic", "click", "anyio"):
+            import time
+            time.sleep(1000)
+sys.meta_path.insert(0, Refused())
+from haft.__main__ import main
+main()
+"""
+
+
+def test_the_kept_first_answers_are_the_packages_own(started, places):
+    fresh = started()
+    discovered = fresh.ask(DISCOVER)
+    initialized = fresh.ask(INITIALIZE)
+    fresh.process.stdin.close()
+    assert fresh.ended() == 0
+    kept = places["home"] / "mcp" / "first-answer.json"
+    assert kept.stat().st_mode & 0o077 == 0
+    quick = started(runs=WITHOUT_THE_PACKAGE)
+    assert quick.ask(DISCOVER) == discovered
+    assert quick.ask(INITIALIZE) == initialized
+    assert initialized["result"]["protocolVersion"] == "2025-06-18"
+    assert discovered["result"]["instructions"] == initialized["result"]["instructions"]
+
+
+def test_both_eras_share_one_pipe_and_every_request_is_answered_once(started):
+    for _start in range(2):  # The second start answers from the kept answers.
+        served = started()
+        served.send(DISCOVER, b"no JSON", INITIALIZE, INITIALIZED)
+        first, second = served.read(), served.read()
+        assert {json.dumps(first["id"]), json.dumps(second["id"])} == {"1", '"one"'}
+        listed = served.ask({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})
+        assert listed["id"] == 2 and "read_file" in [tool["name"] for tool in listed["result"]["tools"]]
+        assert "resultType" not in listed["result"]
+        modern = served.ask({"jsonrpc": "2.0", "id": 3, "method": "tools/list", "params": {"_meta": META}})
+        assert modern["id"] == 3 and modern["result"]["resultType"] == "complete"
+        served.process.stdin.close()
+        assert served.ended() == 0
+        assert served.process.stdout.read() == b""
+
+
+@pytest.mark.parametrize("end", ["eof", signal.SIGINT, signal.SIGTERM])
+def test_it_ends_with_everything_that_it_started(started, places, end):
+    (places["home"]).mkdir()
+    (places["workspace"] / "haft.toml").write_text('[[permissions]]\ntool = "shell"\naction = "allow"\n')
+    _trust(places)
+    served = started()
+    served.ask(DISCOVER)
+    served.send(served.call("shell", {"command": "echo $$ > pid; exec sleep 1000"}))
+    deadline = time.monotonic() + SECONDS
+    while not (children := _sleepers(served.process.pid)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert children
+    if end == "eof":
+        served.process.stdin.close()
+    else:
+        served.process.send_signal(end)
+    assert served.ended() == 0
+    while any(os.path.exists(f"/proc/{child}") for child in children) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(os.path.exists(f"/proc/{child}") for child in children)
+
+
+def _sleepers(parent):
+    """The processes below `parent` that sleep."""
+    parents, names = {}, {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError), open(f"/proc/{entry}/stat") as file:
+                name, _, rest = file.read().partition(" (")[2].rpartition(") ")
+                parents[int(entry)], names[int(entry)] = int(rest.split()[1]), name
+    return [child for child in names if names[child] == "sleep" and _is_below(child, parent, parents)]
+
+
+def _is_below(child, parent, parents):
+    while child in parents and child != parent:
+        child = parents[child]
+    return child == parent
+
+
+def _trust(places):
+    environment = {**os.environ, "HAFT_HOME": str(places["home"])}
+    command = [sys.executable, "-m", "haft", "-w", str(places["workspace"]), "trust", "--yes"]
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+
+
+def test_the_end_of_stdin_ends_the_process_also_while_it_imports(started):
+    served = started(runs=WITHOUT_THE_PACKAGE)
+    served.process.stdin.close()
+    assert served.ended() == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "serves"),
+    [
+        ("serve mcp", True),
+        ("-w somewhere serve --lazy mcp -q", True),
+        ("serve mcp --http 127.0.0.1:1", False),
+        ("serve mcp --help", False),
+        ("tools use serve mcp", False),
+        ("-w serve mcp", False),
+        ("serve", False),
+    ],
+)
+def test_only_a_server_on_stdin_takes_stdin_for_itself(words, serves):
+    assert first_answer.serves_stdio(words.split()) is serves
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"method": "tools/list"},
+        {"params": {}},
+        {"params": {"_meta": {**META, "io.modelcontextprotocol/protocolVersion": "2099-01-01"}}},
+        {"params": {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}},
+    ],
+)
+def test_the_package_answers_whatever_is_not_as_it_should_be(change):
+    kept = {"discover": {"supportedVersions": ["2026-07-28"]}, "initialize": {}, "handshakes": ["2025-11-25"]}
+    assert first_answer.kept_result(kept, DISCOVER) == kept["discover"]
+    assert first_answer.kept_result(kept, {**DISCOVER, **change}) is None
+    params = INITIALIZE["params"]
+    assert first_answer.kept_result(kept, INITIALIZE) == {"protocolVersion": "2025-11-25"}
+    for key in params:
+        assert first_answer.kept_result(kept, {**INITIALIZE, "params": {**params, key: None}}) is None
+
+
+def test_kept_answers_of_other_versions_and_options_do_not_count(tmp_path):
+    answers = {"discover": {}, "initialize": {}, "handshakes": []}
+    key = first_answer.key_of(["serve", "mcp"])
+    first_answer.save_kept(str(tmp_path), key, answers)
+    assert first_answer.load_kept(str(tmp_path), key) == {"key": key, **answers}
+    assert first_answer.load_kept(str(tmp_path), ["other", *key[1:]]) is None
+    assert first_answer.load_kept(str(tmp_path), first_answer.key_of(["serve", "mcp", "--lazy"])) is None
+    (tmp_path / "mcp" / "first-answer.json").write_text("{")
+    assert first_answer.load_kept(str(tmp_path), key) is None
+    assert default_home({"HAFT_HOME": str(tmp_path)}) == str(tmp_path)
+
+
+def test_a_client_that_does_not_read_delays_nobody(tmp_path):
+    from haft.surfaces.mcp.stdio import Outgoing
+
+    async def main():
+        reading, writing = os.pipe()
+        outgoing = Outgoing(writing)
+        line = b"x" * 999_999 + b"\n"
+        outgoing.write(line)
+        outgoing.write(line)
+        await asyncio.sleep(0)  # The loop goes on although the pipe is full.
+        data = b""
+        while len(data) < 2 * len(line):
+            data += await asyncio.to_thread(os.read, reading, 1 << 16)
+        assert data == line * 2
+        os.close(reading)
+        outgoing.write(line)
+        outgoing.write(line)
+        os.close(writing)
+
+    asyncio.run(main())
+
+
+def test_a_message_that_comes_in_pieces_is_put_together_and_one_too_long_is_dropped(monkeypatch):
+    from haft.surfaces.mcp import stdio
+
+    monkeypatch.setattr(stdio, "LONGEST_LINE", 1000)
+
+    async def main():
+        incoming = stdio.Incoming(-1)
+        line = json.dumps(DISCOVER).encode() + b"\n"
+        for at in range(len(line)):
+            incoming.feed(line[at : at + 1])
+        incoming.feed(b"y" * 900)
+        incoming.feed(b"y" * 900)
+        incoming.feed(b"y" * 900 + b"\n" + line + b"\n" + line[:5])
+        incoming.feed(line[5:])
+        incoming.end()
+        return [item.message.method async for item in incoming]
+
+    assert asyncio.run(main()) == ["server/discover"] * 3
