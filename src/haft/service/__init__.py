@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from haft.service.changes import ChangesFacade, nothing_to, rows_for
     from haft.service.checks import Check
     from haft.service.doctor import diagnose
+    from haft.service.facades.providers import HostProviders
     from haft.service.housekeeping import bounds_of
     from haft.service.inbox import InboxFacade, Reply, answered_by, to_json
     from haft.service.own_file import OwnFile
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
     from haft.service.plugins import ListedPlugin, PluginsFacade
     from haft.service.previews import missed_scratch
     from haft.service.principals import this_user, user_name
+    from haft.service.providers import ListedProvider, ProviderChange, ProvidersFacade, StartProposal, provider_text
+    from haft.service.providers_login import login_provider
     from haft.service.reachable_hosts import Reach, network_reach, one_host
     from haft.service.recovery import recover_into
     from haft.service.rule_changes import RuleChange, RuleChanges
@@ -85,6 +88,9 @@ else:
             "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",
             "plugins": "ListedPlugin PluginsFacade",
             "previews": "missed_scratch",
+            "facades.providers": "HostProviders",
+            "providers": "ListedProvider ProviderChange ProvidersFacade StartProposal provider_text",
+            "providers_login": "login_provider",
             "state_reader": "request_cancel has_state open_changes open_history recover_dead_hosts",
             "audit_log": "AuditLogFacade",
             "recovery": "recover_into",

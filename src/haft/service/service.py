@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from haft.service.facades.approvals import HostApprovals
     from haft.service.facades.audit import HostAudit
     from haft.service.facades.changes import HostChanges
+    from haft.service.facades.providers import HostProviders
     from haft.service.facades.runs import HostRuns
     from haft.service.inbox import Reply
     from haft.service.previews import PreviewContext
@@ -161,6 +162,13 @@ class ToolService:
     def tools(self) -> HostTools:
         """The tools. `service.tools(…)` lists them."""
         return HostTools(self._host)
+
+    @cached_property
+    def providers(self) -> HostProviders:
+        """The MCP servers."""
+        from haft.service.facades.providers import HostProviders
+
+        return HostProviders(self._host)
 
     @cached_property
     def audit(self) -> HostAudit:

@@ -20,7 +20,7 @@ from haft.policy import rule_lines
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _KEY: Final = r"""(?:[A-Za-z0-9_-]+|"(?:\\.|[^"\\\n])*"|'[^'\n]*')"""
-_PIECES: Final = re.compile(
+PIECES: Final = re.compile(
     r'"""(?:\\.|[^\\])*?"""'
     r"|'''.*?'''"
     rf"|^[ \t]*\[\[?[ \t]*(?P<table>{_KEY})(?P<below>(?:[ \t]*\.[ \t]*{_KEY})*)[ \t]*\]\]?[ \t]*(?:\#[^\n]*)?$"
@@ -37,12 +37,12 @@ _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\
 
 def rule_text(rule: Mapping[str, Any]) -> str:
     """The TOML text of a rule, as people write it."""
-    return "".join(["[[permissions]]\n", *(f"{_key(name)} = {_value(one)}\n" for name, one in rule.items())])
+    return "".join(["[[permissions]]\n", *(f"{toml_key(name)} = {toml_value(one)}\n" for name, one in rule.items())])
 
 
 def with_rule(text: str, rule: Mapping[str, Any], *, is_first: bool) -> tuple[str, int]:
     """The text with one more rule, before or after all others, and the number of the line where the rule begins."""
-    text, ending = _with_plain_ends(text)
+    text, ending = with_plain_ends(text)
     before = tomllib.loads(text)
     rules = before.get("permissions", [])
     lines = _lines_of_rules(text, before)
@@ -63,7 +63,7 @@ def with_rule(text: str, rule: Mapping[str, Any], *, is_first: bool) -> tuple[st
 
 def without_rule(text: str, number: int) -> str:
     """The text without the rule `number`, counted from 0. Comments above the rule stay."""
-    text, ending = _with_plain_ends(text)
+    text, ending = with_plain_ends(text)
     before = tomllib.loads(text)
     lines = _lines_of_rules(text, before)
     start = lines[number] - 1
@@ -80,7 +80,7 @@ def without_rule(text: str, number: int) -> str:
     return changed.replace("\n", ending)
 
 
-def _with_plain_ends(text: str) -> tuple[str, str]:
+def with_plain_ends(text: str) -> tuple[str, str]:
     """The text with `\\n` as line end, and the line end that the text had before. A text with both kinds of line ends
     stays the same."""
     ending = "\r\n" if 0 < text.count("\n") == text.count("\r\n") else "\n"
@@ -119,7 +119,7 @@ def _above_comments(pieces: list[str], at: int) -> int:
 def _end_of_table(text: str, start: int, last: int) -> int:
     """The number of the first line after the table that begins at line `start` and after its sub-tables; `last` if no
     other table follows."""
-    for match in _PIECES.finditer(text):
+    for match in PIECES.finditer(text):
         if match["table"] is None:
             continue
         line = text.count("\n", 0, match.start("table"))
@@ -129,7 +129,8 @@ def _end_of_table(text: str, start: int, last: int) -> int:
     return last
 
 
-def _value(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """A value as TOML, on one line."""
     if isinstance(value, str):
         return toml_string(value)
     if isinstance(value, bool):
@@ -137,11 +138,12 @@ def _value(value: Any) -> str:
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_key(name)} = {_value(one)}" for name, one in value.items()) + "}"
-    return "[" + ", ".join(map(_value, value)) + "]"
+        return "{" + ", ".join(f"{toml_key(name)} = {toml_value(one)}" for name, one in value.items()) + "}"
+    return "[" + ", ".join(map(toml_value, value)) + "]"
 
 
-def _key(name: str) -> str:
+def toml_key(name: str) -> str:
+    """The name of a key, in quotes if TOML needs them."""
     return name if _BARE.fullmatch(name) else toml_string(name)
 
 

@@ -20,6 +20,7 @@ from haft.config import (
     check_workspace,
     configured,
     foreign_file_in,
+    is_configured,
     is_trusted,
     is_workspace_trusted,
     newly_ignored,
@@ -72,6 +73,7 @@ class TrustFacade:
 
     def __init__(self, workspace: str, home: StateHome) -> None:
         self._workspace = workspace
+        self._state_home = home
         self._home = home.path
 
     def look(self) -> Proposal:
@@ -112,11 +114,22 @@ class TrustFacade:
         if file is not None:
             _require_sound(configured(proposal.workspace, file, os.environ, trusted=True))
         text = None if file is None else text_to_keep(file, os.environ)
-        return trust(self._home, proposal.workspace, file, principal.who, text)
+        digest = trust(self._home, proposal.workspace, file, principal.who, text)
+        if file is not None and any(one.name == "providers" for one in proposal.widens):
+            from haft.service.providers import trust_of_file  # Imported here because few files name MCP servers.
+
+            trust_of_file(proposal.workspace, self._state_home, file.path, principal.who)
+        return digest
 
     def revoke(self) -> bool:
         """End the trust in the workspace. Returns False if the workspace was not trusted."""
-        return revoke(self._home, self._workspace)
+        was_trusted = revoke(self._home, self._workspace)
+        if was_trusted and is_configured(self._workspace, os.environ):
+            from haft.service.providers import revoke_file
+
+            with contextlib.suppress(BadConfig):  # Without a file that can be used, no server starts.
+                revoke_file(self._workspace, self._state_home)
+        return was_trusted
 
 
 def _require_sound(config: Any) -> None:

@@ -18,6 +18,20 @@ if TYPE_CHECKING:
     from haft.toolsets.formats import Host
     from haft.toolsets.plugins import BashPluginSource, ConfiguredPlugins, PythonPluginSource
     from haft.toolsets.probe import probe_launcher
+    from haft.toolsets.providers import (
+        ConfiguredServer,
+        Input,
+        InputStore,
+        WrittenServer,
+        bound_files,
+        configured_servers,
+        inputs_in,
+        read_server,
+        read_server_file,
+        secrets_in,
+        server_name,
+        start_trust,
+    )
     from haft.toolsets.sessions import Sessions
 else:
     __getattr__ = face(
@@ -34,6 +48,10 @@ else:
             "catalogue_refresher": "CatalogueRefresher",
             "probe": "probe_launcher",
             "plugins": "BashPluginSource ConfiguredPlugins PythonPluginSource",
+            "providers": (
+                "ConfiguredServer Input InputStore WrittenServer bound_files configured_servers inputs_in read_server "
+                "read_server_file secrets_in server_name start_trust"
+            ),
             "sessions": "Sessions",
         },
     )

@@ -180,6 +180,21 @@ PLUGINS: Final = LazyGroup(
     },
 )
 
+PROVIDERS: Final = LazyGroup(
+    "providers",
+    "List, add, trust, restart and remove MCP servers, log in at them, and read their logs and resources.",
+    {
+        "list": ("providers:list_providers", "List the MCP servers, each with its state."),
+        "add": ("providers:add_provider", "Add an MCP server, or import those of another agent."),
+        "trust": ("providers:trust_provider", "Let an MCP server start, as it is configured now."),
+        "restart": ("providers:restart_provider", "Start an MCP server, and ask it for its tools again."),
+        "login": ("providers:login_at_provider", "Log in at a remote MCP server."),
+        "remove": ("providers:remove_provider", "Remove an MCP server."),
+        "logs": ("providers:print_logs", "Print what an MCP server wrote to stderr."),
+        "read": ("providers:read_resource", "Read a resource of an MCP server."),
+    },
+)
+
 TEMPLATES: Final = LazyGroup(
     "templates",
     "Check, pack, install, list, build and remove Agent Studio templates.",
@@ -247,6 +262,7 @@ HAFT: Final = LazyGroup(
         "permissions": PERMISSIONS,
         "skills": SKILLS,
         "plugins": PLUGINS,
+        "providers": PROVIDERS,
         "templates": TEMPLATES,
         "toolbox": TOOLBOX,
         "serve": SERVE,

@@ -42,23 +42,20 @@ class Filler:
         for table in (server.env, server.headers, server.oauth):
             for name, value in table.items():
                 if says_secret(name):
-                    filled = self.text(value, is_secret=True)
-                    self.secrets |= {filled, filled.rpartition(" ")[2]}
-        args = tuple(map(self.text, server.args))
-        url = None if server.url is None else self.text(server.url)
-        self.secrets.update(_secret_arguments(args))
-        self.secrets.update(() if url is None else _secret_parameters(url))
-        return replace(
+                    self.text(value, is_secret=True)
+        filled = replace(
             server,
             command=None if server.command is None else self.text(server.command),
-            args=args,
+            args=tuple(map(self.text, server.args)),
             env={name: self.text(value) for name, value in server.env.items()},
             cwd=None if server.cwd is None else self.text(server.cwd),
-            url=url,
+            url=None if server.url is None else self.text(server.url),
             headers={name: self.text(value) for name, value in server.headers.items()},
             oauth={name: self.text(value) for name, value in server.oauth.items()},
             grant={name: self._value(value) for name, value in server.grant.items()},
         )
+        self.secrets.update(secrets_in(filled))
+        return filled
 
     def text(self, text: str, *, is_secret: bool = False) -> str:
         """A text with its placeholders filled. With `is_secret`, every filled value is a secret."""
@@ -90,6 +87,16 @@ class Filler:
         if isinstance(value, str):
             return self.text(value)
         return [self._value(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def secrets_in(server: WrittenServer) -> Iterator[str]:
+    """The texts of a server that are secret by the names that they have. Texts with placeholders are left out."""
+    for table in (server.env, server.headers, server.oauth):
+        for name, value in table.items():
+            if says_secret(name) and "${" not in value:
+                yield from (value, value.rpartition(" ")[2])
+    yield from (value for value in _secret_arguments(server.args) if "${" not in value)
+    yield from (value for value in _secret_parameters(server.url or "") if "${" not in value)
 
 
 def inputs_in(server: WrittenServer) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.config import read_config
@@ -17,21 +17,19 @@ from haft.contracts import CallError, HaftError, Provenance, Secrets
 from haft.files import digest_of, shown
 from haft.lazy import regex
 from haft.sources.mcp import Provider
+from haft.toolsets.providers.finding import SERVERS_FILE, WORKSPACE_FILE, start_trust
 from haft.toolsets.providers.inputs import Input, InputStore, declared
 from haft.toolsets.providers.named_files import named_files
 from haft.toolsets.providers.packages import why_not_installable
-from haft.toolsets.providers.placeholders import Filler, MissingInput, inputs_in
+from haft.toolsets.providers.placeholders import Filler, MissingInput, inputs_in, secrets_in
 from haft.toolsets.providers.server_files import parse_map, servers_in
 from haft.toolsets.providers.spellings import WrittenServer, grants_of, read_server
-from haft.toolsets.providers.trust_records import StartTrustStore
 from haft.values import dataclass, replace
 
 if TYPE_CHECKING:
     from haft.sources.skills import Skill
     from haft.toolsets.formats import Host
 
-WORKSPACE_FILE: Final = ".mcp.json"
-SERVERS_FILE: Final = "mcp.json"
 MOST_SERVERS: Final = 200
 """The most servers that haft reads from one file."""
 LONGEST_NAME: Final = 40
@@ -62,22 +60,6 @@ class _Place:
     inputs: tuple[Mapping[str, Any], ...] = ()
     skill: tuple[str, str] | None = None
     is_own: bool = False
-
-
-def providers_of(host: Host) -> list[Provider]:
-    """The MCP servers of a host that are not turned off. Starts nothing."""
-    return [one.provider for one in configured_servers(host) if not one.is_disabled]
-
-
-def start_trust(host: Host) -> StartTrustStore:
-    """The store that knows which servers of a host may start."""
-    return StartTrustStore(host.state_home, host.workspace)
-
-
-def provider_places(host: Host) -> Iterator[str]:
-    """The paths of the files that may name servers besides haft.toml."""
-    yield os.path.join(host.workspace, WORKSPACE_FILE)
-    yield from (os.path.join(skill.folder, SERVERS_FILE) for skill in host.skills.last_found() if skill.is_usable)
 
 
 def configured_servers(host: Host) -> list[ConfiguredServer]:
@@ -187,7 +169,7 @@ class _Reader:
             return ConfiguredServer(replace(bare, problem=_problem(name, place, str(error))), name)
         written = _beside_its_file(written, place)
         identity = digest_of(json.dumps(written.bound(), sort_keys=True).encode("utf-8", "surrogatepass"))
-        bare = replace(bare, transport=written.transport, identity=identity)
+        bare = replace(bare, transport=written.transport, identity=identity, secrets=Secrets(secrets_in(written)))
         inputs = (*written.inputs, *place.inputs)
         filler = Filler(self._host.env, self._inputs.values(place.source), self._directories(place))
         missing: tuple[Input, ...] = ()
@@ -271,8 +253,3 @@ def _beside_its_file(written: WrittenServer, place: _Place) -> WrittenServer:
 
 def _problem(name: str, place: _Place, what: str) -> str:
     return f"the server `{shown(name)}` in {shown(place.source)} {shown(what)}"
-
-
-def names_of(servers: Sequence[ConfiguredServer]) -> list[str]:
-    """The names of servers."""
-    return [one.provider.name for one in servers]

@@ -70,12 +70,16 @@ class StartTrustStore:
             return None
         if kept.identity != provider.identity:
             return f"its command, address, variables or grants changed since you trusted it: {cure} shows the changes"
-        changed = [path for path, digest in kept.files.items() if digest_at(path) != digest]
-        changed += [path for path in provider.files if path not in kept.files]
+        changed = self.changed_files(provider, kept)
         if changed:
             since = "you trusted it" if kept.by_person else "it first started"
             return f"{shown(changed[0])} changed since {since}: {cure}"
         return None
+
+    def changed_files(self, provider: Provider, kept: KeptTrust) -> list[str]:
+        """The files that are not as they were when the trust was stored."""
+        changed = [path for path, digest in kept.files.items() if digest_at(path) != digest]
+        return [*changed, *(path for path in provider.files if path not in kept.files)]
 
     def kept(self, provider: Provider) -> KeptTrust | None:
         """The stored trust; None if there is none, or it cannot be read."""
