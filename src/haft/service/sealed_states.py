@@ -36,6 +36,7 @@ class SealedStates:
         self._directory = os.path.join(os.fspath(home), DIRECTORY)
         self._used = os.path.join(self._directory, "used")
         self._seconds = seconds
+        self._pruned_at = 0.0
 
     def key(self) -> bytes:
         """The key of this state home, made on first use."""
@@ -64,6 +65,8 @@ class SealedStates:
         """Mark a state as used. False if it was used before: the first process that asks gets True."""
         if _NONCE.fullmatch(nonce) is None:
             return False
+        if time.monotonic() > self._pruned_at + self._seconds:
+            self.prune()
         try:
             os.makedirs(self._used, mode=0o700, exist_ok=True)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -77,6 +80,7 @@ class SealedStates:
 
     def prune(self) -> None:
         """Remove the marks of states that have expired."""
+        self._pruned_at = time.monotonic()
         with contextlib.suppress(OSError), os.scandir(self._used) as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):

@@ -11,6 +11,7 @@ from haft.schema import shortened, validator_for, why_too_large
 from haft.sources.checks.descriptions import check_description
 from haft.sources.checks.findings import Finding, Report
 from haft.sources.checks.hidden import hidden_in_definition
+from haft.sources.checks.server_texts import check_server_texts
 
 _TYPED: Final = frozenset(
     ("type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref", "not", "if", "properties", "items", "$dynamicRef")
@@ -104,11 +105,14 @@ def check_schema(schema: Mapping[str, Any]) -> Iterator[Finding]:
             yield Finding("schema-error", error.message, "fix the input schema")
 
 
-def check_listing(listing: Listing, reserved: Collection[str]) -> Report:
-    """Check the definition of a listed tool of any format. If the tool could not be loaded, report that."""
+def check_listing(listing: Listing, reserved: Collection[str], others: Collection[Listing] = ()) -> Report:
+    """Check the definition of a listed tool of any format. If the tool could not be loaded, report that. `others` are
+    all listed tools, which a text of an MCP server may name."""
     spec = listing.spec
     if listing.state == "broken":
         found = [Finding("not-loaded", f"it could not be loaded: {listing.reason}", None)]
     else:
         found = list(check_definition(spec.name, spec.description, spec.input_schema, reserved))
+        if spec.kind == "mcp":
+            found += check_server_texts(spec, others)
     return Report(spec.name, spec.kind, spec.name, found)

@@ -72,7 +72,7 @@ def hidden_in_source(source: str) -> Iterator[Finding]:
 
 def hidden_in_definition(name: str, description: str, schema: Mapping[str, Any]) -> Iterator[Finding]:
     """One finding for each text of a definition with a hidden character."""
-    texts = [("the name", name), ("the description", description), *_texts("the parameters", schema, 0)]
+    texts = [("the name", name), ("the description", description), *texts_of("the parameters", schema, 0)]
     found: dict[str, str] = {}
     for where, text in texts:
         for _at, what in islice(hidden_in(text), 1):
@@ -81,13 +81,14 @@ def hidden_in_definition(name: str, description: str, schema: Mapping[str, Any])
         yield Finding("hidden-characters", f"{where} {'hold' if where[-1] == 's' else 'holds'} {what}", "remove it")
 
 
-def _texts(where: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
+def texts_of(where: str, value: Any, depth: int = 0) -> Iterator[tuple[str, str]]:
+    """All texts in a JSON value, the keys of objects too, each with `where`."""
     if isinstance(value, str):
         yield where, value
     elif depth < MOST_DEPTH and isinstance(value, Mapping):
         for key, inner in value.items():
             yield where, str(key)
-            yield from _texts(where, inner, depth + 1)
+            yield from texts_of(where, inner, depth + 1)
     elif depth < MOST_DEPTH and isinstance(value, list | tuple):
         for inner in value:
-            yield from _texts(where, inner, depth + 1)
+            yield from texts_of(where, inner, depth + 1)

@@ -156,8 +156,9 @@ def serve(options: ServeOptions) -> int:
 async def _serve(options: ServeOptions, listening: socket.socket, tokens: Tokens, names: frozenset[str]) -> None:
     stop = asyncio.Event()
     async with opened(options, stop) as served:
+        greeting = served.init_options()
         # The package's session manager asks the server itself what `initialize` answers.
-        vars(served.server)["create_initialization_options"] = served.init_options
+        vars(served.server)["create_initialization_options"] = lambda: greeting
         await serve_http(served.server, listening, tokens, names=names, stop=stop, ready=tell_address)
 
 

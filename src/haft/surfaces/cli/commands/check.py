@@ -158,7 +158,9 @@ def _check(
         tell_what_is_logged(options)
         with probe_launcher(workspace_of(options), state_home()) as launcher:
             reports += asyncio.run(_check_and_fix(targets, launcher, options, discovery, fix=fix))
-    return reports + [check_listing(listing, RESERVED) for listing in loaded]
+    is_mcp = any(listing.spec.kind == "mcp" for listing in loaded)
+    others = listings(options, describe=False) if is_mcp else ()
+    return reports + [check_listing(listing, RESERVED, others) for listing in loaded]
 
 
 def _discovery(options: Globals) -> Discovery:
