@@ -11,7 +11,7 @@ from haft.lazy import regex
 from haft.sources.mcp import Provider
 
 CLIENTS: Final = ("docker", "docker-compose", "podman", "nerdctl")
-_SOCKET: Final = regex(r"(?:^|[/:=@])(?:docker|podman|containerd)(?:-api)?\.sock\b")
+_SOCKET: Final = regex(r"(?:^|[/:=@])(?:docker|podman|containerd)(?:-api)?\.sock(?![\w.-])")
 _ELSEWHERE: Final = regex(r"(?:tcp|http|https|ssh)://")
 
 
@@ -21,7 +21,9 @@ def why_docker_refused(provider: Provider) -> str | None:
     if provider.transport != "stdio" or provider.command is None:
         return None
     name = os.path.basename(provider.command)
-    if name in CLIENTS and not _reaches_daemon_elsewhere(provider):
+    if name in CLIENTS and _ELSEWHERE.match(provider.env.get("DOCKER_HOST", "")):
+        return None  # It connects over the network, and network grants decide.
+    if name in CLIENTS:
         needs = f"`{name}` needs the socket of the container service"
     elif (socket := _named_socket((provider.command, *provider.args, *provider.env.values()))) is not None:
         needs = f"it names the socket `{socket}`"
@@ -37,15 +39,5 @@ def why_docker_refused(provider: Provider) -> str | None:
     )
 
 
-def _reaches_daemon_elsewhere(provider: Provider) -> bool:
-    """Whether the client connects to Docker over the network, so that network grants decide."""
-    if _ELSEWHERE.match(provider.env.get("DOCKER_HOST", "")):
-        return _named_socket(provider.args) is None
-    return False
-
-
 def _named_socket(words: Iterable[str]) -> str | None:
-    for word in words:
-        if _SOCKET.search(word):
-            return word
-    return None
+    return next((word for word in words if _SOCKET.search(word)), None)

@@ -135,7 +135,7 @@ class NpmRecipe:
         words = (
             "install", "--prefix", folder, "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund",
             "--no-update-notifier", "--no-progress", "--logs-max=0", "--global=false",
-            "--fetch-retries=1", "--loglevel=http",
+            "--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--loglevel=http",
         )  # fmt: skip
         return [Step((self._node, self._npm, *words, "--", *packages), uses_network=True)]
 
