@@ -37,7 +37,7 @@ from typing import Any
 
 from forge import Forge, forged_helpers
 
-PROGRAM = [sys.executable, "-m", "haft.surfaces.cli.main"]
+PROGRAM = [sys.executable, "-m", "haft"]
 PATIENCE = 30.0
 LENGTH = 8
 LIBRARIES = ("jsonschema_rs", "tree_sitter", "tree_sitter_bash")
@@ -315,6 +315,6 @@ if __name__ == "__main__":
     helpers = forged_helpers(forge) if forge and not asked.get("without") else contextlib.nullcontext()
     try:
         with helpers:
-            import_module("haft.surfaces.cli.main").main()
+            import_module("haft.__main__").main()
     except SystemExit as end:
         finish(end.code)

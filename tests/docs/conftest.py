@@ -55,7 +55,7 @@ def desk(outside_tmp: Path) -> Desk:
     }.items():
         (programs / name).write_text(f"#!/bin/sh\nexec {words}\n")
         (programs / name).chmod(0o755)
-    program = f'"{python}" -m haft.surfaces.cli.main'
+    program = f'"{python}" -m haft'
     (programs / "haft").write_text(STUB.format(calls=scratch / "calls", program=program))
     (programs / "haft").chmod(0o755)
     names = ("LANG", "LC_ALL", "TZ", *NETWORK_VARIABLES)
