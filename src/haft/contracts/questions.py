@@ -25,15 +25,19 @@ class Question:
     """The parameters of the request, as MCP writes them."""
     by: str = ""
     """Who asks, in words, such as an MCP server; empty if the tool itself asks."""
+    key: str = ""
+    """A name for the question among those that the tool asks at once. MCP clients see it."""
 
     @classmethod
-    def form(cls, message: str, properties: Mapping[str, Any], required: Sequence[str] | None = None) -> Question:
+    def form(
+        cls, message: str, properties: Mapping[str, Any], required: Sequence[str] | None = None, *, key: str = ""
+    ) -> Question:
         """A form. `properties` has a JSON Schema for each field; all fields are required unless `required` names
         some."""
         schema = {"type": "object", "properties": dict(properties), "required": list(properties)}
         if required is not None:
             schema["required"] = list(required)
-        return cls(FORM, {"mode": "form", "message": message, "requestedSchema": schema})
+        return cls(FORM, {"mode": "form", "message": message, "requestedSchema": schema}, key=key)
 
     @property
     def is_for_person(self) -> bool:
@@ -57,7 +61,7 @@ class Question:
         return schema if isinstance(schema, Mapping) else {"type": "object", "properties": {}}
 
     def to_json(self) -> dict[str, Any]:
-        return {"method": self.method, "params": dict(self.params), "by": self.by}
+        return {"method": self.method, "params": dict(self.params), "by": self.by, "key": self.key}
 
 
 @dataclass(frozen=True, slots=True)

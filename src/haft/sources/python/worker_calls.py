@@ -95,7 +95,7 @@ class WorkerCalls:
 
 def question_from(form: Any) -> Question:
     """The question that another process wrote as JSON. Raises `TypeError` or `ValueError` if it is none."""
-    method, params = form["method"], form["params"]
-    if method not in get_args(QuestionMethod) or not isinstance(params, Mapping):
+    method, params, key = form["method"], form["params"], form.get("key", "")
+    if method not in get_args(QuestionMethod) or not isinstance(params, Mapping) or not isinstance(key, str):
         raise ValueError(method)
-    return Question(method, dict(params))
+    return Question(method, dict(params), key=key)

@@ -1,0 +1,161 @@
+"""Questions as MCP writes them, and what an answer says.
+
+An approval is a form with one required choice: some clients accept a form without fields by themselves. Everything that
+a tool or a server wrote stands behind a bar, so that no text of theirs can look like a question of haft.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from haft.contracts import FORM, ApprovalAnswer, ApprovalRequest, HaftError, Question
+from haft.surfaces.cli.person.questions import call_lines, diff_lines, url_host
+from haft.surfaces.cli.screen.terminal import framed, one_line
+from haft.values import dataclass
+
+LONGEST_MESSAGE: Final = 50_000
+"""The most characters of a question that a client gets. A person could not approve what a dialogue does not show, so a
+longer question waits in the inbox only."""
+LONGEST_NOTE: Final = 1000
+DECISION: Final = "decision"
+NOTE: Final = "note"
+CONFIRM: Final = "confirm"
+_DECISION_FORM: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        DECISION: {
+            "type": "string",
+            "title": "Decision",
+            "description": "Approve this call once, or reject it",
+            "enum": ["approve", "reject"],
+        },
+        NOTE: {"type": "string", "title": "Note", "description": "Why; the model reads it if you reject the call"},
+    },
+    "required": [DECISION],
+}
+_CONFIRM_FORM: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {CONFIRM: {"type": "string", "title": "Answer", "enum": ["yes", "no"]}},
+    "required": [CONFIRM],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a client's answer says."""
+
+    kind: Literal["answer", "leave", "invalid"]
+    """`leave`: nobody has answered, so the question stays in the inbox."""
+    answer: ApprovalAnswer | None = None
+    problem: str = ""
+    """What is wrong with an invalid answer."""
+
+
+def request_form(request: ApprovalRequest, workspace: str, problem: str = "") -> dict[str, Any] | None:
+    """The question as MCP writes a request: its method and parameters. None if it is too long for a dialogue.
+    `problem` says what was wrong with the answer before."""
+    question = request.question
+    if question is not None and not question.is_for_person:
+        return {"method": question.method, "params": dict(question.params)}
+    params = _approval(request, workspace) if question is None else _question(request, question)
+    if problem:
+        params["message"] = f"The last answer was not valid: {problem[:LONGEST_NOTE]}\n\n{params['message']}"
+    return None if len(params["message"]) > LONGEST_MESSAGE else {"method": FORM, "params": params}
+
+
+def _approval(request: ApprovalRequest, workspace: str) -> dict[str, Any]:
+    stream = io.StringIO()
+    if request.diff is not None:
+        lines = [
+            f"Apply the changes of {one_line(request.tool)}? It ran; nothing below is in the workspace yet.",
+            *framed(request.diff, "│ "),
+        ]
+    else:
+        lines = list(call_lines(request, request.arguments, workspace, stream))
+    if request.build is not None:
+        lines.append("Approve only if packages may be built: that runs code of their authors.")
+    if request.id is not None:
+        lines.append(f"This can also be answered in a terminal: haft approve {request.id}, haft reject {request.id}")
+    return {"mode": "form", "message": "\n".join(lines), "requestedSchema": _DECISION_FORM}
+
+
+def _question(request: ApprovalRequest, question: Question) -> dict[str, Any]:
+    params = dict(question.params)
+    if question.by:
+        said = "\n".join(framed(question.message, "│ "))
+        what = "wants you to visit a web address" if question.url is not None else "asks"
+        params["message"] = f"{one_line(question.by)} {what}. Its words:\n{said}"
+    if question.url is not None:
+        host = one_line(url_host(question.url))
+        params["message"] = f"{params['message']}\nThe host of this address: {host}"
+    elif not question.schema.get("properties"):
+        params["requestedSchema"] = _CONFIRM_FORM
+    return params
+
+
+def read_answer(
+    request: ApprovalRequest, response: Any, client: str, *, shows_person: bool, check_form: Any
+) -> Reading:
+    """What a client's answer to this request says. `shows_person`: whether the answer took as long as a person takes.
+    `check_form` is the function of the service that checks the values of a tool's form."""
+    question = request.question
+    if not isinstance(response, Mapping):
+        return Reading("invalid", problem="it is not an object")
+    if question is not None and not question.is_for_person:
+        expected = "roots" if question.method == "roots/list" else "content"
+        if expected not in response:
+            return Reading("invalid", problem=f"it has no `{expected}`")
+        return Reading("answer", ApprovalAnswer(approved=True, arguments=dict(response), via=client))
+    action, content = response.get("action"), response.get("content")
+    if action == "cancel" or (action == "decline" and not shows_person):
+        return Reading("leave")
+    if action == "decline":
+        return Reading("answer", _rejected(client, None))
+    if action != "accept":
+        return Reading("invalid", problem="its `action` is none of accept, decline, cancel")
+    values = dict(content) if isinstance(content, Mapping) else {}
+    if question is None:
+        return _decision(values, client)
+    return _form_values(question, values, client, check_form)
+
+
+def _decision(values: Mapping[str, Any], client: str) -> Reading:
+    note = values.get(NOTE)
+    said = note[:LONGEST_NOTE] if isinstance(note, str) and note.strip() else None
+    if values.get(DECISION) == "approve":
+        message = said or f"a person approved it through {client}"
+        return Reading("answer", ApprovalAnswer(approved=True, message=message, via=client))
+    if values.get(DECISION) == "reject":
+        return Reading("answer", _rejected(client, said))
+    return Reading("invalid", problem=f"`{DECISION}` is neither approve nor reject")
+
+
+def _form_values(question: Question, values: dict[str, Any], client: str, check_form: Any) -> Reading:
+    if question.url is not None:
+        return Reading("answer", ApprovalAnswer(approved=True, via=client))
+    if not question.schema.get("properties"):
+        if values.get(CONFIRM) not in ("yes", "no"):
+            return Reading("invalid", problem=f"`{CONFIRM}` is neither yes nor no")
+        if values.pop(CONFIRM) == "no":
+            return Reading("answer", _rejected(client, None))
+    try:
+        check_form(question, values)
+    except HaftError as error:
+        return Reading("invalid", problem=error.message)
+    return Reading("answer", ApprovalAnswer(approved=True, arguments=values, via=client))
+
+
+def _rejected(client: str, note: str | None) -> ApprovalAnswer:
+    return ApprovalAnswer(approved=False, message=note or f"a person rejected it through {client}", via=client)
+
+
+def shown_digest(form: Mapping[str, Any], request: ApprovalRequest) -> str:
+    """A digest of the question that a person saw, without the ids that differ each time."""
+    text = json.dumps(form, sort_keys=True, default=str)
+    for name in (request.id, request.run):
+        text = text.replace(name, "") if name else text
+    return hashlib.sha256(f"{request.pin}\n{text}".encode()).hexdigest()[:32]
