@@ -153,6 +153,7 @@ if TYPE_CHECKING:
         Provenance,
         RenamedTool,
         State,
+        TaskSupport,
         Tool,
         ToolResult,
         ToolSpec,
@@ -195,7 +196,7 @@ else:
             "states": "NEXT_STATUSES STATUSES Status TERMINAL",
             "tool": (
                 "Answer DiscoveredTool Effects Hosting Kind Listing "
-                "Provenance RenamedTool State Tool ToolResult ToolSpec configured"
+                "Provenance RenamedTool State TaskSupport Tool ToolResult ToolSpec configured"
             ),
             "variables": "names_reported_missing names_read why_not_granted withheld",
             "confinement": (

@@ -24,6 +24,11 @@ Hosting = Literal["in-process", "per-call", "session", "remote"]
 with the call. `session`: in a process that outlives the call, in one sandbox for all calls. `remote`: elsewhere,
 where haft neither confines the call nor tracks its changes."""
 
+TaskSupport = Literal["forbidden", "optional", "required"]
+"""For MCP clients that know tasks: whether a call may become a task, always does (`required`), or becomes one at once
+(`optional`). If a tool declares nothing, a call that takes long becomes a task. The spec has it in `meta`, as
+`taskSupport`."""
+
 State = Literal["ready", "broken", "duplicate", "disabled", "inactive", "needs-config", "changed", "unreachable"]
 
 

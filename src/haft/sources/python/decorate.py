@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, overload
 
-from haft.contracts import Effects
+from haft.contracts import Effects, TaskSupport
 from haft.sources.python.describe import Claims
 from haft.sources.python.invoke import Preprocess, PythonTool
 
@@ -33,6 +33,7 @@ def tool(
     timeout: float | None = None,
     isolated: bool = False,
     preprocess: Preprocess | None = None,
+    task_support: TaskSupport | None = None,
 ) -> Callable[[Callable[Parameters, Returned]], PythonTool[Parameters, Returned]]: ...
 
 
@@ -49,6 +50,7 @@ def tool(
     timeout: float | None = None,
     isolated: bool = False,
     preprocess: Preprocess | None = None,
+    task_support: TaskSupport | None = None,
 ) -> Any:
     """Make a tool of a function: `@tool`, or `@tool(readonly=True, …)`.
 
@@ -57,7 +59,7 @@ def tool(
     are false unless you say otherwise; `network` says that the tool needs the network. `timeout` is in seconds.
     `preprocess` gets the arguments before the call is decided, and returns the arguments to use. An `isolated`
     function runs in its own process, with the sandbox and limits of a command; it must be defined in a module under
-    its own name.
+    its own name. `task_support` says whether MCP clients get the call as a task: see `TaskSupport`.
     """
     effects = Effects(readonly=readonly, cacheable=cacheable, network=network, idempotent=idempotent)
     claims = Claims(
@@ -66,6 +68,7 @@ def tool(
         effects=effects,
         timeout=timeout,
         hosting="per-call" if isolated else "in-process",
+        task_support=task_support,
     )
 
     def decorate(function: Callable[..., Any]) -> PythonTool[..., Any]:

@@ -13,7 +13,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from haft.contracts import BadConfig, Effects, Hosting, Provenance, ToolName, ToolSpec, clean_tool_name, is_tool_name
+from haft.contracts import (
+    BadConfig,
+    Effects,
+    Hosting,
+    Provenance,
+    TaskSupport,
+    ToolName,
+    ToolSpec,
+    clean_tool_name,
+    is_tool_name,
+)
 from haft.schema import Signature
 
 
@@ -29,6 +39,7 @@ class Claims:
     hosting: Hosting = "in-process"
     provenance: Provenance = "embedded"
     origin: str | None = None
+    task_support: TaskSupport | None = None
 
 
 NO_CLAIMS = Claims()
@@ -62,6 +73,8 @@ def describe(function: Callable[..., Any], claims: Claims, signature: Signature)
         "hosting": claims.hosting,
         "source": _source(function),
     }
+    if claims.task_support is not None:
+        definition["taskSupport"] = claims.task_support
     canonical = json.dumps(definition, sort_keys=True, separators=(",", ":"), default=str)
     return ToolSpec(
         name=ToolName(name),
@@ -76,6 +89,7 @@ def describe(function: Callable[..., Any], claims: Claims, signature: Signature)
         hosting=claims.hosting,
         timeout=claims.timeout,
         files=() if claims.provenance == "embedded" else _files(function),
+        meta={} if claims.task_support is None else {"taskSupport": claims.task_support},
     )
 
 

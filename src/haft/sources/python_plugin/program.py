@@ -217,6 +217,7 @@ class _Functions:
                 "outputSchema": tool.spec.output_schema,
                 "effects": tool.spec.effects.to_json(),
                 "timeout": tool.spec.timeout,
+                "taskSupport": tool.spec.meta.get("taskSupport"),
                 "function": name,
             }
             for name, tool in self._tools.items()

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from haft.contracts import (
     NO_GRANTS,
@@ -22,6 +22,7 @@ from haft.contracts import (
     Secrets,
     Session,
     SessionLauncher,
+    TaskSupport,
     ToolContext,
     ToolName,
     ToolSpec,
@@ -269,7 +270,8 @@ def _spec(each: PluginEntry, schema: Any) -> ToolSpec:
                 "reference": each.reference.written,
                 "tool": name,
                 **({} if each.is_functions else {"grant": grants.to_json()}),
-            }
+            },
+            **({"taskSupport": support} if (support := schema.get("taskSupport")) in get_args(TaskSupport) else {}),
         },
     )
 

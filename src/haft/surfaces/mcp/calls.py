@@ -48,8 +48,8 @@ CallerOf = Callable[["ServerRequestContext[Any, Any]"], Principal]
 Wait = Callable[[CallRequest, "Run"], Awaitable["Outcome | dict[str, Any]"]]
 """Waits for a run on behalf of a request. Returns the outcome, or another result of the call, as MCP writes it."""
 
-Join = Callable[[CallRequest], "Run | None"]
-"""The run that a repeated request waits for; None if the request starts a new run."""
+Join = Callable[[CallRequest], Awaitable["Run | Outcome | None"]]
+"""The run that a repeated request waits for, or its outcome; None if the request starts a new run."""
 
 
 class Calls:
@@ -60,7 +60,7 @@ class Calls:
         self._offered = offered
         self.caller_of = caller_of
         self.wait: Wait = wait_for_outcome
-        self.join: Join = lambda _request: None
+        self.join: Join = no_join
 
     async def call(
         self,
@@ -75,7 +75,9 @@ class Calls:
             raise unknown_tool(f"this server does not offer a tool `{name}`")
         caller = self.caller_of(context)
         request = CallRequest(context, real, arguments, caller, params)
-        run = self.join(request)
+        run = await self.join(request)
+        if isinstance(run, Outcome):
+            return self.result(run)
         if run is None:
             try:
                 run = self._service.call(real, arguments, who=caller, thread=caller.thread)
@@ -93,6 +95,10 @@ class Calls:
             raise unknown_tool(f"{outcome.error.message}{hint}")
         listing = self._service.catalogue.listing(outcome.tool)
         return result_of(outcome, declares_schema=listing is not None and listing.spec.output_schema is not None)
+
+
+async def no_join(request: CallRequest) -> None:
+    """Let every request start a new run."""
 
 
 def unknown_tool(message: str) -> Exception:

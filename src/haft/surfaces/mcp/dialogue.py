@@ -61,7 +61,6 @@ class AskedRequest:
             self.answer.set_result(reading.answer)
         return reading
 
-
     def refuse(self, client: Client, why: str) -> None:
         """Take it that the client cannot answer."""
         if self.is_open:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from haft.contracts import FORM, ApprovalAnswer, ApprovalRequest, HaftError, Question
-from haft.surfaces.cli.person.questions import call_lines, diff_lines, url_host
+from haft.surfaces.cli.person.questions import call_lines, url_host
 from haft.surfaces.cli.screen.terminal import framed, one_line
 from haft.values import dataclass
 

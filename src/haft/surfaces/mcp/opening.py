@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from haft.surfaces.mcp.callers import Callers
+from haft.surfaces.mcp.dialogue import Dialogue
 from haft.surfaces.mcp.options import ServeOptions
 from haft.surfaces.mcp.request_state import protect_request_states
 from haft.surfaces.mcp.server import HaftServer
@@ -36,12 +37,20 @@ async def opened(options: ServeOptions, stop: asyncio.Event) -> AsyncIterator[Ha
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, end)
-    service = ToolService.open(options.workspace)
+    dialogue = Dialogue()
+    service = ToolService.open(
+        options.workspace,
+        approver=dialogue,
+        approves_connections=True,
+        answers_questions=True,
+        answerable=dialogue.answerable,
+    )
     limit = None
     try:
         async with service:
             callers = Callers(user_name())
-            served = HaftServer(service, options, callers.principal_of)
+            dialogue.configure(service.workspace, service.config.trusted_clients)
+            served = HaftServer(service, options, callers.principal_of, dialogue)
             seconds = max(SHORTEST_STATE, service.config.approval_seconds)
             protect_request_states(served.server, callers, service.home, workspace=service.workspace, seconds=seconds)
             try:

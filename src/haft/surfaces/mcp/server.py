@@ -15,9 +15,12 @@ from mcp.server.lowlevel.server import NotificationOptions
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 
 from haft.surfaces.mcp.calls import CallerOf, Calls
+from haft.surfaces.mcp.dialogue import Dialogue
 from haft.surfaces.mcp.offered_tools import OfferedTools
 from haft.surfaces.mcp.options import ServeOptions
 from haft.surfaces.mcp.own_tools import NAMES, OwnTools
+from haft.surfaces.mcp.tasks import Tasks
+from haft.surfaces.mcp.waiting_calls import WaitingCalls
 from haft.version import __version__
 
 if TYPE_CHECKING:
@@ -34,7 +37,10 @@ PLAIN_PARAMETERS: Final = frozenset({"name", "arguments", "_meta"})
 class HaftServer:
     """One MCP server: all its connections offer the same tools."""
 
-    def __init__(self, service: ToolService, options: ServeOptions, caller_of: CallerOf) -> None:
+    def __init__(
+        self, service: ToolService, options: ServeOptions, caller_of: CallerOf, dialogue: Dialogue | None = None
+    ) -> None:
+        """`dialogue` is the approver of the service; without it, clients are asked nothing."""
         self.service = service
         self.options = options
         self.offered = OfferedTools(service, globs=options.tools, read_only=options.read_only, taken=NAMES)
@@ -52,6 +58,10 @@ class HaftServer:
             on_subscriptions_listen=self.listen,
         )
         self.server.middleware[:] = [self._short_way]
+        self.waiting = WaitingCalls(service, dialogue or Dialogue())
+        self.calls.wait, self.calls.join = self.waiting.wait, self.waiting.join
+        self.tasks = Tasks(self.waiting, caller_of, self.calls.result)
+        self.tasks.add_to(self.server)
 
     def init_options(self) -> Any:
         """What `initialize` answers."""

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
+from pydantic import Field
 
 from haft.contracts import HaftError, Outcome, Principal, RunId, iso_time, outcome_from
 from haft.surfaces.mcp.clients import TASKS, client_of
@@ -49,7 +50,7 @@ class TaskParameters(types.RequestParams):
 class UpdateParameters(TaskParameters):
     """The parameters of `tasks/update`."""
 
-    input_responses: dict[str, Any] = {}
+    input_responses: dict[str, Any] = Field(default_factory=dict)
 
 
 class Tasks:
@@ -200,4 +201,3 @@ class Tasks:
 def unknown_task(task: str) -> MCPError:
     """The error for a task that this client does not have."""
     return MCPError(code=types.INVALID_PARAMS, message=f"there is no task `{task}`")
-

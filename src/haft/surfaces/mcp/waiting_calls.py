@@ -189,13 +189,9 @@ class WaitingCalls:
             return await self._waited(request, run)
         except asyncio.CancelledError:
             waiting = self.runs.get(run.id)
-            if waiting is None or not waiting.is_task:
+            if not request.joined and (waiting is None or not waiting.is_task):
                 run.cancel(request.caller)
             raise
-
-    async def go_on(self, request: CallRequest, run: Run) -> Outcome | dict[str, Any]:
-        """Wait for a run that another request started. Cancelling this request does not cancel the run."""
-        return await self._waited(request, run)
 
     async def _waited(self, request: CallRequest, run: Run) -> Outcome | dict[str, Any]:
         if run.outcome is not None:
@@ -247,6 +243,8 @@ class Wait:
         self._run = waiting.run
         self._client = client
         self._is_call = request.context.method == "tools/call"
+        self._may_be_task = self._is_call and client.has_tasks and not request.joined
+        self._wants_progress = wants_progress(request.params)
         self._began = time.monotonic()
         self._left: set[str] = set()
         """The requests that this client left in the inbox."""
@@ -259,16 +257,16 @@ class Wait:
 
     async def result(self) -> Outcome | dict[str, Any]:
         """The outcome, or another result of the request."""
-        if self._is_call and self._client.has_tasks and self._waiting.task_support == "optional":
+        if self._may_be_task and self._waiting.task_support == "optional":
             return self._task()
         self._take_answers()
-        if not wants_progress(self._request.params):
+        if not self._wants_progress:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(QUICK_SECONDS):  # Most calls end here, and need nothing of the rest.
                     return self._ended(await self._run)
         outcome = asyncio.ensure_future(_outcome_of(self._run))
         report = ProgressReport(self._request)
-        reporting = asyncio.create_task(report.follow(self._run)) if wants_progress(self._request.params) else None
+        reporting = asyncio.create_task(report.follow(aiter(self._run))) if self._wants_progress else None
         try:
             ended = await self._wait(outcome, report)
             if ended is None:  # The run has ended: report all progress before its outcome.
@@ -282,7 +280,7 @@ class Wait:
                     task.cancel()
 
     def _ended(self, outcome: Outcome) -> Outcome | dict[str, Any]:
-        if self._client.has_tasks and self._is_call and self._waiting.task_support == "required":
+        if self._may_be_task and self._waiting.task_support == "required":
             return self._task()
         self._calls.delivered(self._run.id)
         return outcome
@@ -308,14 +306,12 @@ class Wait:
             if now >= progress_at:
                 progress_at = now + self._calls.progress_seconds
                 await report.say(self._state_in_words())
-            until = min(progress_at, *self._times())
+            until = min([progress_at, *self._times()])
             woken = asyncio.ensure_future(news.wait())
+            waits_for: set[asyncio.Future[Any]] = {outcome, woken, *self._asking.values()}
             try:
-                await asyncio.wait(
-                    {outcome, woken, *self._asking.values()},
-                    timeout=max(0.0, until - now),
-                    return_when=asyncio.FIRST_COMPLETED,
-                )
+                timeout = max(0.0, until - now)
+                await asyncio.wait(waits_for, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 woken.cancel()
         return None
@@ -429,7 +425,7 @@ class Wait:
         return [at for at in found if at is not None]
 
     def _task_time(self) -> float | None:
-        if not self._client.has_tasks or not self._is_call or self._waiting.task_support == "forbidden":
+        if not self._may_be_task or self._calls.new_task is None or self._waiting.task_support == "forbidden":
             return None
         is_required = self._waiting.task_support == "required"
         return self._began + (self._calls.required_task_seconds if is_required else self._calls.task_seconds)
@@ -465,7 +461,8 @@ class Wait:
     def _state_in_words(self) -> str:
         asked = self._dialogue.open(self._run.id)
         if not asked:
-            return "waiting for approval" if self._run.status == "blocked-on-user" else f"{self._run.status}, it runs on"
+            waits = self._run.status == "blocked-on-user"
+            return "waiting for approval" if waits else f"{self._run.status}, and it goes on"
         request = asked[0].request
         if request.question is not None:
             return "waiting for a person's answer to a question of the tool; the question is in haft's inbox"
@@ -495,7 +492,7 @@ def missing_tasks(message: str) -> Exception:
     """The error for a client that did not declare the tasks extension."""
     from mcp.shared.exceptions import MCPError
 
-    required = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+    required: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
     return MCPError(code=MISSING_CAPABILITY, message=f"{message}: declare the extension {TASKS}", data=required)
 
 
@@ -518,4 +515,3 @@ def call_key(request: CallRequest) -> tuple[str, str, str, str]:
 
 async def _outcome_of(run: Awaitable[Outcome]) -> Outcome:
     return await run
-
