@@ -1,0 +1,561 @@
+"""The life of one MCP server: it starts on first use, is reused, is started again after a crash, and ends with the host.
+
+A server that may write in the workspace answers one call at a time, so that haft knows whose changes it makes. Other
+servers answer calls at the same time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from haft.contracts import (
+    Answer,
+    Command,
+    Deadlock,
+    Exit,
+    HaftError,
+    RunId,
+    Session,
+    SessionLauncher,
+    ToolContext,
+    ToolFailed,
+)
+from haft.sources.mcp import texts
+from haft.sources.mcp.definitions import KeptDefinitions, Known, spec_of, tools_in
+from haft.sources.mcp.provider import InstalledServer, Provider, ServerPackages, StartTrust
+from haft.sources.mcp.server_log import ServerLog
+from haft.sources.owner_task import OwnerTask
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from haft.sources.mcp.calls import ServerCall
+    from haft.sources.mcp.connection import Connection
+
+    OpenHttp = Callable[[Provider], AbstractAsyncContextManager[tuple[Any, Any]]]
+
+START_SECONDS: Final = 60.0
+FIRST_PAUSE: Final = 0.5
+"""The pause before the second start after a failure. Each further failure doubles it."""
+LONGEST_PAUSE: Final = 60.0
+PATIENCE_SECONDS: Final = 5.0
+"""A call waits at most so long for the next start of a server that fails; if the pause is longer, the call fails."""
+STABLE_SECONDS: Final = 60.0
+"""A process that lived so long did not fail at its start."""
+CANCEL_GRACE: Final = 0.3
+"""How long a server that may write has to stop its work after a cancellation, before it is ended."""
+LIST_PAUSE: Final = 1.0
+"""The shortest time between two lists of tools that a server asks haft to fetch."""
+PING_SECONDS: Final = 3.0
+
+T = TypeVar("T")
+Progress = Callable[[str], None]
+
+
+def _silent(_line: str) -> None:
+    return
+
+
+class McpServer:
+    """One configured server, and its connection if there is one."""
+
+    def __init__(
+        self,
+        provider: Provider,
+        kept: KeptDefinitions,
+        workspace: str,
+        log_path: str,
+        launcher: SessionLauncher | None,
+        packages: ServerPackages | None,
+        trust: StartTrust | None,
+        open_http: OpenHttp | None,
+        changed: Callable[[], Awaitable[None]],
+    ) -> None:
+        """`changed` is awaited when the server's tools changed."""
+        self.provider = provider
+        self.kept = kept
+        self._workspace = workspace
+        self._log = ServerLog(log_path, provider.secrets)
+        self._launcher = launcher
+        self._packages = packages
+        self._trust = trust
+        self._open_http = open_http
+        self._changed = changed
+        self._owner: OwnerTask[Connection] | None = None
+        self._starting = asyncio.Lock()
+        self._turn = asyncio.Lock()
+        self._calls: dict[RunId, ServerCall] = {}
+        self._failures = 0
+        self._failed_at = 0.0
+        self._started_at = 0.0
+        self._listing: asyncio.Task[None] | None = None
+        self._list_again = False
+        self._in_doubt: int | None = None
+        """The number of messages at a cancellation after which the server was not heard; None if there is no doubt."""
+        self.removed: str | None = None
+        """Why the server must not be used any more; None if it may be."""
+
+    @property
+    def name(self) -> str:
+        return self.provider.name
+
+    @property
+    def may_write(self) -> bool:
+        return bool(self.provider.grants.write)
+
+    def installed(self) -> InstalledServer | None:
+        """The server's package; None if the server needs none, or if it is not installed."""
+        if self._packages is None or not self._packages.names_package(self.provider):
+            return None
+        return self._packages.installed(self.provider)
+
+    @property
+    def known(self) -> Known | None:
+        """What is kept of the server; None if it was never asked."""
+        return self.kept.get(self.installed())
+
+    def why_not_start(self) -> str | None:
+        """Why the server may not start, and what to do; None if it may."""
+        return None if self._trust is None else self._trust.why_not(self.provider)
+
+    @property
+    def connection(self) -> Connection | None:
+        """The open connection; None if there is none."""
+        if self._owner is None or self._owner.is_closed or self._owner.value.is_over:
+            return None
+        return self._owner.value
+
+    @property
+    def session(self) -> Session | None:
+        """The process, even if it has just ended; None if there is none."""
+        return None if self._owner is None else self._owner.value.session
+
+    @property
+    def busy_with(self) -> RunId | None:
+        """The run that the server works on, if it answers one call at a time."""
+        return next(iter(self._calls), None) if self.may_write else None
+
+    async def started(self) -> Session:
+        """The process of a stdio server, which is started if it does not run."""
+        session = (await self.connected()).session
+        assert session is not None
+        return session
+
+    async def connected(self, progress: Progress = _silent) -> Connection:
+        """The connection, which is opened if there is none. Raises `ToolFailed` if that is not possible."""
+        async with self._starting:
+            if (connection := self.connection) is not None:
+                return connection
+            if self.removed is not None:
+                raise self._error(self.removed)
+            await self._close_old()
+            await self._wait_for_turn(progress)
+            return await self._start(progress)
+
+    async def _wait_for_turn(self, progress: Progress) -> None:
+        """Wait before a server that failed is started again."""
+        if self._started_at and time.monotonic() - self._started_at < STABLE_SECONDS and not self._failures:
+            self._failures = 1
+        if self._failures < 2:
+            return
+        pause = min(FIRST_PAUSE * 2 ** (self._failures - 2), LONGEST_PAUSE)
+        left = self._failed_at + pause - time.monotonic()
+        if left > PATIENCE_SECONDS:
+            raise self._error(
+                f"failed {self._failures} times; it is started again in {left:.0f} s",
+                hint=f"`haft providers logs {self.name}` shows why; `haft providers restart {self.name}` starts it now",
+            )
+        if left > 0:
+            progress(f"the MCP server {self.name} is started again in {left:.1g} s")
+            await asyncio.sleep(left)
+
+    async def _start(self, progress: Progress) -> Connection:
+        if self.provider.problem is not None:
+            raise self._error(f"cannot be used: {self.provider.problem}")
+        if (why := self.why_not_start()) is not None:
+            raise self._error(f"was not started: {why}")
+        installed = await self._install(progress)
+        connecting = await asyncio.to_thread(_load)  # Importing takes a second, in which the loop goes on.
+        before = self.kept.get(installed)
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                self._owner = await OwnerTask.open(self._open(installed, before), _until_over)
+                await self._owner.value.list_tools()
+        except (Exception, asyncio.CancelledError) as error:
+            error_here = connecting.cause_of(error)
+            ended = await self._close_old()
+            if isinstance(error_here, asyncio.CancelledError):
+                raise
+            self._note_failure()
+            failure = self._start_failure(error_here, ended)
+            if before is None or "problem" in before:
+                self.kept.put(installed, {"problem": failure.message})
+            raise failure from None
+        self._started_at = time.monotonic()
+        self._in_doubt = None
+        connection = self._owner.value
+        self._keep(installed, connection, before)
+        return connection
+
+    def _keep(self, installed: InstalledServer | None, connection: Connection, before: Known | None) -> None:
+        facts = connection.facts()
+        if before is None or any(before.get(key) != value for key, value in facts.items()) or "problem" in before:
+            self.kept.put(installed, facts)
+            self._tell()
+
+    def _tell(self) -> None:
+        """Let the catalogue read the server's tools again, soon."""
+        task = asyncio.create_task(_ignoring_errors(self._changed()))
+        _background.add(task)
+        task.add_done_callback(_background.discard)
+
+    async def _install(self, progress: Progress) -> InstalledServer | None:
+        if self._packages is None or not self._packages.names_package(self.provider):
+            return None
+        found = self._packages.installed(self.provider)
+        return found if found is not None else await self._packages.install(self.provider, progress)
+
+    @contextlib.asynccontextmanager
+    async def _open(self, installed: InstalledServer | None, before: Known | None) -> AsyncIterator[Connection]:
+        connecting = _load()
+        era = None if before is None else before.get("era")
+        options = {
+            "is_legacy": isinstance(era, str) and era < "2026",
+            "elicit": self._elicit,
+            "on_change": self._list_soon,
+        }
+        if self.provider.transport != "stdio":
+            if self._open_http is None:
+                raise self._error("cannot be reached: this host opens no connections")
+            async with connecting.connected(self._open_http(self.provider), None, None, **options) as connection:
+                yield connection
+            return
+        if self._launcher is None:
+            raise self._error("cannot be started: this host calls no tools")
+        from haft.sources.mcp.transport import ServerStreams
+
+        streams = ServerStreams(self._log)
+        command = command_of(self.provider, installed, self._workspace)
+        self._log.started(self.provider.secrets.masked_text(" ".join(command.argv)))
+        session = await self._launcher.start(command, streams, self.provider.grants, self._current_run)
+        try:
+            async with connecting.connected(streams.opened(session), session, streams, **options) as connection:
+                yield connection
+        finally:
+            await session.end()
+            self._log.ended()
+
+    def _current_run(self) -> RunId | None:
+        """The newest call: the connections of the process are recorded in it."""
+        return next(reversed(self._calls), None) if self._calls else None
+
+    def _note_failure(self) -> None:
+        self._failures += 1
+        self._failed_at = time.monotonic()
+
+    async def _close_old(self) -> Exit | HaftError | None:
+        """Close a connection that is over. Returns how its process ended; None if it is not known."""
+        owner, self._owner = self._owner, None
+        if owner is None:
+            return None
+        session = owner.value.session
+        ended: Exit | HaftError | None = None
+        if session is not None and session.is_over:
+            try:
+                ended = await session.wait()
+            except HaftError as error:
+                ended = error
+            except asyncio.CancelledError:
+                if (task := asyncio.current_task()) is not None and task.cancelling():
+                    raise
+        with contextlib.suppress(Exception):
+            await owner.close()
+        return ended
+
+    def _start_failure(self, error: BaseException, _ended: Exit | HaftError | None) -> ToolFailed:
+        connecting = _load()
+        if isinstance(error, ToolFailed):
+            return error
+        line = self._log.last_line
+        if connecting.is_closed(error):
+            what = f"ended before it answered: {texts.line(line)}" if line else "ended before it answered"
+        elif isinstance(error, TimeoutError):
+            what = f"did not answer within {START_SECONDS:g} s of its start" + (f": {texts.line(line)}" if line else "")
+        else:
+            what = f"could not be used: {connecting.reason(error)}"
+        return self._error(what, hint=f"`haft providers logs {self.name}` shows what it wrote")
+
+    def _error(self, what: str, hint: str | None = None) -> ToolFailed:
+        return ToolFailed(f"the MCP server `{self.name}` {what}", hint=hint)
+
+    async def call(
+        self, work: Callable[[ServerCall], Awaitable[T]], context: ToolContext, *, is_idempotent: bool = False
+    ) -> T:
+        """Let the server do one thing for a call. If the server may have got the call and then ended, the call is
+        repeated only if it is idempotent."""
+        if not self.may_write:
+            return await self._call(work, context, is_idempotent=is_idempotent)
+        if self.busy_with is not None and self.busy_with in context.chain:
+            raise Deadlock(
+                f"the MCP server `{self.name}` was not called: it answers one call at a time, and its current call"
+                f" {self.busy_with} waits for this one"
+            )
+        async with self._turn:
+            return await self._call(work, context, is_idempotent=False)
+
+    async def _call(
+        self, work: Callable[[ServerCall], Awaitable[T]], context: ToolContext, *, is_idempotent: bool
+    ) -> T:
+        connecting = await asyncio.to_thread(_load)
+        from haft.sources.mcp.calls import ServerCall
+
+        for is_last in (not is_idempotent, True):
+            connection = await self._ready()
+            call = ServerCall(self.name, connection, context)
+            self._calls[context.run] = call
+            session = connection.session
+            try:
+                if session is not None:
+                    await session.begin_call()
+                result = await work(call)
+                if session is not None:
+                    await session.end_call()
+            except asyncio.CancelledError:
+                await self._after_cancel(connection)
+                raise
+            except HaftError:
+                raise
+            except Exception as error:
+                if connection.is_over or connecting.is_closed(error):
+                    failure = await self._died(connection)
+                    if is_last or self.removed is not None:
+                        raise failure from None
+                    continue
+                raise self._error(connecting.reason(error).replace("it answered", "answered", 1)) from None
+            else:
+                self._failures = 0
+                return result
+            finally:
+                self._calls.pop(context.run, None)
+        raise AssertionError("unreachable")
+
+    async def _ready(self) -> Connection:
+        """The connection for a call. After a cancelled call of which the server took no notice, haft first makes sure
+        that the server still answers."""
+        connection = await self.connected()
+        streams = connection.streams
+        if self._in_doubt is not None and streams is not None and not self._calls:
+            doubt, self._in_doubt = self._in_doubt, None
+            if streams.heard == doubt:
+                try:
+                    async with asyncio.timeout(PING_SECONDS):
+                        await connection.client.session.list_tools()
+                except Exception:
+                    await self.end()
+                    connection = await self.connected()
+        return connection
+
+    async def _after_cancel(self, connection: Connection) -> None:
+        """The call was cancelled, and the server was told. A server that may write is ended, because it might go on
+        and write on behalf of the next call."""
+        if connection.streams is not None:
+            self._in_doubt = connection.streams.heard
+        if self.may_write and not connection.is_over:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(CANCEL_GRACE)
+            if connection.session is not None:
+                await connection.session.end()
+
+    async def _died(self, connection: Connection) -> HaftError:
+        """The error for a call whose server ended before it answered."""
+        trouble = None if connection.streams is None else connection.streams.trouble
+        ended: Exit | HaftError | None = None
+        if trouble is None and connection.session is not None:
+            try:
+                async with asyncio.timeout(1):
+                    ended = await connection.session.wait()
+            except HaftError as error:
+                ended = error
+            except TimeoutError:
+                pass
+            except asyncio.CancelledError:
+                if (task := asyncio.current_task()) is not None and task.cancelling():
+                    raise
+        self._note_failure()
+        if isinstance(ended, HaftError):
+            return ended
+        if self.removed is not None:
+            return self._error(f"{self.removed}, and ended before it answered")
+        if trouble is not None:
+            what = f"was ended: {trouble}"
+        elif ended is None:
+            what = "closed the connection before it answered"
+        elif ended.signal is not None:
+            what = f"was ended by signal {ended.signal} before it answered"
+        else:
+            what = f"exited {ended.code} before it answered"
+        line = texts.line(self._log.last_line)
+        return self._error(
+            f"{what}: {line}" if line else what,
+            hint="the call may have had effects, so it was not repeated;"
+            f" `haft providers logs {self.name}` shows what the server wrote",
+        )
+
+    async def _elicit(self, params: Any) -> Any:
+        """Answer a request for input that a server of 2025 sends. Such a request does not say for which call it is."""
+        import mcp_types as types
+
+        calls = list(self._calls.values())
+        if not calls:
+            return types.ErrorData(code=types.INVALID_REQUEST, message="there is no call that could need input")
+        if len({(call.context.who, call.context.thread) for call in calls}) > 1:
+            return types.ErrorData(
+                code=types.INVALID_REQUEST, message="calls of several callers are in progress: nobody can be asked"
+            )
+        return await calls[-1].elicit(params)
+
+    def _list_soon(self) -> None:
+        """Fetch the tools again: the server said that they changed."""
+        self._list_again = True
+        if self._listing is None or self._listing.done():
+            self._listing = asyncio.create_task(self._list_changes())
+
+    async def _list_changes(self) -> None:
+        pause = LIST_PAUSE
+        while self._list_again and (connection := self.connection) is not None:
+            self._list_again = False
+            try:
+                is_changed = await connection.list_tools()
+            except Exception:  # The next call finds out what is wrong with the server.
+                return
+            if is_changed:
+                installed = self.installed()
+                self._keep(installed, connection, self.kept.get(installed))
+            pause = LIST_PAUSE if is_changed else min(2 * pause, LONGEST_PAUSE)
+            await asyncio.sleep(pause)
+
+    def digest_of(self, tool: str) -> str | None:
+        """The digest of a tool as the connected server defines it now; None if the server has no such tool."""
+        connection = self.connection
+        known = self.known if connection is None else connection.facts()
+        if known is None:
+            return None
+        for each in tools_in(self.provider, known):
+            if each["name"] == tool:
+                try:
+                    return spec_of(self.provider, self.installed(), known, each).digest
+                except ValueError:
+                    return None
+        return None
+
+    async def describe(self, progress: Progress = _silent) -> Known:
+        """Start the server if it does not run, and return what it says about itself."""
+        connection = await self.connected(progress)
+        return connection.facts()
+
+    async def restart(self, progress: Progress = _silent) -> Known:
+        """End the server, and start it again at once, even if it failed before."""
+        await self.end()
+        self._failures = 0
+        return await self.describe(progress)
+
+    async def end(self, why: str | None = None) -> None:
+        """Close the connection, and end the process. With `why`, the server is not started again."""
+        self.removed = why or self.removed
+        if self._listing is not None:
+            self._listing.cancel()
+        owner, self._owner = self._owner, None
+        self._started_at = 0.0
+        if owner is not None:
+            if owner.value.streams is not None:
+                owner.value.streams.close()
+            with contextlib.suppress(Exception):
+                await owner.close()
+
+
+_background: set[asyncio.Task[None]] = set()
+
+
+async def _ignoring_errors(work: Awaitable[None]) -> None:
+    with contextlib.suppress(Exception):
+        await work
+
+
+async def _until_over(connection: Connection) -> None:
+    """Return when the process of a connection ended, or floods haft. Return never for a connection without process."""
+    if connection.session is None or connection.streams is None:
+        await asyncio.Event().wait()
+        return
+    ends = [asyncio.ensure_future(connection.session.wait()), asyncio.ensure_future(connection.streams.broken.wait())]
+    try:
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in ends:
+            each.cancel()
+        await asyncio.gather(*ends, return_exceptions=True)
+
+
+def _load() -> Any:
+    """The module that needs the `mcp` package."""
+    from haft.sources.mcp import connection
+
+    return connection
+
+
+def command_of(provider: Provider, installed: InstalledServer | None, workspace: str) -> Command:
+    """The command that starts a stdio server."""
+    assert provider.command is not None
+    argv = (provider.command, *provider.args) if installed is None else installed.argv
+    env = {**provider.env, **({} if installed is None else installed.env)}
+    readable = [*_readable(provider), *(() if installed is None else installed.readable)]
+    cwd = "."
+    if provider.cwd is not None:
+        inside = os.path.relpath(os.path.realpath(provider.cwd), os.path.realpath(workspace))
+        if inside == ".." or inside.startswith("../"):
+            # The launcher starts programs only in the workspace.
+            argv = ("/bin/sh", "-c", 'cd -- "$0" && exec "$@"', provider.cwd, *argv)
+            readable.append(provider.cwd)
+        else:
+            cwd = inside
+    return Command(list(argv), cwd=cwd, env=env, readable=tuple(dict.fromkeys(readable)))
+
+
+MARKERS: Final = ("package.json", "pyproject.toml", "pyvenv.cfg", "Cargo.toml", "go.mod", "deno.json")
+MOST_ABOVE: Final = 6
+
+
+def _readable(provider: Provider) -> list[str]:
+    """What the program of a server needs to read besides the system: the files that its command names, and the
+    packages that they belong to. Never a directory that contains the home directory."""
+    found: list[str] = []
+    command = provider.command or ""
+    for path in (*provider.files, *((command,) if os.path.isabs(command) else ())):
+        for each in dict.fromkeys((path, os.path.realpath(path))):
+            found += [each, *_package_of(each)]
+    return found
+
+
+def _package_of(path: str) -> list[str]:
+    """The directory of a file, and the directory of the package or the installation that the file belongs to."""
+    home = os.path.realpath(os.path.expanduser("~"))
+    folder = os.path.dirname(path)
+    found = [] if _contains(folder, home) else [folder]
+    above = os.path.dirname(folder)
+    if os.path.basename(folder) == "bin" and not _contains(above, home) and above != os.path.join(home, ".local"):
+        found.append(above)  # Programs find their libraries beside their directory.
+    for _ in range(MOST_ABOVE):
+        if _contains(folder, home) or folder == "/":
+            break
+        if any(os.path.exists(os.path.join(folder, each)) for each in MARKERS):
+            return [*found, folder]
+        folder = os.path.dirname(folder)
+    return found
+
+
+def _contains(folder: str, home: str) -> bool:
+    return f"{home}/".startswith(f"{os.path.realpath(folder).rstrip('/')}/")

@@ -1,0 +1,239 @@
+"""The source of MCP tools in one workspace: all configured servers. Listing tools starts no server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from haft.contracts import NO_SECRETS, DescribeLauncher, DiscoveredTool, HaftError, Secrets, ToolSpec
+from haft.sources.mcp import definitions
+from haft.sources.mcp.names import listed_name, server_of
+from haft.sources.mcp.provider import Provider, ServerPackages, StartTrust
+from haft.sources.mcp.server import McpServer, OpenHttp
+from haft.sources.mcp.server_log import log_path
+from haft.sources.mcp.tool import McpTool, prompt_tool, resource_tool
+from haft.sources.port import ProgressCallback, SourceHost, ToolSource
+
+BACKGROUND_SECONDS: Final = 3.0
+"""How long a host must be open before it starts servers that were never asked for their tools. Most commands end
+earlier."""
+MOST_AT_ONCE: Final = 4
+"""How many servers are started at the same time in the background."""
+RETRY_SECONDS: Final = 300.0
+"""How long the background waits before it starts a server again that failed."""
+
+
+class McpServers(ToolSource):
+    """The tools of all configured MCP servers."""
+
+    name = "mcp"
+
+    def __init__(
+        self,
+        host: SourceHost,
+        providers: Callable[[], Sequence[Provider]],
+        trust: StartTrust | None = None,
+        packages: ServerPackages | None = None,
+        open_http: OpenHttp | None = None,
+        places: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
+        """`providers` reads the configured servers; `places` names the files that they come from."""
+        self._host = host
+        self._providers = providers
+        self._trust = trust
+        self._packages = packages
+        self._open_http = open_http
+        self._places = places
+        self._servers: dict[str, McpServer] = {}
+        self._opened_at = time.monotonic()
+        self._background: asyncio.Task[None] | None = None
+        self._tried: dict[str, float] = {}
+        self._found: dict[str, tuple[Any, list[DiscoveredTool]]] = {}
+        """The tools of each server, and what they were made from."""
+        self._reading = resource_tool(self.usable)
+        self._prompting = prompt_tool(self.usable)
+
+    @property
+    def servers(self) -> Mapping[str, McpServer]:
+        """All configured servers, by name."""
+        return self._servers
+
+    def usable(self) -> dict[str, McpServer]:
+        """The servers that may start."""
+        return {
+            name: each
+            for name, each in self._servers.items()
+            if each.provider.problem is None and each.why_not_start() is None
+        }
+
+    def find(self) -> Iterable[DiscoveredTool]:
+        self._read_providers()
+        return list(self._listed())
+
+    def _read_providers(self) -> dict[str, McpServer]:
+        """Read the configuration again. Returns the servers that are no longer configured as they were."""
+        wanted = {each.name: each for each in self._providers()}
+        gone = {name: each for name, each in self._servers.items() if wanted.get(name) != each.provider}
+        for name in gone:
+            del self._servers[name]
+        self._servers = {name: self._servers.get(name) or self._server(each) for name, each in wanted.items()}
+        for each in self._servers.values():
+            each.kept.reload()
+        return gone
+
+    def _server(self, provider: Provider) -> McpServer:
+        host = self._host
+        return McpServer(
+            provider,
+            definitions.KeptDefinitions(host.definitions, provider),
+            host.workspace,
+            log_path(host.state_home, provider.name),
+            host.sessions,
+            self._packages,
+            self._trust,
+            self._open_http if host.sessions is not None else None,
+            self._tell_host,
+        )
+
+    async def _tell_host(self) -> None:
+        await self._host.renew()
+
+    def _listed(self) -> Iterator[DiscoveredTool]:
+        names: dict[str, str] = {}
+        for server in self._servers.values():
+            for found in self._tools_of(server):
+                holder = names.setdefault(found.spec.name, server.name)
+                if found.tool is not None and (holder != server.name or self._is_second(found, server)):
+                    tool = found.spec.meta["mcp"]["tool"]
+                    why = f"the tool {tool!r} would have the same name as another tool of the MCP server `{holder}`"
+                    yield DiscoveredTool(found.spec, None, "duplicate", why)
+                else:
+                    yield found
+        if self.usable():
+            yield DiscoveredTool(self._reading.spec, self._reading)
+            yield DiscoveredTool(self._prompting.spec, self._prompting)
+
+    def _is_second(self, found: DiscoveredTool, server: McpServer) -> bool:
+        """Whether an earlier tool of the same server has the same name."""
+        _known, tools = self._found[server.name]
+        return next(each for each in tools if each.spec.name == found.spec.name) is not found
+
+    def _tools_of(self, server: McpServer) -> Sequence[DiscoveredTool]:
+        provider = server.provider
+        bare = definitions.bare_spec(provider)
+        if provider.problem is not None:
+            return [DiscoveredTool(bare, None, "broken", provider.problem)]
+        if (why := server.why_not_start()) is not None:
+            return [DiscoveredTool(bare, None, "changed", why)]
+        known = server.known
+        if known is None:
+            why = (
+                f"haft has not asked this MCP server for its tools yet: `haft providers restart {provider.name}`, or"
+                f" call a tool `{listed_name(provider.name)}__TOOL`"
+            )
+            return [DiscoveredTool(bare, None, "inactive", why)]
+        if "problem" in known:
+            why = f"{known['problem']}; try again: `haft providers restart {provider.name}`"
+            return [DiscoveredTool(bare, None, "unreachable", why)]
+        before = self._found.get(server.name)
+        if before is None or before[0] != (server, known):
+            self._found[server.name] = before = ((server, known), list(_described(server, known)))
+        return before[1]
+
+    async def refresh(
+        self, launcher: DescribeLauncher, progress: ProgressCallback, *, retry_name: str | None = None
+    ) -> Iterable[DiscoveredTool] | None:
+        for server in self._read_providers().values():
+            await server.end("was removed from the configuration, or changed there")
+        self._describe_later()
+        return list(self._listed())
+
+    async def find_unlisted(self, name: str) -> None:
+        """Start the server that a call names, if its tools are not known yet."""
+        self._read_providers()
+        found = server_of(name, self._servers)
+        if found is None or (server := self._servers[found]).why_not_start() is not None:
+            return
+        known = server.known
+        if known is None or "problem" in known or self._host.sessions is None:
+            if self._host.sessions is not None:
+                with contextlib.suppress(HaftError):  # The listing says what is wrong.
+                    await server.describe()
+
+    def _describe_later(self) -> None:
+        """Start the servers whose tools are not known, in the background, if this host is open for long."""
+        is_running = self._background is not None and not self._background.done()
+        if self._host.sessions is None or is_running or time.monotonic() - self._opened_at < BACKGROUND_SECONDS:
+            return
+        if wanted := self._undescribed():
+            self._background = asyncio.create_task(self._describe_all(wanted))
+
+    def _undescribed(self) -> list[McpServer]:
+        now = time.monotonic()
+        return [
+            each
+            for each in self.usable().values()
+            if (each.known is None or "problem" in each.known)
+            and now - self._tried.get(each.name, -RETRY_SECONDS) >= RETRY_SECONDS
+        ]
+
+    async def describe_new(self) -> None:
+        """Ask all servers for their tools whose tools are not known, at once. Errors are in the listing."""
+        self._read_providers()
+        await self._describe_all(self._undescribed())
+
+    async def _describe_all(self, servers: Sequence[McpServer]) -> None:
+        slots = asyncio.Semaphore(MOST_AT_ONCE)
+
+        async def one(server: McpServer) -> None:
+            async with slots:
+                self._tried[server.name] = time.monotonic()
+                with contextlib.suppress(HaftError):
+                    await server.describe()
+
+        await asyncio.gather(*(one(each) for each in servers), return_exceptions=True)
+        if servers:
+            with contextlib.suppress(Exception):
+                await self._host.renew()
+
+    def places(self) -> Iterable[str]:
+        return self._places()
+
+    def due(self) -> bool:
+        # Trust may be given, and servers may be described, by another process.
+        return any(each.known is None or each.why_not_start() is not None for each in self._servers.values())
+
+    def cure(self, spec: ToolSpec) -> str:
+        server = spec.meta.get("mcp", {}).get("server")
+        return f"`haft providers list` shows the state of the MCP server `{server}`"
+
+    @property
+    def secrets(self) -> Secrets:
+        found = NO_SECRETS
+        for each in self._servers.values():
+            if each.provider.secrets.values:
+                found |= each.provider.secrets
+        return found
+
+    async def close(self) -> None:
+        if self._background is not None:
+            self._background.cancel()
+            await asyncio.gather(self._background, return_exceptions=True)
+        await asyncio.gather(*(each.end() for each in self._servers.values()), return_exceptions=True)
+
+
+def _described(server: McpServer, known: definitions.Known) -> Iterator[DiscoveredTool]:
+    provider = server.provider
+    for tool in definitions.tools_in(provider, known):
+        try:
+            spec = definitions.spec_of(provider, server.installed(), known, tool)
+        except ValueError as error:
+            bare = definitions.bare_spec(provider, tool["name"])
+            yield DiscoveredTool(bare, None, "broken", f"the MCP server `{provider.name}`: {error}")
+        else:
+            yield DiscoveredTool(spec, McpTool(spec, server))
+    if known.get("more"):
+        yield DiscoveredTool(definitions.bare_spec(provider), None, "broken", f"{known['more']}: the rest is left out")
