@@ -220,6 +220,8 @@ class Catalogue:
         if entry is None:
             entry = next((other for other in self._duplicates if other.listing.spec.name == name), None)
         if entry is None:
+            entry = self._server_entry(name)
+        if entry is None:
             raise unknown_tool(name, [each.listing for each in self._entries()])
         if entry.tool is not None:
             spec = entry.listing.spec
@@ -237,6 +239,15 @@ class Catalogue:
             f"`{name}` cannot be called, {entry.listing.why_not}",
             hint=f"it comes from {entry.listing.spec.origin}" if entry.listing.spec.origin else None,
         )
+
+    def _server_entry(self, name: str) -> _Entry | None:
+        """The entry of the MCP server that a tool of this name would belong to, if the server is listed because its
+        tools are not known; else None."""
+        for entry in self._duplicates:
+            spec = entry.listing.spec
+            if spec.kind == "mcp" and "tool" not in spec.meta.get("mcp", {}) and name.startswith(f"{spec.name}__"):
+                return entry
+        return None
 
     def _free_name(self, spec: ToolSpec) -> ToolName | None:
         prefixed = f"{spec.kind}__{spec.name}"

@@ -104,6 +104,11 @@ class ToolSource(Protocol):
         programs, such as servers, must limit its waiting, and await the host's `renew` when they answer later."""
         return list(self.find())
 
+    async def find_unlisted(self, name: str) -> None:
+        """Get ready to list a tool that a call names and that is not listed, for example start the server that the name
+        belongs to. This may take long, and runs beside other refreshes. Called before `refresh`."""
+        return
+
     def places(self) -> Iterable[str]:
         """The absolute paths of the files and directories that the tools come from, whether they exist or not. If one
         of them changes, or a file directly in one of these directories, haft refreshes this source."""

@@ -60,6 +60,8 @@ class CatalogueRefresher:
         listing = None if name is None else self._catalogue.listing(name)
         if listing is not None and self._discovery.is_current(listing):
             return
+        if listing is None and name is not None:
+            await self._discovery.find_unlisted(name)
         only = None if listing is None else (listing.source,)
         await self._discovery.renew(self._catalogue, self._launcher(), retry_name=name, only=only)
 

@@ -135,6 +135,12 @@ class Discovery:
                 with _logging_errors(source, "find its tools"):
                     catalogue.replace_source(source.name, source.find())
 
+    async def find_unlisted(self, name: str) -> None:
+        """Let the sources get ready to list a tool of this name, which a call names and which is not listed."""
+        for source in self.sources():
+            with _logging_errors(source, f"look for `{name}`", OSError, HaftError):
+                await source.find_unlisted(name)
+
     async def renew(
         self,
         catalogue: Catalogue,

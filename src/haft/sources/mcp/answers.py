@@ -19,9 +19,7 @@ MOST_BLOCKS: Final = 1_000
 LONGEST_FAILURE: Final = 2_000
 
 
-def answer_of(
-    server: str, tool: str, result: types.CallToolResult, output_schema: Mapping[str, Any] | None
-) -> Answer:
+def answer_of(server: str, tool: str, result: types.CallToolResult, output_schema: Mapping[str, Any] | None) -> Answer:
     """The answer of a tool: its texts are the output, `structuredContent` is the result, and other blocks are the
     content."""
     said: list[str] = []
@@ -89,11 +87,12 @@ def _visible_part(value: Any) -> Any:
     return texts.visible_json(value)
 
 
-
 def plain_answer(result: BaseModel) -> Answer:
     """A result of a server that is no result of a tool, as JSON."""
     plain = result.model_dump(by_alias=True, mode="json", exclude_none=True)
-    shown = _visible_part({key: value for key, value in plain.items() if key not in ("resultType", "ttlMs", "cacheScope")})
+    shown = _visible_part(
+        {key: value for key, value in plain.items() if key not in ("resultType", "ttlMs", "cacheScope")}
+    )
     text = json.dumps(shown, ensure_ascii=False)
     if len(text) > MOST_CONTENT:
         raise ToolFailed(f"the result of the MCP server is larger than {MOST_CONTENT:_} bytes")

@@ -56,7 +56,7 @@ class ServerCall:
                 allow_claimed=True,
             )
 
-        result = await self._with_input(send)
+        result: Any = await self._with_input(send)
         if isinstance(result, TaskResult):
             result = await follow(self._session, result, self._answer_requests, self._report)
         return answer_of(self._server, name, result, output_schema)

@@ -11,7 +11,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import mcp_types as types
 from mcp import Client, MCPError
@@ -20,11 +20,14 @@ from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp_types import PaginatedRequestParams
 from pydantic import ValidationError
 
-from haft.contracts import HaftError, Session, ToolFailed
+from haft.contracts import HaftError, Session
 from haft.sources.mcp import texts
 from haft.sources.mcp.tasks import TasksExtension
 from haft.sources.mcp.transport import ServerStreams, Streams
 from haft.version import __version__
+
+if TYPE_CHECKING:
+    from haft.sources.mcp.http import RemoteTransport
 
 MOST_TOOLS: Final = 2_000
 MOST_PAGES: Final = 200
@@ -45,6 +48,8 @@ class Connection:
         self.client = client
         self.session = session
         self.streams = streams
+        self.remote: RemoteTransport | None = None
+        """The transport to a server that is reached over HTTP."""
         self.tools: dict[str, dict[str, Any]] = {}
         """The tools that the server listed last, by their names."""
         self.more: str | None = None
@@ -139,7 +144,7 @@ async def connected(
     older protocol. `elicit` answers requests of the server for input; `on_change` is called when the server says that
     its tools changed."""
 
-    async def answer(_context: ClientRequestContext, params: types.ElicitRequestParams) -> Any:
+    async def answer(context: ClientRequestContext, params: types.ElicitRequestParams) -> Any:
         return await elicit(params)
 
     async def hear(message: IncomingMessage) -> None:
@@ -157,7 +162,7 @@ async def connected(
     )
     async with client:
         # haft checks results itself, with bounds: a schema of a hostile server may be a bomb.
-        client.session.validate_tool_result = _unchecked  # type: ignore[method-assign]
+        client.session.validate_tool_result = _unchecked  # type: ignore[method-assign,assignment]
         connection = Connection(client, session, output)
         tools = client.server_capabilities.tools
         listening = None
@@ -219,7 +224,3 @@ def is_closed(error: BaseException) -> bool:
     """Whether an error says that the connection was closed before the answer came."""
     error = cause_of(error)
     return isinstance(error, MCPError) and error.error.code == types.CONNECTION_CLOSED
-
-
-def failed(server: str, what: str, *, hint: str | None = None) -> ToolFailed:
-    return ToolFailed(f"the MCP server `{server}` {what}", hint=hint)

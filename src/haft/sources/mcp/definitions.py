@@ -121,6 +121,7 @@ def bare_spec(provider: Provider, tool: str | None = None) -> ToolSpec:
 
 
 def origin_of(provider: Provider) -> str:
+    """The `origin` of a server's tools."""
     return f"mcp:{provider.name}"
 
 

@@ -1,4 +1,4 @@
-"""The life of one MCP server: it starts on first use, is reused, is started again after a crash, and ends with the host.
+"""The life of one MCP server: it starts on first use, is reused, starts again after a crash, and ends with the host.
 
 A server that may write in the workspace answers one call at a time, so that haft knows whose changes it makes. Other
 servers answer calls at the same time.
@@ -10,11 +10,10 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from haft.contracts import (
-    Answer,
     Command,
     Deadlock,
     Exit,
@@ -32,12 +31,8 @@ from haft.sources.mcp.server_log import ServerLog
 from haft.sources.owner_task import OwnerTask
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
     from haft.sources.mcp.calls import ServerCall
     from haft.sources.mcp.connection import Connection
-
-    OpenHttp = Callable[[Provider], AbstractAsyncContextManager[tuple[Any, Any]]]
 
 START_SECONDS: Final = 60.0
 FIRST_PAUSE: Final = 0.5
@@ -73,7 +68,7 @@ class McpServer:
         launcher: SessionLauncher | None,
         packages: ServerPackages | None,
         trust: StartTrust | None,
-        open_http: OpenHttp | None,
+        state_home: str,
         changed: Callable[[], Awaitable[None]],
     ) -> None:
         """`changed` is awaited when the server's tools changed."""
@@ -84,7 +79,7 @@ class McpServer:
         self._launcher = launcher
         self._packages = packages
         self._trust = trust
-        self._open_http = open_http
+        self._state_home = state_home
         self._changed = changed
         self._owner: OwnerTask[Connection] | None = None
         self._starting = asyncio.Lock()
@@ -175,6 +170,8 @@ class McpServer:
             await asyncio.sleep(left)
 
     async def _start(self, progress: Progress) -> Connection:
+        if self._launcher is None:
+            raise self._error("cannot be started: this host calls no tools")
         if self.provider.problem is not None:
             raise self._error(f"cannot be used: {self.provider.problem}")
         if (why := self.why_not_start()) is not None:
@@ -230,13 +227,17 @@ class McpServer:
             "on_change": self._list_soon,
         }
         if self.provider.transport != "stdio":
-            if self._open_http is None:
-                raise self._error("cannot be reached: this host opens no connections")
-            async with connecting.connected(self._open_http(self.provider), None, None, **options) as connection:
-                yield connection
+            from haft.sources.mcp.http import open_http
+
+            remote = open_http(self.provider, self._state_home)
+            try:
+                async with connecting.connected(remote, None, None, **options) as connection:
+                    connection.remote = remote
+                    yield connection
+            except Exception as error:
+                raise remote.explained(error) or error from None
             return
-        if self._launcher is None:
-            raise self._error("cannot be started: this host calls no tools")
+        assert self._launcher is not None
         from haft.sources.mcp.transport import ServerStreams
 
         streams = ServerStreams(self._log)
@@ -336,13 +337,19 @@ class McpServer:
                     if is_last or self.removed is not None:
                         raise failure from None
                     continue
-                raise self._error(connecting.reason(error).replace("it answered", "answered", 1)) from None
+                raise self._call_failure(connection, error) from None
             else:
                 self._failures = 0
                 return result
             finally:
                 self._calls.pop(context.run, None)
         raise AssertionError("unreachable")
+
+    def _call_failure(self, connection: Connection, error: Exception) -> HaftError:
+        """The error for a call that the server, or the way to it, answered with an error."""
+        if connection.remote is not None and (found := connection.remote.explained(error)) is not None:
+            return found
+        return self._error(f"did not carry out the call: {_load().reason(error)}")
 
     async def _ready(self) -> Connection:
         """The connection for a call. After a cancelled call of which the server took no notice, haft first makes sure

@@ -12,7 +12,7 @@ from haft.contracts import NO_SECRETS, DescribeLauncher, DiscoveredTool, HaftErr
 from haft.sources.mcp import definitions
 from haft.sources.mcp.names import listed_name, server_of
 from haft.sources.mcp.provider import Provider, ServerPackages, StartTrust
-from haft.sources.mcp.server import McpServer, OpenHttp
+from haft.sources.mcp.server import McpServer
 from haft.sources.mcp.server_log import log_path
 from haft.sources.mcp.tool import McpTool, prompt_tool, resource_tool
 from haft.sources.port import ProgressCallback, SourceHost, ToolSource
@@ -37,7 +37,6 @@ class McpServers(ToolSource):
         providers: Callable[[], Sequence[Provider]],
         trust: StartTrust | None = None,
         packages: ServerPackages | None = None,
-        open_http: OpenHttp | None = None,
         places: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         """`providers` reads the configured servers; `places` names the files that they come from."""
@@ -45,7 +44,6 @@ class McpServers(ToolSource):
         self._providers = providers
         self._trust = trust
         self._packages = packages
-        self._open_http = open_http
         self._places = places
         self._servers: dict[str, McpServer] = {}
         self._opened_at = time.monotonic()
@@ -94,7 +92,7 @@ class McpServers(ToolSource):
             host.sessions,
             self._packages,
             self._trust,
-            self._open_http if host.sessions is not None else None,
+            host.state_home,
             self._tell_host,
         )
 
@@ -158,10 +156,9 @@ class McpServers(ToolSource):
         if found is None or (server := self._servers[found]).why_not_start() is not None:
             return
         known = server.known
-        if known is None or "problem" in known or self._host.sessions is None:
-            if self._host.sessions is not None:
-                with contextlib.suppress(HaftError):  # The listing says what is wrong.
-                    await server.describe()
+        if self._host.sessions is not None and (known is None or "problem" in known):
+            with contextlib.suppress(HaftError):  # The listing says what is wrong.
+                await server.describe()
 
     def _describe_later(self) -> None:
         """Start the servers whose tools are not known, in the background, if this host is open for long."""

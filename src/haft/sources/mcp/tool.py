@@ -139,6 +139,7 @@ def _server(tool: str, servers: Mapping[str, McpServer], name: str) -> McpServer
 
 
 def resource_tool(servers: Servers) -> ResourceTool:
+    """The tool that reads resources of these servers."""
     return ResourceTool(
         _spec(
             READ_RESOURCE,
@@ -152,7 +153,12 @@ def resource_tool(servers: Servers) -> ResourceTool:
 
 
 def prompt_tool(servers: Servers) -> PromptTool:
-    arguments = {"type": "object", "additionalProperties": {"type": "string"}, "description": "Arguments of the prompt."}
+    """The tool that gets prompts of these servers."""
+    arguments = {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "description": "Arguments of the prompt.",
+    }
     return PromptTool(
         _spec(
             GET_PROMPT,

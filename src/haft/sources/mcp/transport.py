@@ -39,7 +39,9 @@ Streams = tuple[Any, Any]
 class ServerStreams:
     """The output of a server's process, as the streams that the client of the `mcp` package reads and writes."""
 
-    def __init__(self, log: ServerLog, on_children: Callable[[Sequence[EndedChild]], None] = lambda _found: None) -> None:
+    def __init__(
+        self, log: ServerLog, on_children: Callable[[Sequence[EndedChild]], None] = lambda _found: None
+    ) -> None:
         self._log = log
         self._on_children = on_children
         self._messages, self._incoming = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
