@@ -67,6 +67,7 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format("bash-plugin", "haft.toolsets.plugins:BashPluginSource", settings=("plugins",), each="plugins"),
     Format("python-plugin", "haft.toolsets.plugins:PythonPluginSource", settings=("plugins",)),
+    Format("mcp", "haft.toolsets.providers.source:ProviderSource"),
     Format("cli", "haft.toolsets.command_lines:CommandLineSource", settings=("cli",), each="cli"),
 )
 """All formats, in the order in which their tools get names."""

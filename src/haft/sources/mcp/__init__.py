@@ -10,13 +10,21 @@ from haft.lazy import face
 if TYPE_CHECKING:
     from haft.sources.mcp.login import LoginPage, LoginResult, log_in
     from haft.sources.mcp.logins import forget_logins, login_secrets
+    from haft.sources.mcp.names import listed_name
     from haft.sources.mcp.provider import InstalledServer, Provider, ProviderTransport, ServerPackages, StartTrust
+    from haft.sources.mcp.server_log import log_path, read_log
+    from haft.sources.mcp.source import McpServers
+    from haft.sources.mcp.texts import visible, visible_json
 else:
     __getattr__ = face(
         __name__,
         {
             "login": "LoginPage LoginResult log_in",
             "logins": "forget_logins login_secrets",
+            "names": "listed_name",
+            "server_log": "log_path read_log",
+            "source": "McpServers",
+            "texts": "visible visible_json",
             "provider": "InstalledServer Provider ProviderTransport ServerPackages StartTrust",
         },
     )

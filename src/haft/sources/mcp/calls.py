@@ -42,8 +42,8 @@ class ServerCall:
     async def tool(self, name: str, arguments: dict[str, Any], output_schema: Mapping[str, Any] | None) -> Answer:
         """Call a tool."""
         if not self._connection.is_modern and needs_task(self._connection.tools.get(name, {})):
-            result = await call_as_task(self._session, name, arguments, self._report)
-            return answer_of(self._server, name, result, output_schema)
+            done = await call_as_task(self._session, name, arguments, self._report)
+            return answer_of(self._server, name, done, output_schema)
 
         async def send(responses: types.InputResponses | None, state: str | None) -> Any:
             return await self._session.call_tool(

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -112,6 +112,37 @@ class Connection:
                     return found, f"it has more than {MOST_TOOLS:_} tools, or they are larger than {MOST_BYTES:_} bytes"
                 found.setdefault(tool.name, plain)
         return found, None
+
+    async def listed(self, kind: str) -> list[dict[str, Any]]:
+        """All `resources`, `templates` or `prompts` of the server."""
+        session = self.client.session
+        asks: dict[str, tuple[str, Any]] = {
+            "resources": ("resources", lambda params: session.list_resources(params=params)),
+            "templates": ("resource_templates", lambda params: session.list_resource_templates(params=params)),
+            "prompts": ("prompts", lambda params: session.list_prompts(params=params)),
+        }
+        name, ask = asks[kind]
+        found: list[dict[str, Any]] = []
+        size = 0
+        async for page in self.pages(ask):
+            for each in () if page is None else getattr(page, name):
+                plain = each.model_dump(by_alias=True, mode="json", exclude_none=True, exclude={"icons", "meta"})
+                size += len(json.dumps(plain))
+                if len(found) >= MOST_TOOLS or size > MOST_BYTES:
+                    return found
+                # A URI or a name goes back to the server as it is, so only texts that explain are changed.
+                shown = {key: texts.visible_json(plain[key]) for key in ("title", "description") if key in plain}
+                found.append({**plain, **shown})
+        return found
+
+    async def complete(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer to `completion/complete`."""
+        params = types.CompleteRequestParams.model_validate(request)
+        context = None if params.context is None else params.context.arguments
+        argument = {"name": params.argument.name, "value": params.argument.value}
+        result = await self.client.session.complete(params.ref, argument, context)
+        plain = result.completion.model_dump(by_alias=True, mode="json", exclude_none=True)
+        return {"completion": texts.visible_json(plain)}
 
     @staticmethod
     async def pages(ask: Callable[[PaginatedRequestParams | None], Awaitable[Any]]) -> AsyncIterator[Any]:

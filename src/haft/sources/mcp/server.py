@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from haft.contracts import (
@@ -464,6 +464,24 @@ class McpServer:
         """Start the server if it does not run, and return what it says about itself."""
         connection = await self.connected(progress)
         return connection.facts()
+
+    async def listed(self, kind: str) -> list[dict[str, Any]]:
+        """What the server offers of a kind: `resources`, `templates` or `prompts`, as MCP writes it."""
+        connection = await self.connected()
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                return await connection.listed(kind)
+        except Exception as error:
+            raise self._call_failure(connection, error) from None
+
+    async def complete(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The server's answer to `completion/complete`."""
+        connection = await self.connected()
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                return await connection.complete(request)
+        except Exception as error:
+            raise self._call_failure(connection, error) from None
 
     async def restart(self, progress: Progress = _silent) -> Known:
         """End the server, and start it again at once, even if it failed before."""

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from haft.contracts import NO_SECRETS, DescribeLauncher, DiscoveredTool, HaftError, Secrets, ToolSpec
+from haft.contracts import NO_SECRETS, BadUsage, DescribeLauncher, DiscoveredTool, HaftError, Secrets, ToolSpec
 from haft.sources.mcp import definitions
+from haft.sources.mcp.logins import login_secrets
 from haft.sources.mcp.names import listed_name, server_of
 from haft.sources.mcp.provider import Provider, ServerPackages, StartTrust
-from haft.sources.mcp.server import McpServer
 from haft.sources.mcp.server_log import log_path
 from haft.sources.mcp.tool import McpTool, prompt_tool, resource_tool
 from haft.sources.port import ProgressCallback, SourceHost, ToolSource
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from haft.sources.mcp.server import McpServer
 
 BACKGROUND_SECONDS: Final = 3.0
 """How long a host must be open before it starts servers that were never asked for their tools. Most commands end
@@ -46,6 +50,7 @@ class McpServers(ToolSource):
         self._packages = packages
         self._places = places
         self._servers: dict[str, McpServer] = {}
+        self._login_secrets = NO_SECRETS
         self._opened_at = time.monotonic()
         self._background: asyncio.Task[None] | None = None
         self._tried: dict[str, float] = {}
@@ -80,9 +85,13 @@ class McpServers(ToolSource):
         self._servers = {name: self._servers.get(name) or self._server(each) for name, each in wanted.items()}
         for each in self._servers.values():
             each.kept.reload()
+        if self._servers:
+            self._login_secrets = login_secrets(self._host.state_home)
         return gone
 
     def _server(self, provider: Provider) -> McpServer:
+        from haft.sources.mcp.server import McpServer
+
         host = self._host
         return McpServer(
             provider,
@@ -162,6 +171,8 @@ class McpServers(ToolSource):
 
     def _describe_later(self) -> None:
         """Start the servers whose tools are not known, in the background, if this host is open for long."""
+        import asyncio
+
         is_running = self._background is not None and not self._background.done()
         if self._host.sessions is None or is_running or time.monotonic() - self._opened_at < BACKGROUND_SECONDS:
             return
@@ -183,6 +194,8 @@ class McpServers(ToolSource):
         await self._describe_all(self._undescribed())
 
     async def _describe_all(self, servers: Sequence[McpServer]) -> None:
+        import asyncio
+
         slots = asyncio.Semaphore(MOST_AT_ONCE)
 
         async def one(server: McpServer) -> None:
@@ -195,6 +208,28 @@ class McpServers(ToolSource):
         if servers:
             with contextlib.suppress(Exception):
                 await self._host.renew()
+
+    async def listed_by(self, kind: str) -> list[dict[str, Any]]:
+        """What all usable servers offer of a kind: `resources`, `templates` or `prompts`, as MCP writes it, each with
+        the name of its server under `server`. Starts the servers that are known to offer it. A server that fails is
+        left out."""
+        import asyncio
+
+        capability = "resources" if kind == "templates" else kind
+        servers = [each for each in self.usable().values() if capability in (each.known or {}).get("capabilities", ())]
+        found = await asyncio.gather(*(each.listed(kind) for each in servers), return_exceptions=True)
+        return [
+            {"server": server.name, **one}
+            for server, listed in zip(servers, found, strict=True)
+            if not isinstance(listed, BaseException)
+            for one in listed
+        ]
+
+    async def complete(self, server: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer of a server to `completion/complete`. `request` has the parameters, as MCP writes them."""
+        if server not in self.usable():
+            raise BadUsage(f"there is no MCP server `{server}` that can be used", hint="`haft providers list`")
+        return await self._servers[server].complete(request)
 
     def places(self) -> Iterable[str]:
         return self._places()
@@ -209,13 +244,15 @@ class McpServers(ToolSource):
 
     @property
     def secrets(self) -> Secrets:
-        found = NO_SECRETS
+        found = self._login_secrets
         for each in self._servers.values():
             if each.provider.secrets.values:
                 found |= each.provider.secrets
         return found
 
     async def close(self) -> None:
+        import asyncio
+
         if self._background is not None:
             self._background.cancel()
             await asyncio.gather(self._background, return_exceptions=True)

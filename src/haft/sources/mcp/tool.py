@@ -16,13 +16,13 @@ from haft.contracts import (
     ToolName,
     ToolSpec,
 )
-from haft.sources.mcp.server import McpServer
 from haft.values import dataclass
 
 if TYPE_CHECKING:
     from haft.sources.mcp.calls import ServerCall
+    from haft.sources.mcp.server import McpServer
 
-Servers = Callable[[], Mapping[str, McpServer]]
+Servers = Callable[[], "Mapping[str, McpServer]"]
 
 
 @dataclass(frozen=True, slots=True)
