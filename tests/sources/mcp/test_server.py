@@ -1,9 +1,6 @@
 """The life of an MCP server."""
 
-import asyncio
 import json
-
-import pytest
 
 
 def test_the_first_call_starts_the_server_and_later_calls_use_it(place):
