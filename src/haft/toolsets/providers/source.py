@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from haft.sources.mcp import McpServers
 from haft.toolsets.formats import Host
+from haft.toolsets.providers.finding import provider_places, providers_of, start_trust
 from haft.toolsets.providers.packages import PackagedServers
-from haft.toolsets.providers.reading import provider_places, providers_of, start_trust
 
 
 class ProviderSource(McpServers):
