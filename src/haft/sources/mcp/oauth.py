@@ -167,7 +167,7 @@ class LoginFlow(OAuthClientProvider):
         self._callback = callback
         self._show = show
         self._configured_scope = provider.oauth.get("scope")
-        self._requested: list[str | None] = []
+        self._requested: list[tuple[str, str | None]] = []
         self._failure: Exception | None = None
         self.login: Login | None = None
         """The login, once it succeeded."""
@@ -199,9 +199,10 @@ class LoginFlow(OAuthClientProvider):
         context = self.context
         scope = self._configured_scope or context.client_metadata.scope
         context.client_metadata.scope = scope = union_scopes(scope, self._logins.wanted_scope)
-        if len(self._requested) >= _MOST_AUTHORIZATIONS or scope in self._requested:
+        wanted = (self._expected_issuer(), scope)  # A server may move to another issuer, or ask for further rights.
+        if len(self._requested) >= _MOST_AUTHORIZATIONS or wanted in self._requested:
             raise OAuthFlowError("the server did not accept the token that it had asked for")
-        self._requested.append(scope)
+        self._requested.append(wanted)
         _choose_method(context)
         return await super()._perform_authorization_code_grant()
 
