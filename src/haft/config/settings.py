@@ -252,7 +252,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "`example.org`), `build.example:*` (all ports) or `@package-indexes`. `never`: no option, rule or answer can "
         "grant the network, and no other place can change this setting. If this machine cannot block the network, "
         "`never` makes calls fail. This setting does not apply to downloads by haft itself (plugins, and packages of "
-        "templates).",
+        "templates), nor to remote MCP servers, to which haft itself connects.",
         "close",
     ),
     Setting(

@@ -83,7 +83,7 @@ class Answers:
                 self.close_connection = True
                 answer(self)
 
-            do_GET = do_POST = do_DELETE = handle_one
+            do_GET = do_POST = do_DELETE = do_CONNECT = handle_one
 
             def reply(self, status=200, content=b"", content_type="application/json", **headers):
                 content = content.encode() if isinstance(content, str) else content

@@ -140,3 +140,57 @@ def test_an_answer_in_a_login_is_bounded():
         pytest.raises(httpx2.ReadError, match="more than 1_000 bytes"),
     ):
         sent(server.url, server.url)
+
+
+class TestProxy:
+    """This machine reaches the internet only through a proxy."""
+
+    @pytest.fixture
+    def proxy(self, monkeypatch):
+        """A proxy that answers for every host with the name of that host."""
+
+        def answer(request):
+            assert request.command == "CONNECT"
+            request.send_response_only(200)
+            request.end_headers()
+            host = request.path.partition(":")[0]
+            request.rfile.readline()
+            request.wfile.write(f"HTTP/1.1 200 OK\r\nContent-Length: {len(host)}\r\n\r\n{host}".encode())
+
+        with Answers(answer) as proxy:
+            monkeypatch.setenv("http_proxy", f"http://me:secret@127.0.0.1:{proxy.port}")
+            monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.port}")
+            yield proxy
+
+    def test_names_are_reached_through_it(self, proxy):
+        assert sent("http://mcp.example", "http://mcp.example/mcp").text == "mcp.example"
+        assert proxy.requests[0].path == "mcp.example:80"
+        assert proxy.requests[0].headers["proxy-authorization"] == "Basic bWU6c2VjcmV0"
+
+    @pytest.mark.parametrize("exception", ["mcp.example", "*", ".example", "other.example, mcp.example:80"])
+    def test_exceptions_are_reached_directly(self, proxy, monkeypatch, exception):
+        monkeypatch.setenv("NO_PROXY", exception)
+        Names(monkeypatch, mcp_example=[PUBLIC])
+        with pytest.raises(AttributeError):  # The connection of this test is only a text.
+            sent("http://mcp.example", "http://mcp.example/mcp")
+        assert proxy.requests == []
+
+    def test_addresses_and_this_machine_are_reached_directly(self, proxy):
+        with Answers(lambda request: request.reply(200, b"direct")) as server:
+            assert sent(server.url, server.url).text == "direct"
+            named = server.url.replace("127.0.0.1", "localhost")
+            assert sent(named, named).text == "direct"
+        assert proxy.requests == []
+
+    def test_a_proxy_that_refuses_is_named(self, monkeypatch):
+        with Answers(lambda request: request.reply(407)) as proxy:
+            monkeypatch.setenv("ALL_PROXY", f"127.0.0.1:{proxy.port}")
+            with pytest.raises(httpx2.ConnectError, match=r"the proxy .* refused: 407"):
+                sent("http://mcp.example", "http://mcp.example/mcp")
+
+    @pytest.mark.parametrize("address", ["socks5://127.0.0.1:1", "http://[::1", "http://me:secret@:99999"])
+    def test_a_proxy_that_cannot_be_used_is_reported_without_its_password(self, monkeypatch, address):
+        monkeypatch.setenv("ALL_PROXY", address)
+        with pytest.raises(httpx2.ConnectError, match="this machine's proxy") as caught:
+            sent("http://mcp.example", "http://mcp.example/mcp")
+        assert "secret" not in str(caught.value)

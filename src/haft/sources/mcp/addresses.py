@@ -4,6 +4,7 @@ The person named the server, so the server's own host may have any address excep
 the credentials of a machine. Every other host (an authorization server, for example) is named by the server, and must
 have a public address unless the server itself has a private one. A name is resolved once, its addresses are checked,
 and the connection goes to exactly the address that was checked, so a second answer of the name server changes nothing.
+If this machine must use a proxy, the proxy resolves the names, and decides about their addresses.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import anyio
 import httpcore2
 import httpx2
 from httpcore2 import AnyIOBackend, AsyncNetworkBackend
+
+from haft.sources.mcp.machine_proxy import proxy_for
 
 if TYPE_CHECKING:
     from httpcore2 import SOCKET_OPTION, AsyncNetworkStream
@@ -88,7 +91,29 @@ class ServerAddresses(AsyncNetworkBackend):
     ) -> AsyncNetworkStream:
         """Connect to a checked address of the host. Raises `AddressRefused` if it has none."""
         seconds = min(timeout or _CONNECT_SECONDS, _CONNECT_SECONDS)
-        addresses = await self._checked(host, port, seconds)
+        name = host.strip("[]").lower()
+        proxy = proxy_for(os.environ, name, port)
+        if proxy is None:
+            addresses = await self._checked(name, port, seconds)
+            return await self._opened(addresses, port, seconds, local_address, socket_options)
+        addresses = await resolved(proxy.host, proxy.port, seconds)
+        stream = await self._opened(addresses, proxy.port, seconds, local_address, socket_options)
+        try:
+            await proxy.tunnel(stream, name, port, seconds)
+        except BaseException:
+            await stream.aclose()
+            raise
+        return stream
+
+    async def _opened(
+        self,
+        addresses: Iterable[Address],
+        port: int,
+        seconds: float,
+        local_address: str | None,
+        socket_options: Iterable[SOCKET_OPTION] | None,
+    ) -> AsyncNetworkStream:
+        """A connection to the first of these addresses that answers."""
         failure: Exception | None = None
         for address in addresses:
             try:
@@ -97,7 +122,7 @@ class ServerAddresses(AsyncNetworkBackend):
                 )
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 failure = failure or error
-        raise failure or httpcore2.ConnectError(f"`{host}` has no address")
+        raise failure or httpcore2.ConnectError("there is no address to connect to")
 
     async def connect_unix_socket(
         self,
@@ -110,9 +135,8 @@ class ServerAddresses(AsyncNetworkBackend):
     async def sleep(self, seconds: float) -> None:
         await anyio.sleep(seconds)
 
-    async def _checked(self, host: str, port: int, seconds: float) -> list[Address]:
+    async def _checked(self, name: str, port: int, seconds: float) -> list[Address]:
         """The addresses of a host, if haft may connect to all of them."""
-        name = host.strip("[]").lower()
         found = await resolved(name, port, seconds)
         if any(is_metadata(each) for each in found):
             raise AddressRefused(f"`{name}` has an address at which machines keep credentials ({_words(found)})")
