@@ -407,3 +407,17 @@ def test_no_tool_is_helped_to_private_keys_by_its_words(said, home, place):
 
 def test_other_hidden_files_are_still_named_with_the_grant(said, home):
     assert f"--read {home}/secret" in said("cat: HOME/secret: No such file or directory").hint
+
+
+@pytest.mark.parametrize(
+    ("output", "grant"),
+    [
+        (f"EROFS: read-only file system, open '{WORKSPACE}/a.txt'", 'write = ["."]'),
+        ("getaddrinfo ENOTFOUND api.example", 'network = ["HOST"]'),
+        ("cat: HOME/secret: No such file or directory", "read = ["),
+    ],
+)
+def test_a_denial_of_a_server_names_the_line_to_add_below_its_table(said, output, grant):
+    hint = said(output, session=True, profile="read-only", writable=(), entry="below `[providers.files]`").hint
+    assert hint.startswith(f"to allow it: grant = {{{grant}") and "below `[providers.files]`" in hint
+    assert "plugin" not in hint

@@ -33,10 +33,13 @@ class HostProviders:
         await server.describe(progress)
         return await self._tools(name)
 
-    async def restart(self, name: str, progress: Callable[[str], None] = lambda _line: None) -> list[str]:
-        """End a server, start it again, and return the names of its tools. Raises `ToolFailed` if it does not start."""
+    async def restart(
+        self, name: str, progress: Callable[[str], None] = lambda _line: None, *, upgrade: bool = False
+    ) -> list[str]:
+        """End a server, start it again, and return the names of its tools. With `upgrade`, first install the newest
+        version of its package that its command allows. Raises `ToolFailed` if it does not start."""
         server = self._named(name)
-        await server.restart(progress)
+        await server.restart(progress, upgrade=upgrade)
         return await self._tools(name)
 
     def _named(self, name: str) -> Any:

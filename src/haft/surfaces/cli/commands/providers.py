@@ -375,13 +375,14 @@ def _split(text: str, mark: str, option: str, form: str) -> tuple[str, str]:
 
 @click.command("restart", cls=HaftCommand)
 @_name
+@click.option("--upgrade", is_flag=True, help="First install the newest version of its package (`npx`, `uvx`, …).")
 @click.pass_context
-def restart_provider(context: click.Context, name: str) -> None:
+def restart_provider(context: click.Context, name: str, upgrade: bool) -> None:
     """Start an MCP server, and ask it for its tools again. If another haft process runs this server too, that one goes
     on."""
     options: Globals = context.obj
     name = _opened(options).named(name).provider.name
-    tools = _started(name, options)
+    tools = _started(name, options, upgrade=upgrade)
     if options.json:
         facts({"name": name, "tools": tools})
     if tools is None:
@@ -514,12 +515,12 @@ def _print_bytes(encoded: str, kind: str, options: Globals) -> None:
     sys.stdout.buffer.flush()
 
 
-def _started(name: str, options: Globals) -> list[str] | None:
+def _started(name: str, options: Globals, *, upgrade: bool = False) -> list[str] | None:
     """Start a server, and print its tools. Returns their names; None if the server could not be started."""
     progress = Progress(quiet=options.quiet)
 
     async def work(service: ToolService) -> list[str]:
-        return await service.providers.restart(name, progress.passing)
+        return await service.providers.restart(name, progress.passing, upgrade=upgrade)
 
     progress.passing(f"starting {name}")
     try:
