@@ -172,10 +172,7 @@ class McpServer:
     async def _start(self, progress: Progress) -> Connection:
         if self._launcher is None:
             raise self._error("cannot be started: this host calls no tools")
-        if self.provider.problem is not None:
-            raise self._error(f"cannot be used: {self.provider.problem}")
-        if (why := self.why_not_start()) is not None:
-            raise self._error(f"was not started: {why}")
+        self._check_start()
         installed = await self._install(progress)
         connecting = await asyncio.to_thread(_load)  # Importing takes a second, in which the loop goes on.
         before = self.kept.get(installed)
@@ -198,6 +195,12 @@ class McpServer:
         connection = self._owner.value
         self._keep(installed, connection, before)
         return connection
+
+    def _check_start(self) -> None:
+        if self.provider.problem is not None:
+            raise self._error(f"cannot be used: {self.provider.problem}")
+        if (why := self.why_not_start()) is not None:
+            raise self._error(f"was not started: {why}")
 
     def _keep(self, installed: InstalledServer | None, connection: Connection, before: Known | None) -> None:
         facts = connection.facts()
@@ -483,8 +486,17 @@ class McpServer:
         except Exception as error:
             raise self._call_failure(connection, error) from None
 
-    async def restart(self, progress: Progress = _silent) -> Known:
-        """End the server, and start it again at once, even if it failed before."""
+    async def restart(self, progress: Progress = _silent, *, upgrade: bool = False) -> Known:
+        """End the server, and start it again at once, even if it failed before. With `upgrade`, first install the
+        newest version of its package; if that fails, the server goes on as it is."""
+        if upgrade:
+            self._check_start()
+            if self._packages is None or not self._packages.names_package(self.provider):
+                raise self._error(
+                    "has no package that haft installed, so there is nothing to upgrade",
+                    hint=f"`haft providers restart {self.name}` starts it again",
+                )
+            await self._packages.install(self.provider, progress, upgrade=True)
         await self.end()
         self._failures = 0
         return await self.describe(progress)
