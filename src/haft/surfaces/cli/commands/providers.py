@@ -416,10 +416,18 @@ def login_at_provider(context: click.Context, name: str, no_browser: bool) -> No
         )
     )
     if not options.json:
-        lines([visible(f"logged in at {provider.name}")])
+        lines([visible(f"logged in at {provider.name}" if result.needed else f"{provider.name} needs no login")])
     tools = _started(provider.name, options)
     if options.json:
-        facts({"name": provider.name, "issuer": result.issuer, "tools": tools})
+        facts(
+            {
+                "name": provider.name,
+                "needed": result.needed,
+                "issuer": result.issuer,
+                "scope": result.scope,
+                "tools": tools,
+            }
+        )
     if tools is None:
         context.exit(1)
 
