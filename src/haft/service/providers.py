@@ -237,9 +237,9 @@ class ProvidersFacade:
 
     def log_of(self, server: ConfiguredServer) -> str:
         """What a server wrote to stderr, the oldest first."""
-        from importlib import import_module
+        from haft.sources.mcp import read_log
 
-        return str(import_module("haft.sources.mcp").read_log(self._home.path, server.provider.name))
+        return read_log(self._home.path, server.provider.name)
 
     def add(
         self, name: str, written: WrittenServer, principal: Principal, *, in_workspace: bool, replaces: bool

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from haft.contracts import BadUsage, ToolFailed, near_miss
 from haft.service.assembly import Host
 
-SOURCE = "mcp"
+if TYPE_CHECKING:
+    from haft.sources.mcp import McpServer, McpServers
+
+SOURCE: Final = "mcp"
+
+Offer = tuple[str, dict[str, Any]]
+"""The name of a server, and something that it offers, as MCP writes it."""
 
 
 class HostProviders:
@@ -18,8 +24,8 @@ class HostProviders:
         self._host = host
 
     @property
-    def _source(self) -> Any:
-        return self._host.discovery.source(SOURCE)
+    def _source(self) -> McpServers:
+        return cast("McpServers", self._host.discovery.source(SOURCE))
 
     def names(self) -> list[str]:
         """The names of the servers that are configured and not turned off."""
@@ -29,8 +35,7 @@ class HostProviders:
     async def describe(self, name: str, progress: Callable[[str], None] = lambda _line: None) -> list[str]:
         """Start a server if it does not run, and return the names of its tools. Raises `ToolFailed` if it does not
         start."""
-        server = self._named(name)
-        await server.describe(progress)
+        await self._named(name).describe(progress)
         return await self._tools(name)
 
     async def restart(
@@ -38,11 +43,32 @@ class HostProviders:
     ) -> list[str]:
         """End a server, start it again, and return the names of its tools. With `upgrade`, first install the newest
         version of its package that its command allows. Raises `ToolFailed` if it does not start."""
-        server = self._named(name)
-        await server.restart(progress, upgrade=upgrade)
+        await self._named(name).restart(progress, upgrade=upgrade)
         return await self._tools(name)
 
-    def _named(self, name: str) -> Any:
+    async def resources(self) -> list[Offer]:
+        """The resources of all servers. Starts the servers that are known to have some."""
+        return await self._offers("resources")
+
+    async def templates(self) -> list[Offer]:
+        """The templates of resources of all servers."""
+        return await self._offers("templates")
+
+    async def prompts(self) -> list[Offer]:
+        """The prompts of all servers."""
+        return await self._offers("prompts")
+
+    async def complete(self, server: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer of a server to `completion/complete`. `request` has the parameters, as MCP writes them."""
+        self._host.running()
+        return await self._source.complete(server, request)
+
+    async def _offers(self, kind: str) -> list[Offer]:
+        self._host.running()
+        found = await self._source.listed_by(kind)
+        return [(str(one["server"]), {key: value for key, value in one.items() if key != "server"}) for one in found]
+
+    def _named(self, name: str) -> McpServer:
         self._host.running()
         names = self.names()
         if name not in names:
@@ -56,6 +82,5 @@ class HostProviders:
 
     async def _tools(self, name: str) -> list[str]:
         await self._host.disk.renew()
-        found = (one.spec for one in self._host.catalogue.listings(all=True))
-        about = ((spec.name, spec.meta.get("mcp", {})) for spec in found)
+        about = ((one.spec.name, one.spec.meta.get("mcp", {})) for one in self._host.catalogue.listings(all=True))
         return [str(tool) for tool, each in about if each.get("server") == name and "tool" in each]

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from haft.sources.mcp.logins import forget_logins, login_secrets
     from haft.sources.mcp.names import listed_name
     from haft.sources.mcp.provider import InstalledServer, Provider, ProviderTransport, ServerPackages, StartTrust
+    from haft.sources.mcp.server import McpServer
     from haft.sources.mcp.server_log import log_path, read_log
     from haft.sources.mcp.source import McpServers
     from haft.sources.mcp.texts import visible, visible_json
@@ -22,6 +23,7 @@ else:
             "login": "LoginPage LoginResult log_in",
             "logins": "forget_logins login_secrets",
             "names": "listed_name",
+            "server": "McpServer",
             "server_log": "log_path read_log",
             "source": "McpServers",
             "texts": "visible visible_json",

@@ -219,7 +219,7 @@ class McpServers(ToolSource):
         servers = [each for each in self.usable().values() if capability in (each.known or {}).get("capabilities", ())]
         found = await asyncio.gather(*(each.listed(kind) for each in servers), return_exceptions=True)
         return [
-            {"server": server.name, **one}
+            {**one, "server": server.name}
             for server, listed in zip(servers, found, strict=True)
             if not isinstance(listed, BaseException)
             for one in listed

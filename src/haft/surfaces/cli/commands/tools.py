@@ -89,8 +89,7 @@ def _at(path: str, found: Iterable[Listing], options: Globals) -> Listing:
     return Listing(one.spec, one.state, one.reason)
 
 
-KINDS: Final = tuple(kind for kind in get_args(Kind) if kind != "mcp")
-"""The kinds that tools can have today: haft does not host MCP servers yet."""
+KINDS: Final = get_args(Kind)
 
 
 @click.command("list", cls=HaftCommand)
