@@ -60,6 +60,8 @@ def served(places):
             server = HaftServer(
                 service, ServeOptions(str(places["workspace"]), tools=globs, **options), _caller(caller)
             )
+            watching = asyncio.create_task(server.news.watch())
+            stack.callback(watching.cancel)
             connection = await stack.enter_async_context(Client(_transport(server), mode=mode, **(client or {})))
             yield connection, service
 

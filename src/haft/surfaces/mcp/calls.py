@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import Event, HaftError, Outcome, Principal
+from haft.surfaces.mcp.log_messages import is_wanted, level_of, send_log
 from haft.surfaces.mcp.offered_tools import OfferedTools
 from haft.surfaces.mcp.results import result_of, text_result
 from haft.values import dataclass
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from haft.service import Run, ToolService
 
 UNKNOWN_TOOL: Final = -32602
+SKILL: Final = "skill"
 PROGRESS_SECONDS: Final = 0.5
 """The shortest time between two notifications about output. Output can come much faster than anyone reads."""
 
@@ -61,6 +63,8 @@ class Calls:
         self.caller_of = caller_of
         self.wait: Wait = wait_for_outcome
         self.join: Join = no_join
+        self.after_skill: Callable[[], Awaitable[None]] | None = None
+        """Called after a client has read a skill, because the skill's tools are there from then on."""
 
     async def call(
         self,
@@ -73,20 +77,32 @@ class Calls:
         real = self._offered.real_name(name)
         if real is None:
             raise unknown_tool(f"this server does not offer a tool `{name}`")
+        ended = await self.run(context, real, arguments, params)
+        return ended if isinstance(ended, dict) else self.result(ended)
+
+    async def run(
+        self,
+        context: ServerRequestContext[Any, Any],
+        tool: str,
+        arguments: Mapping[str, Any],
+        params: Mapping[str, Any],
+    ) -> Outcome | dict[str, Any]:
+        """Call a tool by haft's own name for it. Returns the outcome; or a result for the client, if the request ends
+        before the run."""
         caller = self.caller_of(context)
-        request = CallRequest(context, real, arguments, caller, params)
+        request = CallRequest(context, tool, arguments, caller, params)
         run = await self.join(request)
         if isinstance(run, Outcome):
-            return self.result(run)
+            return run
         if run is None:
             try:
-                run = self._service.call(real, arguments, who=caller, thread=caller.thread)
+                run = self._service.call(tool, arguments, who=caller, thread=caller.thread)
             except HaftError as error:  # The arguments are no JSON object, or the service is closing.
                 return failure_result(error)
         ended = await self.wait(request, run)
-        if isinstance(ended, dict):
-            return ended
-        return self.result(ended)
+        if tool == SKILL and self.after_skill is not None:
+            await self.after_skill()
+        return ended
 
     def result(self, outcome: Outcome) -> dict[str, Any]:
         """The result of a call whose run has ended."""
@@ -119,7 +135,7 @@ def failure_result(error: HaftError) -> dict[str, Any]:
 async def wait_for_outcome(request: CallRequest, run: Run) -> Outcome:
     """Wait for the outcome and report progress meanwhile. If the client cancels its request, the run is cancelled."""
     try:
-        if wants_progress(request.params):
+        if wants_events(request):
             async with progress_of(request, run):
                 return await run
         return await run
@@ -135,12 +151,16 @@ def wants_progress(params: Mapping[str, Any]) -> bool:
     return isinstance(meta, Mapping) and meta.get("progressToken") is not None
 
 
+def wants_events(request: CallRequest) -> bool:
+    """Whether the client wants to hear of the run before it ends: its progress, or log messages."""
+    return wants_progress(request.params) or level_of(request.context) is not None
+
+
 @contextlib.asynccontextmanager
-async def progress_of(request: CallRequest, run: Run) -> Any:
+async def progress_of(request: CallRequest, run: Run) -> AsyncIterator[None]:
     """A context manager that reports the events of the run to the client. At its end, everything that the tool said
     about its progress has been reported."""
-    events = aiter(run)  # From here on, no event is missed.
-    task = asyncio.create_task(ProgressReport(request).follow(events))
+    task = asyncio.create_task(ProgressReport(request).follow(run))
     try:
         yield
         await task  # The run has ended, and so do its events.
@@ -149,15 +169,21 @@ async def progress_of(request: CallRequest, run: Run) -> Any:
 
 
 class ProgressReport:
-    """Progress of one request. MCP wants each value to be higher than the one before."""
+    """Tells the client of one request about its run: as progress, and as log messages if the client wants some. MCP
+    wants each value of progress to be higher than the one before."""
 
     def __init__(self, request: CallRequest) -> None:
-        self._session = request.context.session
+        self._context = request.context
+        self._tool = request.tool
+        self._level = level_of(request.context)
         self._value = -1.0
         self._last_output = 0.0
 
-    async def follow(self, events: AsyncIterator[Event]) -> None:
-        """Report the events of a run until it ends."""
+    def follow(self, events: AsyncIterable[Event]) -> Coroutine[Any, Any, None]:
+        """Report the events of a run until it ends. From this call on, no event is missed."""
+        return self._follow(aiter(events))
+
+    async def _follow(self, events: AsyncIterator[Event]) -> None:
         async for event in events:
             await self._tell(event)
 
@@ -165,7 +191,10 @@ class ProgressReport:
         if event.type == "progress":
             fraction = event.facts.get("fraction")
             await self.say(event.text, fraction if isinstance(fraction, int | float) else None)
+            if fraction is None:
+                await self._log("info", event.text)
         elif event.type in ("stdout", "stderr") and event.text.strip():
+            await self._log("debug", event.text)
             now = asyncio.get_running_loop().time()
             if now - self._last_output >= PROGRESS_SECONDS:
                 self._last_output = now
@@ -175,9 +204,14 @@ class ProgressReport:
             await self.say(f"waiting for a person's approval{f': {reason}' if reason else ''}")
 
     async def say(self, message: str, fraction: float | None = None) -> None:
-        """Report one thing. `fraction` says how much is done, from 0 to 1."""
+        """Report progress. `fraction` says how much is done, from 0 to 1."""
         least = self._value + 0.001
         self._value = max(0.0, least) if fraction is None else max(least, round(fraction * 100, 3))
         total = None if fraction is None else 100.0
         with contextlib.suppress(Exception):  # The client may be gone; the run goes on.
-            await self._session.report_progress(self._value, total, message or None)
+            await self._context.session.report_progress(self._value, total, message or None)
+
+    async def _log(self, level: str, text: str) -> None:
+        if self._level is not None and is_wanted(level, self._level):
+            with contextlib.suppress(Exception):
+                await send_log(self._context, level, text, self._tool)

@@ -110,6 +110,11 @@ class OfferedTools:
             self._long_names = (version, {shown: name for shown, name in renamed.items() if shown != name})
         return self._long_names[1]
 
+    def has(self, name: str) -> bool:
+        """Whether haft has a tool of this name, and this server offers it."""
+        listing = self._service.catalogue.listing(name)
+        return listing is not None and self.offers(listing.spec)
+
     def input_schema(self, name: str) -> Mapping[str, Any] | None:
         """The input schema of an offered tool; None if there is no such tool."""
         real = self.real_name(name)

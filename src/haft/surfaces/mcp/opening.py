@@ -53,9 +53,11 @@ async def opened(options: ServeOptions, stop: asyncio.Event) -> AsyncIterator[Ha
             served = HaftServer(service, options, callers.principal_of, dialogue)
             seconds = max(SHORTEST_STATE, service.config.approval_seconds)
             protect_request_states(served.server, callers, service.home, workspace=service.workspace, seconds=seconds)
+            watching = asyncio.create_task(served.news.watch())
             try:
                 yield served
             finally:
+                watching.cancel()
                 limit = loop.call_later(SECONDS_TO_END, os._exit, 0)
     finally:
         if limit is not None:

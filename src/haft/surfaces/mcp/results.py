@@ -7,6 +7,7 @@ A call that is done, and has nothing but text to say, is this text alone: as JSO
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -16,6 +17,8 @@ RUN_KEY: Final = "dev.haft/run"
 STATUS_KEY: Final = "dev.haft/status"
 MOST_FILES: Final = 50
 OUTPUT_URI: Final = "haft://runs/{run}/output"
+OUTPUT: Final = re.compile(r"haft://runs/([A-Za-z0-9_]{1,100})/output(?:\?offset=([0-9]{1,15}))?")
+"""The URI of a run's output: the run, and the byte at which a page begins."""
 
 _FACTS: Final[dict[str, Any]] = {
     "run": {"type": "string", "description": "The run of this call. `undo`, `diff`, `output` and `wait` take it."},
@@ -70,10 +73,10 @@ def result_of(outcome: Outcome, *, declares_schema: bool = False) -> dict[str, A
     meta = {RUN_KEY: run, STATUS_KEY: outcome.status}
     content: list[dict[str, Any]] = []
     blocks = [dict(block) for block in outcome.content]
-    if outcome.output or not blocks:
+    facts = _facts(outcome)
+    if outcome.output or not (blocks or facts):
         content.append({"type": "text", "text": outcome.output})
     content += blocks
-    facts = _facts(outcome)
     if not facts and outcome.result is None and not declares_schema:
         return {"content": content, "isError": False, "_meta": meta}
     if facts:

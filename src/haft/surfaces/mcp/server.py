@@ -12,13 +12,21 @@ from typing import TYPE_CHECKING, Any, Final
 import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.lowlevel.server import NotificationOptions
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
+from mcp.shared.exceptions import MCPError
+from pydantic import BaseModel
 
-from haft.surfaces.mcp.calls import CallerOf, Calls
+from haft.surfaces.mcp.calls import SKILL, CallerOf, Calls
 from haft.surfaces.mcp.dialogue import Dialogue
+from haft.surfaces.mcp.hosted import READ_RESOURCE, Hosted
+from haft.surfaces.mcp.instructions import instructions
+from haft.surfaces.mcp.list_news import ListNews
+from haft.surfaces.mcp.log_messages import set_level
 from haft.surfaces.mcp.offered_tools import OfferedTools
 from haft.surfaces.mcp.options import ServeOptions
 from haft.surfaces.mcp.own_tools import NAMES, OwnTools
+from haft.surfaces.mcp.prompts import Prompts
+from haft.surfaces.mcp.resources import Resources
+from haft.surfaces.mcp.skills import EXTENSION, ServedSkills
 from haft.surfaces.mcp.tasks import Tasks
 from haft.surfaces.mcp.waiting_calls import WaitingCalls
 from haft.version import __version__
@@ -28,7 +36,8 @@ if TYPE_CHECKING:
 
     from haft.service import ToolService
 
-INSTRUCTIONS: Final = "These tools run under the rules of a person."
+    Context = ServerRequestContext[Any, Any]
+
 PLAIN_VERSIONS: Final = frozenset({"2025-06-18", "2025-11-25"})
 MODERN_VERSION: Final = "2026-07-28"
 PLAIN_PARAMETERS: Final = frozenset({"name", "arguments", "_meta"})
@@ -46,17 +55,36 @@ class HaftServer:
         self.offered = OfferedTools(service, globs=options.tools, read_only=options.read_only, taken=NAMES)
         self.calls = Calls(service, self.offered, caller_of)
         self.own = OwnTools(service, self.offered, self.calls, lazy=options.lazy, read_only=options.read_only)
-        self.bus = InMemorySubscriptionBus()
-        self.listen = ListenHandler(self.bus)
+        self.skills = ServedSkills(service)
+        self.hosted = Hosted(service)
+        self.resources = Resources(self.offered, self.calls, self.own.runs, self.skills, self.hosted)
+        self.prompts = Prompts(self.offered, self.calls, self.skills, self.hosted)
+        self.news = ListNews(service, self.skills)
+        self.calls.after_skill = self.news.tools_changed
         self.server: Server[Any] = Server(
             "haft",
             version=__version__,
-            instructions=INSTRUCTIONS,
-            get_tool_input_schema=self.offered.input_schema,
+            title="haft",
+            description="The tools of this workspace, under the rules of a person, with undo and an audit log.",
+            instructions=instructions(lazy=options.lazy, read_only=options.read_only),
+            get_tool_input_schema=self._input_schema,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
-            on_subscriptions_listen=self.listen,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
+            on_subscribe_resource=self._subscribe,
+            on_unsubscribe_resource=self._unsubscribe,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
+            on_completion=self._complete,
+            on_subscriptions_listen=self.news.listen,
         )
+        # Not as an argument of `Server`, which warns that newer clients do not use it.
+        self.server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)
+        self.server.add_request_handler("skills/list", types.PaginatedRequestParams, self._list_skills)
+        self.server.add_request_handler("skills/get", UriParameters, self._get_skill)
+        self.server.extensions[EXTENSION] = {}
         self.server.middleware[:] = [self._short_way]
         self.waiting = WaitingCalls(service, dialogue or Dialogue())
         self.calls.wait, self.calls.join = self.waiting.wait, self.waiting.join
@@ -65,25 +93,83 @@ class HaftServer:
 
     def init_options(self) -> Any:
         """What `initialize` answers."""
-        return self.server.create_initialization_options(NotificationOptions(tools_changed=True))
+        changes = NotificationOptions(tools_changed=True, prompts_changed=True, resources_changed=True)
+        return self.server.create_initialization_options(changes)
 
-    async def _list_tools(
-        self, context: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
-    ) -> Any:
+    # Tools.
+
+    def _input_schema(self, name: str) -> Mapping[str, Any] | None:
+        return None if name in self.own else self.offered.input_schema(name)
+
+    async def _list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> Any:
         caller = self.calls.caller_of(context)
         tools = self.own.definitions()
         if not self.options.lazy:
             tools = self.offered.definitions(caller.thread) + tools
         return types.ListToolsResult.model_validate({"tools": tools}, by_name=False)
 
-    async def _call_tool(self, context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams) -> Any:
+    async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> Any:
         result = await self.call(context, params.name, params.arguments or {}, context.params or {})
-        # The package adds `resultType` to its own models, and not to a dictionary.
-        return result if "resultType" in result else types.CallToolResult.model_validate(result, by_name=False)
+        return _answer(types.CallToolResult, result)
+
+    # Resources, prompts, skills.
+
+    async def _list_resources(self, context: Context, params: types.PaginatedRequestParams | None) -> Any:
+        return _answer(types.ListResourcesResult, await self.resources.listed(context))
+
+    async def _list_templates(self, context: Context, params: types.PaginatedRequestParams | None) -> Any:
+        return _answer(types.ListResourceTemplatesResult, await self.resources.templates(context))
+
+    async def _read_resource(self, context: Context, params: types.ReadResourceRequestParams) -> Any:
+        return _answer(types.ReadResourceResult, await self.resources.read(context, str(params.uri)))
+
+    async def _subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+        self.news.subscribe(context, str(params.uri))
+        return types.EmptyResult()
+
+    async def _unsubscribe(self, context: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+        self.news.unsubscribe(context, str(params.uri))
+        return types.EmptyResult()
+
+    async def _list_prompts(self, context: Context, params: types.PaginatedRequestParams | None) -> Any:
+        return _answer(types.ListPromptsResult, await self.prompts.listed(context))
+
+    async def _get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> Any:
+        found = await self.prompts.get(context, params.name, params.arguments or {})
+        return _answer(types.GetPromptResult, found)
+
+    async def _complete(self, context: Context, params: types.CompleteRequestParams) -> Any:
+        form = params.model_dump(by_alias=True, mode="json", exclude_none=True)
+        ref = form["ref"]
+        key = "name" if ref["type"] == "ref/prompt" else "uri"
+        own = await self.resources.complete(context, form) if key == "uri" else None
+        found = None
+        if key == "name":
+            found = await self.prompts.server_of(ref["name"])
+        elif own is None and self.offered.has(READ_RESOURCE):
+            found = await self.hosted.template(ref["uri"])
+        if found is None:
+            return _answer(types.CompleteResult, {"completion": {"values": own or [], "hasMore": False}})
+        server, known = found
+        return _answer(types.CompleteResult, await self.hosted.complete(server, {**form, "ref": {**ref, key: known}}))
+
+    async def _list_skills(self, context: Context, params: types.PaginatedRequestParams | None) -> dict[str, Any]:
+        skills = await self.skills.entries() if self.offered.has(SKILL) else []
+        return {"skills": skills, "ttlMs": 0, "cacheScope": "private"}
+
+    async def _get_skill(self, context: Context, params: UriParameters) -> dict[str, Any]:
+        entry = await self.skills.entry(params.uri) if self.offered.has(SKILL) else None
+        if entry is None:
+            raise MCPError(code=types.INVALID_PARAMS, message="Skill not found", data={"uri": params.uri})
+        return {"skill": entry, "ttlMs": 0, "cacheScope": "private"}
+
+    async def _set_level(self, context: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
+        set_level(context, params.level)
+        return types.EmptyResult()
 
     async def call(
         self,
-        context: ServerRequestContext[Any, Any],
+        context: Context,
         name: str,
         arguments: Mapping[str, Any],
         params: Mapping[str, Any],
@@ -93,10 +179,12 @@ class HaftServer:
             return await self.own.call(context, name, arguments, params)
         return await self.calls.call(context, name, arguments, params)
 
-    async def _short_way(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    async def _short_way(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Make an ordinary call without the package's models."""
         params = ctx.params
         if ctx.method != "tools/call" or params is None or not _is_plain(params, ctx):
+            if ctx.method == "notifications/initialized":
+                self.news.connected(ctx)
             return await call_next(ctx)
         result = await self.call(ctx, params["name"], params.get("arguments") or {}, params)
         if ctx.protocol_version == MODERN_VERSION:
@@ -106,7 +194,19 @@ class HaftServer:
         return result
 
 
-def _is_plain(params: Mapping[str, Any], context: ServerRequestContext[Any, Any]) -> bool:
+def _answer(model: type[BaseModel], result: dict[str, Any]) -> Any:
+    """A result for the package. It adds what a version of the protocol requires to its own models, and not to a
+    dictionary. A dictionary that says of which type it is, such as `input_required`, goes as it is."""
+    return result if "resultType" in result else model.model_validate(result, by_name=False)
+
+
+class UriParameters(types.RequestParams):
+    """The parameters of a request that names one thing by its URI."""
+
+    uri: str
+
+
+def _is_plain(params: Mapping[str, Any], context: Context) -> bool:
     """Whether a call has only a name and arguments, from a client whose version of the protocol knows results as haft
     writes them, on a connection that is ready."""
     version = context.protocol_version

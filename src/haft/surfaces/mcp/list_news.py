@@ -1,0 +1,108 @@
+"""News for clients: that the list of tools, prompts or resources has changed.
+
+Clients of 2026-07-28 listen for news with a request (`subscriptions/listen`). Older clients get it unasked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ToolsListChanged,
+)
+
+from haft.surfaces.mcp.log_messages import connection_of
+from haft.surfaces.mcp.results import OUTPUT
+from haft.surfaces.mcp.skills import ServedSkills
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+
+    from haft.service import Run, ToolService
+
+_SUBSCRIBED = "haft subscriptions"
+
+
+class ListNews:
+    """Tells all clients of one server what changed."""
+
+    def __init__(self, service: ToolService, skills: ServedSkills) -> None:
+        self._service = service
+        self._skills = skills
+        self._bus = InMemorySubscriptionBus()
+        self._connections: dict[int, Any] = {}
+        """The connections of older clients."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.listen = ListenHandler(self._bus)
+
+    def connected(self, context: ServerRequestContext[Any, Any]) -> None:
+        """Remember the connection of an older client until it ends."""
+        connection = connection_of(context)
+        self._connections[id(connection)] = connection
+        connection.exit_stack.callback(self._connections.pop, id(connection), None)
+
+    async def watch(self) -> None:
+        """Tell the clients of changes, until this task is cancelled."""
+        tools: Any = None
+        skills = [*self._skill_marks()]
+        async for listings in self._service.watch_tools():
+            now = [(listing.spec.name, listing.spec.digest) for listing in listings]
+            if tools is not None and now != tools:
+                await self.tools_changed()
+            tools = now
+            found = [*self._skill_marks()]
+            if found != skills:
+                skills = found
+                await self.offers_changed()
+
+    def _skill_marks(self) -> Iterator[tuple[str, str]]:
+        for skill in self._skills.found():
+            yield skill.name, skill.description
+
+    async def tools_changed(self) -> None:
+        """Tell the clients that the tools have changed."""
+        await self._bus.publish(ToolsListChanged())
+        for connection in list(self._connections.values()):
+            with contextlib.suppress(Exception):  # The client may be gone.
+                await connection.send_tool_list_changed()
+
+    async def offers_changed(self) -> None:
+        """Tell the clients that the prompts and resources have changed."""
+        await self._bus.publish(PromptsListChanged())
+        await self._bus.publish(ResourcesListChanged())
+        for connection in list(self._connections.values()):
+            with contextlib.suppress(Exception):
+                await connection.send_prompt_list_changed()
+                await connection.send_resource_list_changed()
+
+    def subscribe(self, context: ServerRequestContext[Any, Any], uri: str) -> None:
+        """Remember that an older client wants to hear of a resource. The output of a run changes until the run ends."""
+        connection = connection_of(context)
+        connection.state.setdefault(_SUBSCRIBED, set()).add(uri)
+        matched = OUTPUT.fullmatch(uri)
+        run = None if matched is None else self._service.runs.live(matched[1])
+        if run is not None:
+            task = asyncio.create_task(self._tell_end(run, connection, uri))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _tell_end(self, run: Run, connection: Any, uri: str) -> None:
+        await run
+        if uri in connection.state.get(_SUBSCRIBED, ()):
+            with contextlib.suppress(Exception):
+                await connection.send_resource_updated(uri)
+
+    def unsubscribe(self, context: ServerRequestContext[Any, Any], uri: str) -> None:
+        """Forget it again."""
+        connection_of(context).state.get(_SUBSCRIBED, set()).discard(uri)
+
+    def close(self) -> None:
+        """End all streams of listening clients."""
+        self.listen.close()
