@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import HaftError, Outcome, RunId, outcome_from
-from haft.surfaces.mcp.calls import CallRequest, ProgressReport, wants_progress
+from haft.surfaces.mcp.calls import CallRequest, ProgressReport, wants_events, wants_progress
 from haft.surfaces.mcp.clients import TASKS, Client, client_of
 from haft.surfaces.mcp.dialogue import SHORTEST_ANSWER, AskedRequest, Dialogue, keys_of
 from haft.surfaces.mcp.results import RUN_KEY, STATUS_KEY, text_result
@@ -244,7 +244,7 @@ class Wait:
         self._client = client
         self._is_call = request.context.method == "tools/call"
         self._may_be_task = self._is_call and client.has_tasks and not request.joined
-        self._wants_progress = wants_progress(request.params)
+        self._wants_events = wants_events(request)
         self._began = time.monotonic()
         self._left: set[str] = set()
         """The requests that this client left in the inbox."""
@@ -260,13 +260,13 @@ class Wait:
         if self._may_be_task and self._waiting.task_support == "optional":
             return self._task()
         self._take_answers()
-        if not self._wants_progress:
+        if not self._wants_events:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(QUICK_SECONDS):  # Most calls end here, and need nothing of the rest.
                     return self._ended(await self._run)
         outcome = asyncio.ensure_future(_outcome_of(self._run))
         report = ProgressReport(self._request)
-        reporting = asyncio.create_task(report.follow(aiter(self._run))) if self._wants_progress else None
+        reporting = asyncio.create_task(report.follow(self._run)) if self._wants_events else None
         try:
             ended = await self._wait(outcome, report)
             if ended is None:  # The run has ended: report all progress before its outcome.
