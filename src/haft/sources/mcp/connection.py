@@ -57,8 +57,10 @@ class Connection:
 
     @property
     def is_over(self) -> bool:
-        """Whether the process of the server ended, or was given up."""
+        """Whether the process of the server ended or was given up, or a remote server ended the session."""
         if self.streams is not None and self.streams.trouble is not None:
+            return True
+        if self.remote is not None and self.remote.is_over:
             return True
         return self.session is not None and self.session.is_over
 

@@ -85,6 +85,11 @@ class RemoteTransport:
         failure = self.failures.found_in(error)
         return None if failure is None else failure.error()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the server ended this connection for good."""
+        return self.failures.has_ended
+
     def failure_of(self, error: BaseException) -> RemoteFailure | None:
         """Why the request failed that ended with this error; None if the server itself answered with an error."""
         return self.failures.found_in(error)
@@ -173,10 +178,13 @@ class RemoteClient(httpx2.AsyncClient):
     async def _problem_of_error(self, response: httpx2.Response, content_type: str) -> RemoteFailure | None:
         await response.aread()
         is_json = content_type.startswith("application/json")
+        if "mcp-session-id" in response.request.headers:
+            # The protocol says 404; servers on older packages say 400, and why.
+            status, text = response.status_code, response.content[:4096].lower()
+            if status == 404 or (status == 400 and b"session" in text):
+                return self.failures.of_session()
         if is_json and response.status_code != 403 and b'"jsonrpc"' in response.content[:65_536]:
             return None  # The server's own error.
-        if response.status_code == 404 and "mcp-session-id" in response.request.headers:
-            return None  # The session has ended, which the transport reports.
         return self.failures.of_status(response, response.text[:4096])
 
     def _failed(self, request: httpx2.Request, failure: RemoteFailure) -> httpx2.Response:

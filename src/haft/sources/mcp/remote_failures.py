@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import ssl
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -21,12 +20,16 @@ if TYPE_CHECKING:
     import httpx2
 
 FailureKind = Literal[
-    "unreachable", "tls", "address", "login", "forbidden", "redirect", "not-mcp", "too-large", "status"
+    "unreachable", "tls", "address", "login", "forbidden", "redirect", "not-mcp", "too-large", "session", "status"
 ]
 
 _KEY: Final = "haftFailure"
 _MOST_KEPT: Final = 64
 _MOST_SHOWN: Final = 200
+
+
+class LoginRequired(ToolFailed):
+    """A remote server does nothing before the person logs in; the hint names the command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ class RemoteFailure:
     """Whether the server may have worked on the request, so that repeating it may do something twice."""
 
     def error(self) -> HaftError:
-        return ToolFailed(self.message, hint=self.hint)
+        return (LoginRequired if self.kind == "login" else ToolFailed)(self.message, hint=self.hint)
 
 
 class RemoteFailures:
@@ -53,6 +56,8 @@ class RemoteFailures:
         self._name = name
         self._host = host
         self._kept: dict[str, RemoteFailure] = {}
+        self.has_ended = False
+        """Whether the server ended the connection, or forgot its session, so that only a new connection can go on."""
         self.last: RemoteFailure | None = None
         """The last request that failed, also if nobody waits for its answer."""
 
@@ -77,6 +82,8 @@ class RemoteFailures:
 
     def of_error(self, error: Exception, *, has_connected: bool) -> RemoteFailure:
         """The failure of a request that raised an error instead of getting an answer."""
+        import ssl
+
         from haft.sources.mcp.addresses import AddressRefused, TooLarge
 
         reason = self._said(str(error)) or type(error).__name__
@@ -124,6 +131,11 @@ class RemoteFailures:
                 "not-mcp", f"there is no MCP server at this address of `{self._host}` (HTTP {status})", hint
             )
         return RemoteFailure("status", f"{self._who} answered with HTTP {status}{said}", may_have_arrived=status >= 500)
+
+    def of_session(self) -> RemoteFailure:
+        """The failure of a request in a session that the server forgot, for example because it was restarted."""
+        self.has_ended = True
+        return RemoteFailure("session", f"{self._who} ended the session, and took no notice of the request")
 
     def of_redirect(self, location: httpx2.URL) -> RemoteFailure:
         """The failure of a request that was redirected to another host. The message leaves out the query, which may

@@ -27,6 +27,7 @@ from haft.contracts import (
 from haft.sources.mcp import texts
 from haft.sources.mcp.definitions import KeptDefinitions, Known, spec_of, tools_in
 from haft.sources.mcp.provider import InstalledServer, Provider, ServerPackages, StartTrust
+from haft.sources.mcp.remote_failures import LoginRequired
 from haft.sources.mcp.server_log import ServerLog
 from haft.sources.owner_task import OwnerTask
 
@@ -188,7 +189,8 @@ class McpServer:
             self._note_failure()
             failure = self._start_failure(error_here, ended)
             if before is None or "problem" in before:
-                self.kept.put(installed, {"problem": failure.message})
+                cure = failure.hint if isinstance(failure, LoginRequired) else None
+                self.kept.put(installed, {"problem": failure.message, "cure": cure})
             raise failure from None
         self._started_at = time.monotonic()
         self._in_doubt = None
@@ -318,7 +320,7 @@ class McpServer:
         connecting = await asyncio.to_thread(_load)
         from haft.sources.mcp.calls import ServerCall
 
-        for is_last in (not is_idempotent, True):
+        for is_last, is_first in ((not is_idempotent, True), (True, False)):
             connection = await self._ready()
             call = ServerCall(self.name, connection, context)
             self._calls[context.run] = call
@@ -335,6 +337,10 @@ class McpServer:
             except HaftError:
                 raise
             except Exception as error:
+                if connection.remote is not None and (failed := connection.remote.failure_of(error)) is not None:
+                    if failed.kind == "session" and is_first:
+                        continue  # The server forgot the session, and took no notice of the call.
+                    raise failed.error() from None
                 if connection.is_over or connecting.is_closed(error):
                     failure = await self._died(connection)
                     if is_last or self.removed is not None:

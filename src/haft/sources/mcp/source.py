@@ -143,7 +143,8 @@ class McpServers(ToolSource):
             )
             return [DiscoveredTool(bare, None, "inactive", why)]
         if "problem" in known:
-            why = f"{known['problem']}; try again: `haft providers restart {provider.name}`"
+            cure = known.get("cure") or f"try again: `haft providers restart {provider.name}`"
+            why = f"{known['problem']}; {cure}"
             return [DiscoveredTool(bare, None, "unreachable", why)]
         before = self._found.get(server.name)
         if before is None or before[0] != (server, known):

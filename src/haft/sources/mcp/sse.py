@@ -102,6 +102,7 @@ class _EventReader:
                 return
             self._failure = self._client.failures.of_error(ended, has_connected=True)
             self._client.failures.last = self._failure
+            self._client.failures.has_ended = True
             self._is_known.set()
 
     async def fail(self, error: mcp_types.JSONRPCError) -> None:

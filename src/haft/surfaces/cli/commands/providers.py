@@ -397,22 +397,21 @@ def login_at_provider(context: click.Context, name: str, no_browser: bool) -> No
     """Log in at a remote MCP server. haft opens the login page in your browser, and keeps the tokens for this server
     alone."""
     from haft.service import login_provider as log_in
+    from haft.service import this_user
 
     options: Globals = context.obj
-    server = _opened(options).named(name)
-    provider = server.provider
-    if provider.transport == "stdio":
-        raise BadUsage(f"`{provider.name}` is a program on this machine: there is nothing to log in at")
-    if provider.problem is not None:
-        raise BadUsage(f"`{provider.name}` cannot be used: {provider.problem}")
-    has_person = is_terminal(sys.stdin)
+    this_user().must_be_person("providers login")
+    facade = _opened(options)
+    provider = facade.named(name).provider
+    if provider.transport != "stdio" and (why := facade.proposal(provider.name).why_not) is not None:
+        raise BadUsage(f"haft did not connect to `{provider.name}`: {why}")
     result = asyncio.run(
         log_in(
             provider,
             state_home().path,
             say,
             browser=not no_browser,
-            pasted=_typed_lines() if has_person else None,
+            pasted=_typed_lines() if is_terminal(sys.stdin) else None,
         )
     )
     if not options.json:
