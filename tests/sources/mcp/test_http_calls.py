@@ -1,0 +1,129 @@
+"""Calls of tools of remote servers, through the whole service."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from haft.sources.mcp.logins import Login, Logins
+
+sys.path.insert(0, str(Path(__file__).parent))
+from remote_servers import Answers, real_server
+
+
+class Forgetful(Answers):
+    """A server of 2025 with sessions, which it forgets when a test says so."""
+
+    def __init__(self, refusal):
+        super().__init__(self._answer)
+        self._refusal = refusal
+        self.session = 1
+        self.calls = []
+
+    def _answer(self, request):
+        message = json.loads(request.body or b"{}")
+        method, ident = message.get("method"), message.get("id")
+        if method == "initialize":
+            result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
+            self._result(request, ident, {**result, "serverInfo": {"name": "forgetful", "version": "1"}})
+        elif request.headers.get("mcp-session-id") == f"session-{self.session}":
+            if method == "tools/list":
+                self._result(request, ident, {"tools": [{"name": "count", "inputSchema": {"type": "object"}}]})
+            elif method == "tools/call":
+                self.calls.append(message)
+                self._result(request, ident, {"content": [{"type": "text", "text": str(len(self.calls))}]})
+            else:
+                request.reply(202 if request.command == "POST" else 405)
+        elif method == "server/discover":
+            request.reply(404)
+        else:
+            request.reply(*self._refusal)
+
+    def _result(self, request, ident, result):
+        body = json.dumps({"jsonrpc": "2.0", "id": ident, "result": result})
+        request.reply(200, body, mcp_session_id=f"session-{self.session}")
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [(404,), (400, b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"No valid session ID provided"}}')],
+    ids=["404", "400"],
+)
+def test_a_server_that_forgot_the_session_is_connected_again_and_called_once(place, refusal):
+    with Forgetful(refusal) as server:
+        place.add_table("s", {"url": f"{server.url}/mcp"})
+
+        async def work(service):
+            first = await service.call("mcp__s__count", {})
+            server.session += 1
+            return first, await service.call("mcp__s__count", {})
+
+        first, second = place.run(work)
+        assert (first.output, second.output) == ("1", "2")
+        assert len(server.calls) == 2
+
+
+def test_a_server_that_never_keeps_a_session_fails_clearly(place):
+    with Forgetful((404,)) as server:
+        place.add_table("s", {"url": f"{server.url}/mcp"})
+
+        async def work(service):
+            await service.call("mcp__s__count", {})
+            server._refusal = (404,)
+            server.session += 1
+            server._result = lambda request, ident, result: Forgetful._result(_Later(server), request, ident, result)
+            return await service.call("mcp__s__count", {})
+
+        outcome = place.run(work)
+        assert outcome.status == "error"
+        assert "the MCP server `s` ended the session" in outcome.error.message
+
+
+class _Later:
+    """Names a session that is already forgotten."""
+
+    def __init__(self, server):
+        self.session = server.session - 1
+
+
+def test_the_older_transport_is_a_type_of_its_own(place):
+    with real_server("sse") as url:
+        place.add_table("s", {"type": "sse", "url": url})
+        (outcome,) = place.call(("add", {"a": 2, "b": 3}))
+    assert outcome.output == "5"
+    assert outcome.result == {"result": 5}
+
+
+def test_a_server_that_wants_a_login_is_listed_with_the_command(place):
+    with real_server(token="never") as url:
+        place.add_table("s", {"url": url})
+        (outcome,) = place.call(("add", {"a": 2, "b": 3}))
+    assert outcome.status == "error"
+    assert "the MCP server `s` requires a login; `haft providers login s`" in outcome.error.message
+
+
+def test_a_token_is_masked_in_the_answer_of_a_tool(place):
+    """A server that repeats the token does not bring it to the model."""
+
+    def answer(request):
+        message = json.loads(request.body or b"{}")
+        if message.get("method") == "server/discover":
+            result = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "resultType": "complete"}
+            result |= {"serverInfo": {"name": "echo", "version": "1"}, "ttlMs": 0, "cacheScope": "private"}
+        elif message.get("method") == "tools/list":
+            result = {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}], "resultType": "complete"}
+            result |= {"ttlMs": 0, "cacheScope": "private"}
+        else:
+            text = f"you sent {request.headers['authorization']}"
+            result = {"content": [{"type": "text", "text": text}], "resultType": "complete"}
+        request.reply(200, json.dumps({"jsonrpc": "2.0", "id": message.get("id"), "result": result}))
+
+    with Answers(answer) as server:
+        url = f"{server.url}/mcp"
+        place.add_table("s", {"url": url})
+        Logins(str(place.home), "s", url).keep(Login("issuer", "a-secret-token", "http://127.0.0.1:1/token"))
+        (outcome,) = place.call(("echo", {}))
+        assert [request.headers["authorization"] for request in server.requests] == ["Bearer a-secret-token"] * 3
+    assert outcome.status == "done"
+    assert outcome.output == "you sent Bearer [secret removed by haft]"
