@@ -72,7 +72,7 @@ def _approval(request: ApprovalRequest, workspace: str) -> dict[str, Any]:
     if request.diff is not None:
         lines = [
             f"Apply the changes of {one_line(request.tool)}? It ran; nothing below is in the workspace yet.",
-            *framed(request.diff, "│ "),
+            *framed(request.diff),
         ]
     else:
         lines = list(call_lines(request, request.arguments, workspace, stream))
@@ -86,7 +86,7 @@ def _approval(request: ApprovalRequest, workspace: str) -> dict[str, Any]:
 def _question(request: ApprovalRequest, question: Question) -> dict[str, Any]:
     params = dict(question.params)
     if question.by:
-        said = "\n".join(framed(question.message, "│ "))
+        said = "\n".join(framed(question.message))
         what = "wants you to visit a web address" if question.url is not None else "asks"
         params["message"] = f"{one_line(question.by)} {what}. Its words:\n{said}"
     if question.url is not None:

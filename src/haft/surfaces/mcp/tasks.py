@@ -145,12 +145,7 @@ class Tasks:
         caller = self._caller_of(context)
         if not client_of(context, caller.who, has_token=False).has_tasks:
             raise missing_tasks("this method belongs to tasks")
-        if context.request is not None:
-            named = decode_header_value(context.request.headers.get(MCP_NAME_HEADER))
-            if named != params.task_id:
-                raise MCPError(
-                    code=HEADER_MISMATCH, message=f"the header {MCP_NAME_HEADER} does not match the task in the body"
-                )
+        check_header(context.request, params.task_id)
         return caller
 
     def _state(self, run: Run) -> tuple[str, dict[str, Any]]:
@@ -196,6 +191,13 @@ class Tasks:
             "ttlMs": KEPT_MILLISECONDS,
             "pollIntervalMs": POLL_MILLISECONDS,
         }
+
+
+def check_header(request: Any, task: str) -> None:
+    """Raise an error if the header of an HTTP request names another task than its body."""
+    if request is not None and decode_header_value(request.headers.get(MCP_NAME_HEADER)) != task:
+        message = f"the header {MCP_NAME_HEADER} does not name the task in the body"
+        raise MCPError(code=HEADER_MISMATCH, message=message)
 
 
 def unknown_task(task: str) -> MCPError:
