@@ -98,7 +98,7 @@ def test_what_any_source_disables_stays_disabled(places):
     assert config.values["tools.disable"] == ["shell", "mcp:*", "search", "find_*", "x"]
     why_not = config.enablement.why_not
     assert why_not("shell", "builtin") == f"`shell` in `tools.disable` ({user})"
-    assert why_not("any", "mcp") == f"`mcp:*` in `tools.disable` ({workspace / 'haft.toml'})"
+    assert why_not("any", "mcp") == "MCP tools disabled"
     assert why_not("find_files", "builtin") == "`find_*` in `tools.disable` (HAFT_TOOLS_DISABLE)"
     assert why_not("x", "python") == "`x` in `tools.disable` (the caller)"
     assert why_not("read_file", "builtin") is None and config.ignored == ()

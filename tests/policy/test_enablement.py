@@ -9,7 +9,7 @@ from haft.policy.enablement import Enablement, Feature, NameList
 def test_what_is_disabled_says_by_which_pattern_and_where():
     enablement = Enablement(disable=(NameList(("shell", "mcp:*"), "a.toml"), NameList(("write_*",), "b.toml")))
     assert enablement.why_not("shell", "builtin") == "`shell` in `tools.disable` (a.toml)"
-    assert enablement.why_not("anything", "mcp") == "`mcp:*` in `tools.disable` (a.toml)"
+    assert enablement.why_not("anything", "mcp") == "MCP tools disabled"
     assert enablement.why_not("write_file", "builtin") == "`write_*` in `tools.disable` (b.toml)"
     assert enablement.why_not("read_file", "builtin") is None
 

@@ -8,11 +8,15 @@ disables a tool, no other place can enable it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from haft.contracts import BadConfig
 from haft.policy.rules.names import check_name_pattern, name_matches
 from haft.values import dataclass
+
+EXPLICITLY: Final = "Tool explicitly disabled"
+_SEED_REASONS: Final = {"*": "All tools disabled", "mcp:*": "MCP tools disabled"}
+"""The reasons for disabled MCP tools in the words that agents already know, by the pattern that disables the tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,8 @@ class Enablement:
         for listed in self.disable:
             for pattern in listed.patterns:
                 if name_matches(pattern, name, kind):
+                    if kind == "mcp" and pattern in (*_SEED_REASONS, name):
+                        return _SEED_REASONS.get(pattern, EXPLICITLY)
                     return f"`{pattern}` in `tools.disable` ({listed.source})"
         for feature in self.off:
             if kind == "builtin" and name == feature.tool:

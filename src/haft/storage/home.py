@@ -13,6 +13,7 @@ HAFT_HOME/            0700
   package-indexes/    from which hosts package indexes serve their files, for a day
   tokens/             the tokens of MCP clients, hashed: see service/tokens.py
   request-states/     the key of request states, and which states were used: see service/sealed_states.py
+  provider-logs/      what MCP servers wrote to stderr, bounded
   scratch/            the `/tmp` that threads keep between calls
   trust/              which workspaces' configuration was trusted, by digest
 """

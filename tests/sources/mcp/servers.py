@@ -205,6 +205,8 @@ def call(ident, params):
         answer(ident, text(said))
     elif name == "add":
         total = arguments.get("a", 0) + arguments.get("b", 0)
+        if MODE == "add-dies":
+            os._exit(3)
         if MODE == "wrong-output":
             answer(ident, text("x", structuredContent={"sum": "many"}))
         else:
@@ -380,6 +382,11 @@ def misbehave(ident, params):
     return True
 
 
+def carry_out(ident, params):
+    if params["name"] not in ("echo", "slow") or not misbehave(ident, params):
+        call(ident, params)
+
+
 def task_request(ident, method):
     STATE["polls"] = STATE.get("polls", 0) + 1
     base = {"taskId": "t1", "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z"}
@@ -457,10 +464,8 @@ def handle(message):
     elif method == "tools/call":
         if MODE == "asks-before" and params["name"] == "echo":
             answer(ident, text(json.dumps(STATE.get("early"))))
-        elif params["name"] in ("echo", "slow") and misbehave(ident, params):
-            pass
         else:
-            threading.Thread(target=call, args=(ident, params), daemon=True).start()
+            threading.Thread(target=carry_out, args=(ident, params), daemon=True).start()
     elif method == "subscriptions/listen":
         STATE["listen"] = ident
         notify(
@@ -514,8 +519,8 @@ def main():
     if MODE == "banner":
         print("Welcome to the server!", flush=True)
         print("listening …", file=sys.stderr, flush=True)
-    if MODE == "dies-second" and not os.path.exists(os.environ["MARK"]):
-        sys.exit("Error: not yet")
+    if MODE == "tells-secret":
+        print("my token is", os.environ["TOKEN"], file=sys.stderr, flush=True)
     for line in sys.stdin:
         if line.strip():
             handle(json.loads(line))

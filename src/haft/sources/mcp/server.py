@@ -10,13 +10,12 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from haft.contracts import (
     Command,
     Deadlock,
-    Exit,
     HaftError,
     RunId,
     Session,
@@ -34,6 +33,7 @@ from haft.sources.owner_task import OwnerTask
 if TYPE_CHECKING:
     from haft.sources.mcp.calls import ServerCall
     from haft.sources.mcp.connection import Connection
+    from haft.sources.mcp.transport import ServerStreams
 
 START_SECONDS: Final = 60.0
 FIRST_PAUSE: Final = 0.5
@@ -48,6 +48,8 @@ CANCEL_GRACE: Final = 0.3
 LIST_PAUSE: Final = 1.0
 """The shortest time between two lists of tools that a server asks haft to fetch."""
 PING_SECONDS: Final = 3.0
+
+NOT_REPEATED: Final = "the call may have had effects, so it was not repeated"
 
 T = TypeVar("T")
 Progress = Callable[[str], None]
@@ -143,7 +145,12 @@ class McpServer:
         return session
 
     async def connected(self, progress: Progress = _silent) -> Connection:
-        """The connection, which is opened if there is none. Raises `ToolFailed` if that is not possible."""
+        """The connection, which is opened if there is none. Raises `HaftError` if that is not possible."""
+        if (connection := self.connection) is not None:
+            return connection
+        return await _apart(self._connected(progress))
+
+    async def _connected(self, progress: Progress) -> Connection:
         async with self._starting:
             if (connection := self.connection) is not None:
                 return connection
@@ -181,17 +188,17 @@ class McpServer:
             async with asyncio.timeout(START_SECONDS):
                 self._owner = await OwnerTask.open(self._open(installed, before), _until_over)
                 await self._owner.value.list_tools()
-        except (Exception, asyncio.CancelledError) as error:
-            error_here = connecting.cause_of(error)
-            ended = await self._close_old()
-            if isinstance(error_here, asyncio.CancelledError):
-                raise
+        except Exception as error:
+            failure = await self._start_failure(connecting.cause_of(error))
+            await self._close_old()
             self._note_failure()
-            failure = self._start_failure(error_here, ended)
             if before is None or "problem" in before:
                 cure = failure.hint if isinstance(failure, LoginRequired) else None
                 self.kept.put(installed, {"problem": failure.message, "cure": cure})
             raise failure from None
+        except BaseException:
+            await self._close_old()
+            raise
         self._started_at = time.monotonic()
         self._in_doubt = None
         connection = self._owner.value
@@ -252,6 +259,10 @@ class McpServer:
         try:
             async with connecting.connected(streams.opened(session), session, streams, **options) as connection:
                 yield connection
+        except Exception as error:
+            if connecting.is_closed(error):
+                raise await self._ended(session, streams) from None
+            raise
         finally:
             await session.end()
             self._log.ended()
@@ -264,37 +275,56 @@ class McpServer:
         self._failures += 1
         self._failed_at = time.monotonic()
 
-    async def _close_old(self) -> Exit | HaftError | None:
-        """Close a connection that is over. Returns how its process ended; None if it is not known."""
+    async def _close_old(self) -> None:
+        """Close a connection that is over."""
         owner, self._owner = self._owner, None
-        if owner is None:
-            return None
-        session = owner.value.session
-        ended: Exit | HaftError | None = None
-        if session is not None and session.is_over:
-            try:
-                ended = await session.wait()
-            except HaftError as error:
-                ended = error
-            except asyncio.CancelledError:
-                if (task := asyncio.current_task()) is not None and task.cancelling():
-                    raise
-        with contextlib.suppress(Exception):
-            await owner.close()
-        return ended
+        if owner is not None:
+            with contextlib.suppress(Exception):
+                await owner.close()
 
-    def _start_failure(self, error: BaseException, _ended: Exit | HaftError | None) -> ToolFailed:
+    async def _start_failure(self, error: BaseException) -> HaftError:
         connecting = _load()
-        if isinstance(error, ToolFailed):
+        if isinstance(error, HaftError):
             return error
-        line = self._log.last_line
-        if connecting.is_closed(error):
-            what = f"ended before it answered: {texts.line(line)}" if line else "ended before it answered"
-        elif isinstance(error, TimeoutError):
-            what = f"did not answer within {START_SECONDS:g} s of its start" + (f": {texts.line(line)}" if line else "")
+        connection = None if self._owner is None else self._owner.value
+        if connecting.is_closed(error) and connection is not None and connection.session is not None:
+            return await self._ended(connection.session, connection.streams)
+        if connection is not None and connection.remote is not None:
+            found: HaftError | None = connection.remote.explained(error)
+            if found is not None:
+                return found
+        if isinstance(error, TimeoutError):
+            line = texts.line(self._log.last_line)
+            what = f"did not answer within {START_SECONDS:g} s of its start" + (f": {line}" if line else "")
         else:
             what = f"could not be used: {connecting.reason(error)}"
-        return self._error(what, hint=f"`haft providers logs {self.name}` shows what it wrote")
+        return self._error(what, hint=self._logs)
+
+    @property
+    def _logs(self) -> str:
+        return f"`haft providers logs {self.name}` shows what it wrote"
+
+    async def _ended(self, session: Session, streams: ServerStreams | None) -> HaftError:
+        """The error for a process that ended before it answered."""
+        if self.removed is not None:
+            return self._error(f"{self.removed}, and was ended before it answered")
+        line = texts.line(self._log.last_line)
+        if streams is not None and streams.trouble is not None:
+            return self._error(f"was ended: {streams.trouble}", hint=self._logs)
+        waiting = asyncio.ensure_future(session.wait())
+        await asyncio.wait([waiting], timeout=1)
+        if not waiting.done() or waiting.cancelled():
+            waiting.cancel()
+            how = "closed the connection before it answered"
+        elif (error := waiting.exception()) is not None:
+            if isinstance(error, HaftError):
+                return error
+            how = f"ended before it answered: {error}"
+        else:
+            end = waiting.result()
+            code = f"was ended by signal {end.signal}" if end.signal is not None else f"exited {end.code}"
+            how = f"{code} before it answered"
+        return self._error(f"{how}: {line}" if line else how, hint=self._logs)
 
     def _error(self, what: str, hint: str | None = None) -> ToolFailed:
         return ToolFailed(f"the MCP server `{self.name}` {what}", hint=hint)
@@ -305,14 +335,14 @@ class McpServer:
         """Let the server do one thing for a call. If the server may have got the call and then ended, the call is
         repeated only if it is idempotent."""
         if not self.may_write:
-            return await self._call(work, context, is_idempotent=is_idempotent)
+            return await _apart(self._call(work, context, is_idempotent=is_idempotent))
         if self.busy_with is not None and self.busy_with in context.chain:
             raise Deadlock(
                 f"the MCP server `{self.name}` was not called: it answers one call at a time, and its current call"
                 f" {self.busy_with} waits for this one"
             )
         async with self._turn:
-            return await self._call(work, context, is_idempotent=False)
+            return await _apart(self._call(work, context, is_idempotent=False))
 
     async def _call(
         self, work: Callable[[ServerCall], Awaitable[T]], context: ToolContext, *, is_idempotent: bool
@@ -389,38 +419,13 @@ class McpServer:
 
     async def _died(self, connection: Connection) -> HaftError:
         """The error for a call whose server ended before it answered."""
-        trouble = None if connection.streams is None else connection.streams.trouble
-        ended: Exit | HaftError | None = None
-        if trouble is None and connection.session is not None:
-            try:
-                async with asyncio.timeout(1):
-                    ended = await connection.session.wait()
-            except HaftError as error:
-                ended = error
-            except TimeoutError:
-                pass
-            except asyncio.CancelledError:
-                if (task := asyncio.current_task()) is not None and task.cancelling():
-                    raise
         self._note_failure()
-        if isinstance(ended, HaftError):
-            return ended
-        if self.removed is not None:
-            return self._error(f"{self.removed}, and ended before it answered")
-        if trouble is not None:
-            what = f"was ended: {trouble}"
-        elif ended is None:
-            what = "closed the connection before it answered"
-        elif ended.signal is not None:
-            what = f"was ended by signal {ended.signal} before it answered"
-        else:
-            what = f"exited {ended.code} before it answered"
-        line = texts.line(self._log.last_line)
-        return self._error(
-            f"{what}: {line}" if line else what,
-            hint="the call may have had effects, so it was not repeated;"
-            f" `haft providers logs {self.name}` shows what the server wrote",
-        )
+        if connection.session is None:
+            return self._error("closed the connection before it answered", hint=NOT_REPEATED)
+        error = await self._ended(connection.session, connection.streams)
+        if isinstance(error, ToolFailed):
+            error.hint = NOT_REPEATED if error.hint is None else f"{NOT_REPEATED}; {error.hint}"
+        return error
 
     async def _elicit(self, params: Any) -> Any:
         """Answer a request for input that a server of 2025 sends. Such a request does not say for which call it is."""
@@ -527,6 +532,21 @@ _background: set[asyncio.Task[None]] = set()
 async def _ignoring_errors(work: Awaitable[None]) -> None:
     with contextlib.suppress(Exception):
         await work
+
+
+async def _apart(work: Coroutine[Any, Any, T]) -> T:
+    """Do work in a task of its own. Libraries cancel tasks to end their waiting, and the pipeline would take that for a
+    cancellation of the call."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.wait([task])
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait([task])
+        raise
+    if task.cancelled():
+        raise ToolFailed("the connection to the MCP server was closed")
+    return task.result()
 
 
 async def _until_over(connection: Connection) -> None:

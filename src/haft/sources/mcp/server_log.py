@@ -17,7 +17,7 @@ TAIL_BYTES: Final = 16_000
 
 def log_path(state_home: str, server: str) -> str:
     """The path of a server's log."""
-    return os.path.join(state_home, "providers", f"{server}.log")
+    return os.path.join(state_home, "provider-logs", f"{server}.log")
 
 
 def read_log(state_home: str, server: str) -> str:

@@ -72,6 +72,11 @@ class McpServers(ToolSource):
             if each.provider.problem is None and each.why_not_start() is None
         }
 
+    def _why_off(self) -> str | None:
+        """Why no server may start, because all MCP tools are disabled; None if they are not."""
+        disabled = self._host.settings.get("tools.disable") or ()
+        return "MCP tools disabled" if {"mcp:*", "*"} & set(disabled) else None
+
     def find(self) -> Iterable[DiscoveredTool]:
         self._read_providers()
         return list(self._listed())
@@ -131,6 +136,8 @@ class McpServers(ToolSource):
     def _tools_of(self, server: McpServer) -> Sequence[DiscoveredTool]:
         provider = server.provider
         bare = definitions.bare_spec(provider)
+        if (why := self._why_off()) is not None and server.known is None:
+            return [DiscoveredTool(bare, None, "disabled", why)]
         if provider.problem is not None:
             return [DiscoveredTool(bare, None, "broken", provider.problem)]
         if (why := server.why_not_start()) is not None:
@@ -163,7 +170,7 @@ class McpServers(ToolSource):
         """Start the server that a call names, if its tools are not known yet."""
         self._read_providers()
         found = server_of(name, self._servers)
-        if found is None or (server := self._servers[found]).why_not_start() is not None:
+        if found is None or self._why_off() is not None or (server := self._servers[found]).why_not_start() is not None:
             return
         known = server.known
         if self._host.sessions is not None and (known is None or "problem" in known):
@@ -181,6 +188,8 @@ class McpServers(ToolSource):
             self._background = asyncio.create_task(self._describe_all(wanted))
 
     def _undescribed(self) -> list[McpServer]:
+        if self._why_off() is not None:
+            return []
         now = time.monotonic()
         return [
             each
