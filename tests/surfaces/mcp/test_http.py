@@ -218,15 +218,89 @@ def test_a_request_that_is_too_long_is_refused_before_it_is_read(served):
         assert connection.getresponse().status == 413
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_the_server_with_everything_it_started(tmp_path, number):
+VERSION = "2026-07-28"
+TASKS = "io.modelcontextprotocol/tasks"
+REFUSED = {"code": -32602, "message": "Invalid or expired requestState", "data": {"reason": "invalid_request_state"}}
+
+
+def answer_to(served, token, method, **params):
+    """The result of one request of the protocol 2026-07-28, or its error."""
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": VERSION,
+        "io.modelcontextprotocol/clientInfo": {"name": "owner", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}, "extensions": {TASKS: {}}},
+    }
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
+    named = params.get("name") or params.get("uri") or params.get("taskId")
+    headers = dict(served.headers(token)) | {"MCP-Protocol-Version": VERSION, "Mcp-Method": method}
+    headers |= {} if named is None else {"Mcp-Name": named}
+    answer = httpx2.post(served.url, headers=headers, content=json.dumps(body), timeout=PATIENCE)
+    text = answer.text
+    if answer.headers["content-type"].startswith("text/event-stream"):
+        text = next(line[6:] for line in reversed(text.splitlines()) if line.startswith("data: "))
+    message = json.loads(text)
+    return message.get("result") or message["error"]
+
+
+def test_nothing_of_one_client_opens_with_the_token_of_another(served):
+    (_, mine), (_, theirs) = served.tokens.add("keeper", PERSON), served.tokens.add("prowler", PERSON)
+    done = answer_to(served, mine, "tools/call", name="shell", arguments={"command": "echo hush"})
+    (run,) = served.runs(who="keeper")
+    assert "hush" in json.dumps(done)
+    for tool in ("undo", "redo", "diff", "output", "wait", "cancel"):
+        refused = answer_to(served, theirs, "tools/call", name=tool, arguments={"run": run.id})
+        assert refused["isError"] and "hush" not in json.dumps(refused), tool
+    assert run.id not in json.dumps(answer_to(served, theirs, "tools/call", name="runs", arguments={}))
+    for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+        assert answer_to(served, theirs, method, taskId=run.id, inputResponses={})["code"] == -32602, method
+    uri = f"haft://runs/{run.id}/output"
+    assert "hush" in json.dumps(answer_to(served, mine, "resources/read", uri=uri))
+    assert "hush" not in json.dumps(answer_to(served, theirs, "resources/read", uri=uri))
+
+
+def test_a_person_approves_through_the_state_of_their_own_call_once(served):
+    (_, mine), (_, theirs) = served.tokens.add("asker", PERSON), served.tokens.add("snatcher", PERSON)
+    call = {"name": "write_file", "arguments": {"path": "made.txt", "content": "x"}}
+    asked = answer_to(served, mine, "tools/call", **call)
+    (form,) = asked["inputRequests"].values()
+    (choice,) = form["params"]["requestedSchema"]["required"]
+    content = {choice: form["params"]["requestedSchema"]["properties"][choice]["enum"][0]}
+    responses = {key: {"action": "accept", "content": content} for key in asked["inputRequests"]}
+    state = asked["requestState"]
+
+    def answered(token, state, arguments=call["arguments"]):
+        return answer_to(
+            served,
+            token,
+            "tools/call",
+            name="write_file",
+            arguments=arguments,
+            requestState=state,
+            inputResponses=responses,
+        )
+
+    half = len(state) // 2
+    assert answered(theirs, state) == REFUSED, "another client's"
+    assert answered(mine, state[:half] + ("A" if state[half] != "A" else "B") + state[half + 1 :]) == REFUSED
+    assert answered(mine, state, {"path": "made.txt", "content": "evil"}) == REFUSED, "another call's"
+    assert not (served.place / "workspace/made.txt").exists()
+    done = answered(mine, state)
+    assert (served.place / "workspace/made.txt").read_text() == "x", done
+    (served.place / "workspace/made.txt").unlink()
+    assert answered(mine, state) == REFUSED, "a replay"
+    (made,) = served.runs(who="asker")
+    assert made.status == "done" and not (served.place / "workspace/made.txt").exists()
+
+
+@pytest.mark.parametrize(("number", "mode"), [(signal.SIGTERM, "legacy"), (signal.SIGINT, "auto")])
+def test_a_signal_ends_the_server_with_everything_it_started(tmp_path, number, mode):
     place = prepared(tmp_path)
     _, token = Tokens(place / "state").add("agent", PERSON)
 
     naps = f"{100_000 + os.getpid()}.{time.monotonic_ns()}"
 
     async def go(server):
-        async with client(server.url, token, "auto") as connected:
+        async with client(server.url, token, mode) as connected:
             await connected.call_tool("shell", {"command": f"sleep {naps} & exec sleep {naps}"})
 
     async def ended(server):
