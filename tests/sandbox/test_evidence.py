@@ -421,3 +421,12 @@ def test_a_denial_of_a_server_names_the_line_to_add_below_its_table(said, output
     hint = said(output, session=True, profile="read-only", writable=(), entry="below `[providers.files]`").hint
     assert hint.startswith(f"to allow it: grant = {{{grant}") and "below `[providers.files]`" in hint
     assert "plugin" not in hint
+
+
+def test_a_server_that_would_change_its_own_installation_is_told_to_keep_its_files_elsewhere(said):
+    output = "EROFS: read-only file system, open '/var/tmp/state/servers/k/w/node_modules/memory/dist/memory.jsonl'"
+    error = said(
+        output, host={"state_home": "/var/tmp/state"}, session=True, profile="read-only", entry="below `[providers.m]`"
+    )
+    assert "a server cannot change its own installation" in error.message
+    assert "MEMORY_FILE_PATH" in error.hint and 'grant = {write = ["."]} below `[providers.m]`' in error.hint

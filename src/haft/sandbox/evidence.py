@@ -64,6 +64,8 @@ class HostFacts:
     """Paths inside hidden directories that calls see nevertheless."""
     repository: str | None = None
     """The directory of the workspace's repository, if it is outside the workspace."""
+    state_home: str = ""
+    """The directory with haft's own state, which no grant opens."""
     path: str = ""
     """The host's PATH. Calls get it without the directories inside the workspace."""
     is_in_view: Callable[[str], bool] = lambda _path: True
@@ -270,6 +272,8 @@ def _not_writable(line: str, said: str, confinement: Confinement, host: HostFact
         return SandboxDenied(
             denied, said, f"each call has its own {path[:5].rstrip('/')}, and no grant opens the host's"
         )
+    if host.state_home and is_below(path, (host.state_home,)):
+        return _in_state_home(path, said, confinement)
     place = path if os.path.exists(path) else os.path.dirname(path)
     own = ("/var/tmp", host.home, *([host.repository] if host.repository else ()))  # noqa: S108
     if os.path.isdir(place) and is_below(place, SYSTEM_PLACES) and not is_below(place, own):
@@ -295,6 +299,19 @@ def _not_writable(line: str, said: str, confinement: Confinement, host: HostFact
         return SandboxDenied(denied, said, "you have no right to write there yourself, so no grant would help")
     return SandboxDenied(
         denied, said, _opens(confinement, f"--write {shlex.quote(place)}", f"write = [{json.dumps(place)}]")
+    )
+
+
+def _in_state_home(path: str, said: str, confinement: Confinement) -> HaftError:
+    """The error for a write into haft's own state, where packaged MCP servers are installed."""
+    denied = f"a write: `{path}` is in haft's own directory, which no grant opens"
+    if not confinement.session:
+        return SandboxDenied(denied, said, "write into the workspace")
+    return SandboxDenied(
+        f"{denied}: a server cannot change its own installation",
+        said,
+        "let it keep its files elsewhere: most servers have an option or a variable for that, such as MEMORY_FILE_PATH "
+        f'of server-memory; name a path in the workspace there, and add grant = {{write = ["."]}} {confinement.entry}',
     )
 
 

@@ -713,7 +713,15 @@ class Sandbox:
 
         site = self.site
         shown = tuple(target for _source, target in site.show)
-        return HostFacts(site.workspace, site.home, shown, site.repository, self._env.get("PATH", ""), site.is_in_view)
+        return HostFacts(
+            site.workspace,
+            site.home,
+            shown,
+            site.repository,
+            os.path.realpath(self._state_home),
+            self._env.get("PATH", ""),
+            site.is_in_view,
+        )
 
     def notes(
         self, call: Call, output: str, confinement: Confinement, *, failed: bool, explained: bool
