@@ -20,7 +20,18 @@ from typing import Final
 from haft.audit import verify
 from haft.builtin import builtin_tools, find_ripgrep
 from haft.config import Config, load_config
-from haft.contracts import BadConfig, Command, EndedChild, Exit, HaftError, Stream, ToolFailed, ToolSpec, check_owned
+from haft.contracts import (
+    BadConfig,
+    Command,
+    EndedChild,
+    Exit,
+    HaftError,
+    Listing,
+    Stream,
+    ToolFailed,
+    ToolSpec,
+    check_owned,
+)
 from haft.files import Root
 from haft.policy import Rule, check_rule, check_rules, shapes_of
 from haft.registry import Catalogue
@@ -55,6 +66,7 @@ def diagnose(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> 
     yield from _guarded("audit log", lambda: _audit_log(home))
     yield from _guarded("configuration", lambda: _configuration(workspace, env))
     yield from _guarded("tools", lambda: _tools(home, workspace, env))
+    yield from _guarded("MCP servers", lambda: _providers(home, workspace))
     yield from _guarded("store", lambda: store_checks(home, env))
     yield from _guarded("change tracking", lambda: coverage_checks(home, workspace, env))
 
@@ -341,10 +353,46 @@ def _tools(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> li
             discovery.cure(one),
         )
         for one in listings
-        if not one.enabled and one.state != "inactive"
+        if not one.enabled and one.state != "inactive" and not _is_server(one)
     ]
     rules = [] if workspace is None else _rules(workspace, env, [one.spec for one in listings], is_incomplete)
     return [Check("tools", "ok", f"{ready} ready"), *broken, *rules]
+
+
+def _is_server(listing: Listing) -> bool:
+    """Whether an entry stands for a whole MCP server, which `_providers` checks."""
+    about = listing.spec.meta.get("mcp", {})
+    return "server" in about and "tool" not in about
+
+
+def _providers(home: StateHome, workspace: str | None) -> list[Check]:
+    if workspace is None:
+        return []
+    from haft.service.providers import ProvidersFacade
+
+    found = ProvidersFacade(workspace, home).listed()
+    if not found:
+        return []
+    tools = sum(len(one.tools) for one in found)
+    ready = sum(one.state == "ready" for one in found)
+    summary = Check("MCP servers", "ok", f"{ready} of {len(found)} ready, with {tools} tools")
+    return [
+        summary,
+        *(
+            Check(
+                "MCP servers",
+                "broken" if one.state == "broken" else "warn",
+                f"`{one.server.provider.name}` is {one.state}: {one.reason}",
+                None
+                if one.state == "changed"
+                else f"`haft providers logs {one.server.provider.name}` shows its log"
+                if one.state == "unreachable"
+                else f"see {one.server.provider.source}",
+            )
+            for one in found
+            if one.state in ("broken", "changed", "unreachable")
+        ),
+    ]
 
 
 def _rules(workspace: str, env: Mapping[str, str], specs: Sequence[ToolSpec], is_incomplete: bool) -> list[Check]:

@@ -95,7 +95,7 @@ def test_it_gives_the_text_activates_in_the_callers_thread_and_says_which_tools_
     assert answer.text.endswith(
         "[These tools of this skill can be called now: `tb__publish`.]\n\n"
         "[The tool `tb__sick` of this skill cannot be called, it is broken: out of order.]\n\n"
-        "[This skill also names MCP servers, which this version does not start: `db`.]"
+        "[MCP servers of this skill: `db`. A server starts only after the person has trusted it.]"
     )
     assert answer.result["tools"] == ["tb__publish"] and answer.result["mcpServers"] == ["db"]
     assert answer.result["notReady"] == {"tb__sick": "broken: out of order"}

@@ -170,23 +170,28 @@ def test_activating_says_which_tools_are_available(haft):
     assert "it has no tools of its own" in haft("skills", "activate", "deploy").out
 
 
-def test_activating_names_what_is_ready_the_rest_with_the_reason_and_servers_that_are_not_started(haft):
+def test_activating_names_what_is_ready_and_the_rest_with_the_reason_also_for_servers(haft):
     folder = haft.make(".agents/skills/deploy")
     tool(folder, "publish")
     tool(folder, "shy").chmod(0o644)
     tool(folder, "sick").write_text("#!/bin/sh\necho out of order >&2; exit 3\n")
     (folder / "tools/package.json").write_text("{}")
-    (folder / "mcp.json").write_text('{"db": {}, "search": {}}')
+    (folder / "mcp.json").write_text('{"db": {}, "search": {"command": "x"}}')
     out = haft("skills", "activate", "deploy").out.splitlines()
     assert out[1] == "  tools/publish is now available"
-    assert "tools/shy is not available, it is broken" in out[2] or "tools/sick" in out[2]
     (shy,) = [line for line in out if "tools/shy" in line]
     (sick,) = [line for line in out if "tools/sick" in line]
     assert "chmod +x" in shy and "out of order" in sick
-    assert out[-2:] == [f"  this version does not start the MCP server {name}" for name in ("db", "search")]
+    (db,) = [line for line in out if "mcp__db" in line]
+    (search,) = [line for line in out if "mcp__search" in line]
+    assert "it is broken" in db and "needs a `command` to start" in db
+    assert "it is changed" in search and "`haft providers trust search`" in search
     assert not any("package.json" in line for line in out)
     facts = haft("skills", "activate", "deploy", "--json").json
-    assert (facts["tools"], sorted(facts["notReady"])) == (["tools/publish"], ["tools/shy", "tools/sick"])
+    assert (facts["tools"], sorted(facts["notReady"])) == (
+        ["tools/publish"],
+        ["mcp__db", "mcp__search", "tools/shy", "tools/sick"],
+    )
     assert facts["mcpServers"] == ["db", "search"]
 
 

@@ -14,7 +14,7 @@ def test_list_shows_name_kind_and_first_line(haft):
 def test_list_by_kind_and_a_misspelt_kind(haft):
     assert haft("tools", "list", "--source", "python").out == ""
     assert haft("tools", "list", "--source", "xyz").err.splitlines()[1] == (
-        "hint: the kinds are builtin, amp-toolbox, bash-plugin, agent-studio, python, cli"
+        "hint: the kinds are builtin, amp-toolbox, bash-plugin, agent-studio, mcp, python, cli"
     )
     wrong = haft("tools", "list", "--source", "builtn")
     assert wrong.code == 2

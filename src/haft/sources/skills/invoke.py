@@ -112,7 +112,7 @@ def _after(skill: Skill, reference: str | None, ready: Sequence[str], others: Ma
 def _of_servers(servers: Sequence[str], flaw: str | None) -> Iterator[str]:
     if servers:
         named = ", ".join(f"`{_line(name)}`" for name in servers)
-        yield f"This skill also names MCP servers, which this version does not start: {named}."
+        yield f"MCP servers of this skill: {named}. A server starts only after the person has trusted it."
     if flaw is not None:
         yield _line(flaw)
 

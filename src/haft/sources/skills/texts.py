@@ -44,7 +44,7 @@ def read_text(skill: Skill, reference: str | None) -> str:
 
 
 def server_names(skill: Skill) -> list[str]:
-    """The names of the MCP servers in the skill's mcp.json. haft does not start these servers."""
+    """The names of the MCP servers in the skill's mcp.json."""
     try:
         files = skill.files()
         if files.identity(SERVERS_FILE) is None:

@@ -131,14 +131,15 @@ def activate_skill(options: Globals, name: str, thread: str | None) -> None:
     _require_thread(thread)
     changed = activations.activate(skill.folder, thread)
     # haft must describe the skill's tools to know which of them are ready.
-    ready, others = tools_by_readiness(skill, listings(options, thread=thread)) if skill.tool_files() else ([], {})
     servers = _servers(skill)
+    has_tools = bool(skill.tool_files() or servers)
+    ready, others = tools_by_readiness(skill, listings(options, thread=thread)) if has_tools else ([], {})
     if options.json:
         facts(change_of(name, thread, ready, others, servers, active=True, changed=changed))
         return
     where = _where(thread)
     lines([one_line(f"{name} is {'now' if changed else 'already'} active in {where}")])
-    lines(activation_lines(ready, others, servers, "is now available" if changed else "is available"))
+    lines(activation_lines(ready, others, "is now available" if changed else "is available"))
     _tell_hidden(skill, skills, options)
 
 

@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 
 
 def tools_by_readiness(skill: Skill, listings: Sequence[Listing]) -> tuple[list[str], dict[str, str]]:
-    """The tool files of a skill that can be called; and for each of its other tool files, why it cannot be called."""
+    """The tool files of a skill that can be called; and for each of its other tool files, why it cannot be called. The
+    tools of its MCP servers are among them, by name."""
     ready, others = [], {}
     for one in listings:
         if one.spec.meta.get("skillFolder") == skill.folder:
-            file = os.path.relpath(one.spec.origin, skill.folder)
+            is_server = one.spec.kind == "mcp"
+            file = str(one.spec.name) if is_server else os.path.relpath(one.spec.origin, skill.folder)
             if one.enabled:
                 ready.append(file)
             else:
@@ -26,13 +28,10 @@ def tools_by_readiness(skill: Skill, listings: Sequence[Listing]) -> tuple[list[
     return sorted(ready), others
 
 
-def activation_lines(
-    ready: Sequence[str], others: Mapping[str, str], servers: Sequence[str], verb: str
-) -> Iterator[str]:
+def activation_lines(ready: Sequence[str], others: Mapping[str, str], verb: str) -> Iterator[str]:
     """A line for each tool and MCP server of an active skill."""
     yield from (one_line(f"  {file} {verb}") for file in ready)
     yield from (one_line(f"  {file} is not available, it is {reason}") for file, reason in sorted(others.items()))
-    yield from (one_line(f"  this version does not start the MCP server {name}") for name in servers)
     if not ready and not others:
         yield "  it has no tools of its own"
 
