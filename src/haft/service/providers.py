@@ -157,11 +157,7 @@ class ProvidersFacade:
         whole = next((one for one in listings if "tool" not in one.spec.meta["mcp"]), None)
         if whole is not None and not tools:
             return ListedProvider(server, whole.state, whole.reason, ())
-        if not tools:
-            is_known = any(listings)
-            why = None if is_known else f"its tools are not known yet: `haft providers restart {provider.name}`"
-            return ListedProvider(server, "ready" if is_known else "inactive", why, ())
-        if provider.skill is not None and not any(one.enabled for one in listings):
+        if provider.skill is not None and listings and not any(one.enabled for one in listings):
             return ListedProvider(server, "inactive", f"its skill `{provider.skill[0]}` is not active", tools)
         return ListedProvider(server, "ready", None, tools)
 

@@ -31,8 +31,8 @@ def bash(haft, *words):
 def test_commands_and_options(haft):
     assert bash(haft, "haft", "") == [
         "tools", "log", "show", "output", "watch", "cancel", "diff", "undo", "redo", "changes", "inbox", "approve",
-        "reject", "permissions", "skills", "plugins", "templates", "toolbox", "store", "audit", "config", "trust",
-        "doctor", "completion", "help", "version",
+        "reject", "permissions", "skills", "plugins", "providers", "templates", "toolbox", "serve", "store",
+        "tokens", "audit", "config", "trust", "doctor", "completion", "help", "version",
     ]  # fmt: skip
     assert bash(haft, "haft", "tools", "s") == ["show", "search"]
     assert "--source" in bash(haft, "haft", "tools", "list", "--s")
@@ -40,6 +40,9 @@ def test_commands_and_options(haft):
     assert bash(haft, "haft", "toolbox", "") == ["wrap", "export"]
     assert bash(haft, "haft", "toolbox", "export", "wr") == ["write_file"]
     assert bash(haft, "haft", "completion", "") == ["bash", "zsh", "fish"]
+    (haft.workspace / ".mcp.json").write_text('{"mcpServers": {"memory": {"command": "x"}, "mail": {"command": "y"}}}')
+    assert bash(haft, "haft", "providers", "tr") == ["trust"]
+    assert bash(haft, "haft", "providers", "trust", "me") == ["memory"]
 
 
 def test_tools_and_their_parameters(haft):

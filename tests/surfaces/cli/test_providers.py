@@ -1,6 +1,8 @@
 """`haft providers`: which MCP servers there are, which may start, and how they come and go."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -191,3 +193,125 @@ def test_a_wrong_name_is_answered_with_the_near_miss(haft):
         said = haft("providers", *command, "their")
         assert said.code == 2 and "did you mean `theirs`?" in said.err
     assert "did you mean `theirs`?" in haft("providers", "read", "their", "x://y").err
+
+
+SERVER = r"""
+import base64, json, os, sys
+print("the server says hello, with", os.environ.get("API_TOKEN"), file=sys.stderr, flush=True)
+if os.environ.get("FAILS"):
+    sys.exit("out of order")
+resources = {
+    "note://one": {"text": "the first note"},
+    "note://picture": {"blob": base64.b64encode(b"\x89\x00\xff").decode(), "mimeType": "image/png"},
+}
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    method, params = asked["method"], asked.get("params") or {}
+    if method == "initialize":
+        answer = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {"tools": {}, "resources": {}},
+            "serverInfo": {"name": "notes", "version": "1"},
+        }
+    elif method == "tools/list":
+        answer = {"tools": [{"name": "echo", "description": "Says it.", "inputSchema": {"type": "object"}}]}
+    elif method == "tools/call":
+        answer = {"content": [{"type": "text", "text": "echo: " + json.dumps(params["arguments"])}]}
+    elif method == "resources/read" and params["uri"] in resources:
+        answer = {"contents": [{"uri": params["uri"], **resources[params["uri"]]}]}
+    else:
+        answer = None
+    failed = {"error": {"code": -32601, "message": "no such thing"}}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **(failed if answer is None else {"result": answer})}))
+    sys.stdout.flush()
+"""
+
+
+@pytest.fixture
+def server(haft):
+    """The file of a small MCP server, outside the workspace."""
+    path = haft.home.parent / "server.py"
+    path.write_text(SERVER)
+    return path
+
+
+def test_a_server_is_added_called_read_restarted_and_removed(haft, own, server):
+    added = haft("providers", "add", "notes", "--env", "API_TOKEN=the-token-itself", "--", sys.executable, str(server))
+    assert added.code == 0 and "notes has 1 tool\n  mcp__notes__echo" in added.out
+    (listed,) = haft("providers", "list", "--json").json
+    assert (listed["state"], listed["tools"]) == ("ready", ["mcp__notes__echo"])
+    assert "the-token-itself" not in json.dumps(listed)
+    assert "mcp__notes__echo  mcp  [MCP server notes] Says it." in haft("tools", "list", "--source", "mcp").out
+    used = haft("tools", "use", "mcp__notes__echo", "--args", '{"a": 1}', "--approve", "--only", "output")
+    assert used.out == 'echo: {"a": 1}'
+    assert haft("providers", "read", "notes", "note://one").out == "the first note"
+    picture = haft("providers", "read", "notes", "note://picture", "--json").json
+    assert picture["tool"] == "read_resource" and picture["status"] == "done"
+    missing = haft("providers", "read", "notes", "note://two")
+    assert missing.code == 1 and "no such thing" in missing.err
+    log = haft("providers", "logs", "notes").out
+    assert "the server says hello" in log and "the-token-itself" not in log
+    assert haft("providers", "logs", "notes", "--lines", "1", "--json").json["log"].count("\n") == 1
+    assert haft("providers", "restart", "notes", "--json").json == {"name": "notes", "tools": ["mcp__notes__echo"]}
+    server.write_text(SERVER + "# changed\n")
+    refused = haft("tools", "use", "mcp__notes__echo", "--approve")
+    assert refused.code != 0 and "haft providers trust notes" in refused.out + refused.err
+    assert haft("providers", "remove", "notes").code == 0
+    assert "mcp" not in haft("tools", "list", "--all").out
+
+
+def test_a_server_that_fails_is_shown_with_its_own_words_and_disturbs_no_other(haft, own, server):
+    program = f'command = "{sys.executable}"\nargs = ["{server}"]\n'
+    own.write_text(f"[providers.sick]\n{program}env = {{FAILS = '1'}}\n[providers.notes]\n{program}")
+    failed = haft("providers", "restart", "sick")
+    assert failed.code == 1 and "out of order" in failed.err and "haft providers logs sick" in failed.err
+    assert haft("providers", "restart", "notes").code == 0
+    assert states(haft) == {"sick": "unreachable", "notes": "ready"}
+    assert "out of order" in haft("providers", "logs", "sick").out
+    doctor = haft("doctor").out
+    assert "1 of 2 ready, with 1 tools" in doctor and "`sick` is unreachable" in doctor
+
+
+def test_the_server_of_a_skill_is_there_where_the_skill_is_active(haft, server):
+    folder = haft.workspace / ".agents" / "skills" / "noting"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text("---\nname: noting\ndescription: Notes.\n---\nNote it.\n")
+    (folder / "mcp.json").write_text(json.dumps({"notes": {"command": sys.executable, "args": [str(server)]}}))
+    assert "the skill `noting` names it" in haft("providers", "list").err
+    assert haft("providers", "trust", "notes", "--yes").code == 0
+    assert "mcp__notes__echo" not in haft("tools", "list").out
+    call = ["tools", "use", "mcp__notes__echo", "--approve", "--only", "output"]
+    assert haft(*call, "--thread", "T-1").code != 0
+    assert haft("skills", "activate", "noting", "--thread", "T-1").code == 0
+    assert haft(*call, "--thread", "T-1").out == "echo: {}"
+    assert haft(*call, "--thread", "T-2").code != 0, "another thread does not have the skill"
+
+
+def test_listing_and_searching_start_none_of_ten_servers_and_load_nothing_heavy(haft, own):
+    started = haft.home.parent / "started"
+    server = haft.home.parent / "server.sh"
+    server.write_text(f"#!/bin/sh\ntouch {started}\n")
+    server.chmod(0o755)
+    own.write_text("".join(f'[providers.s{number}]\ncommand = "{server}"\n' for number in range(10)))
+    for words in (
+        ["tools", "list"],
+        ["tools", "list", "--all", "--json"],
+        ["tools", "search", "file"],
+        ["tools", "show", "read_file"],
+        ["providers", "list"],
+        ["config", "show"],
+    ):
+        assert haft(*words).code == 0
+    assert [one["state"] for one in haft("providers", "list", "--json").json] == ["inactive"] * 10
+    assert not started.exists()
+    program = (
+        "import sys\nfrom haft.surfaces.cli.main import run\nrun(['tools', 'list', '--all'])\n"
+        "print([name for name in ('mcp', 'pydantic', 'httpx2', 'sqlite3') if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=haft.workspace, env=haft.env, timeout=60
+    )
+    assert sum(line.startswith("mcp__s") for line in done.stdout.splitlines()) == 10
+    assert done.stderr.splitlines()[-1] == "[]"

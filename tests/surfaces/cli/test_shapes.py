@@ -2,6 +2,8 @@
 
 import json
 import os
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import jsonschema_rs
@@ -164,6 +166,62 @@ def test_plugins(haft):
     fits("plugins", listed := haft("plugins", "list", "--json").json)
     fits("plugins-updated", updated := haft("plugins", "update", "--json").json)
     assert len(listed) == 2 and len(updated) == 1
+
+
+class RemoteServer(BaseHTTPRequestHandler):
+    """An MCP server over HTTP that has no tools."""
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        answers = {
+            "initialize": {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "remote", "version": "1"},
+            },
+            "tools/list": {"tools": []},
+        }
+        result = answers.get(asked["method"])
+        if "id" not in asked:
+            self.send_response(202)
+            self.end_headers()
+            return
+        failed = {"error": {"code": -32601, "message": "no such method"}}
+        answer = {"jsonrpc": "2.0", "id": asked["id"], **(failed if result is None else {"result": result})}
+        body = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        self.send_error(405)
+
+    def log_message(self, *words):
+        pass
+
+
+@pytest.fixture
+def remote():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), RemoteServer)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/mcp"
+    server.shutdown()
+    server.server_close()
+
+
+def test_providers(haft, remote):
+    (haft.workspace / ".mcp.json").write_text('{"mcpServers": {"a": {"command": "no-such-program"}, "b": {}}}')
+    fits("providers-added", haft("providers", "add", "c", remote, "--json").json)
+    fits("provider-trust", haft("providers", "trust", "a", "--yes", "--json").json)
+    fits("provider-trust", haft("providers", "trust", "a", "--revoke", "--json").json)
+    fits("provider-started", haft("providers", "restart", "c", "--json").json)
+    fits("provider-login", logged_in := haft("providers", "login", "c", "--json").json)
+    fits("provider-log", haft("providers", "logs", "c", "--json").json)
+    fits("providers", listed := haft("providers", "list", "--json").json)
+    fits("provider-removed", haft("providers", "remove", "c", "--json").json)
+    assert [one["state"] for one in listed] == ["ready", "changed", "broken"] and logged_in["needed"] is False
 
 
 def test_tokens(haft):

@@ -1,0 +1,128 @@
+"""The MCP servers of a workspace and its user, for programs and surfaces."""
+
+import asyncio
+import tomllib
+
+import pytest
+
+from haft.contracts import BadUsage, NeedsPerson, Principal
+from haft.service import ProvidersFacade, ToolService
+from haft.service.toml_tables import table_text, with_table, without_table
+from haft.storage import StateHome
+
+AGENT, PERSON = Principal("codex", kind="agent"), Principal("me")
+FILE = """# mine
+[limits]
+max_seconds = 3
+
+# about a
+[providers.a]
+command = "x" # starts it
+[providers.a.env]
+K = "v"
+
+# about b
+[providers."b c"]
+command = "y"
+"""
+
+
+@pytest.fixture
+def facade(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "workspace").mkdir()
+    return lambda: ProvidersFacade(str(tmp_path / "workspace"), StateHome(str(tmp_path / "state")))
+
+
+def test_an_agent_adds_trusts_and_removes_no_server(facade, tmp_path):
+    (tmp_path / "workspace" / ".mcp.json").write_text('{"mcpServers": {"a": {"command": "x"}}}')
+    here = facade()
+    with pytest.raises(NeedsPerson):
+        here.add("b", here.written("b", {"command": "x"}), AGENT, in_workspace=False, replaces=False)
+    with pytest.raises(NeedsPerson):
+        here.trust(here.proposal("a"), AGENT)
+    with pytest.raises(NeedsPerson):
+        here.keep_input(here.named("a"), "key", "value", AGENT)
+    with pytest.raises(NeedsPerson):
+        here.remove("a", AGENT)
+    assert here.proposal("a").why_not is not None and not (tmp_path / "config").exists()
+
+
+def test_what_a_person_adds_may_start_also_if_it_runs_a_file_of_the_workspace(facade, tmp_path):
+    (tmp_path / "workspace" / "server.py").write_text("1\n")
+    here = facade()
+    server = here.written("a", {"command": "python3", "args": ["server.py"]})
+    here.add("a", server, PERSON, in_workspace=False, replaces=False)
+    assert facade().proposal("a").why_not is None
+    (tmp_path / "workspace" / "server.py").write_text("2\n")
+    assert facade().proposal("a").changed_files == [str(tmp_path / "workspace" / "server.py")]
+
+
+def test_a_server_in_the_workspace_s_file_keeps_what_else_is_there_and_needs_no_second_question(facade, tmp_path):
+    file = tmp_path / "workspace" / "haft.toml"
+    file.write_text("# ours\n[limits]\nmax_seconds = 5\n")
+    here = facade()
+    here.add("a", here.written("a", {"command": "x"}), PERSON, in_workspace=True, replaces=False)
+    assert file.read_text().startswith("# ours\n[limits]\nmax_seconds = 5\n")
+    assert facade().named("a").provider.provenance == "workspace" and facade().proposal("a").why_not is None
+    facade().remove("a", PERSON)
+    assert file.read_text() == "# ours\n[limits]\nmax_seconds = 5\n"
+
+
+def test_a_name_of_the_user_s_own_server_is_not_given_to_one_of_the_workspace(facade):
+    here = facade()
+    here.add("a", here.written("a", {"command": "x"}), PERSON, in_workspace=False, replaces=False)
+    with pytest.raises(BadUsage, match="already names a server `a`"):
+        facade().add("a", here.written("a", {"command": "y"}), PERSON, in_workspace=True, replaces=False)
+
+
+def test_annotations_are_believed_only_if_the_person_says_so_and_until_the_server_changes(facade, tmp_path):
+    file = tmp_path / "workspace" / ".mcp.json"
+    file.write_text('{"mcpServers": {"a": {"command": "x"}}}')
+    here = facade()
+    here.trust(here.proposal("a"), PERSON)
+    assert not facade().named("a").provider.trusts_annotations
+    here.trust(here.proposal("a"), PERSON, annotations=True)
+    assert facade().named("a").provider.trusts_annotations
+    here.trust(facade().proposal("a"), PERSON)
+    assert facade().named("a").provider.trusts_annotations, "trusting the start again leaves it as it was"
+    file.write_text('{"mcpServers": {"a": {"command": "y"}}}')
+    assert not facade().named("a").provider.trusts_annotations
+
+
+def test_a_table_is_added_and_removed_and_everything_else_stays():
+    assert with_table(FILE, ("providers", "z"), {"command": "n", "args": ["1"]}) == (
+        FILE + '\n[providers.z]\ncommand = "n"\nargs = ["1"]\n'
+    )
+    assert without_table(FILE, ("providers", "a")) == FILE.replace(
+        '[providers.a]\ncommand = "x" # starts it\n[providers.a.env]\nK = "v"\n\n', "\n"
+    )
+    assert without_table(FILE, ("providers", "b c")).endswith('K = "v"\n\n# about b\n')
+    assert without_table(with_table("", ("providers", "z"), {"a": 1}), ("providers", "z")) == ""
+    windows = FILE.replace("\n", "\r\n")
+    assert with_table(windows, ("providers", "z"), {"a": 1}).endswith("[providers.z]\r\na = 1\r\n")
+
+
+@pytest.mark.parametrize(
+    "text", ['providers = {a = {command = "x"}}\n', 'providers.a.command = "x"\n', '[providers]\na = {command = "x"}\n']
+)
+def test_a_table_that_has_no_header_of_its_own_is_not_removed(text):
+    with pytest.raises(BadUsage, match="cannot be changed line by line"):
+        without_table(text, ("providers", "a"))
+
+
+def test_texts_in_a_table_are_written_so_that_they_mean_the_same():
+    values = {"args": ['"', "\\", "\n", "\u202e", "${X}"], "env": {"a b": "c"}, "timeout": 1.5, "on": True}
+    assert tomllib.loads(table_text(("providers", "x.y"), values)) == {"providers": {"x.y": values}}
+
+
+def test_a_host_without_servers_has_no_resources_and_no_prompts(facade, tmp_path):
+    async def ask():
+        async with ToolService.open(tmp_path / "workspace", home=tmp_path / "state") as service:
+            assert service.providers.names() == []
+            assert await service.providers.resources() == await service.providers.prompts() == []
+            with pytest.raises(BadUsage, match="there is no MCP server `x`"):
+                await service.providers.restart("x")
+
+    asyncio.run(ask())
