@@ -15,6 +15,9 @@ import pytest
 import npm_programs
 import sampling
 from haft import ToolService
+from haft.contracts import Principal
+from haft.service.providers import ProvidersFacade
+from haft.storage import StateHome
 
 NPX = ("npx", "-y", "said")
 SERVER = """#!/usr/bin/env node
@@ -136,6 +139,16 @@ def test_without_the_grant_a_server_cannot_write_and_the_message_names_the_line_
     assert put.error.hint.startswith('to allow it: grant = {write = ["."]} below `[providers.said]`')
     assert steal.error.code == "sandbox-denied" and "cannot change its own installation" in steal.error.message
     assert "below `[providers.said]`" in steal.error.hint and str(desk.place.state) not in steal.error.hint
+
+
+def test_the_message_about_a_server_of_another_file_names_its_entry_there(desk, registry):
+    publish(registry)
+    file = desk.place.workspace / ".mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"said": {"command": "npx", "args": ["-y", "said"]}}}))
+    facade = ProvidersFacade(str(desk.place.workspace), StateHome(str(desk.place.state)))
+    facade.trust(facade.proposal("said"), Principal("someone"))
+    put = desk.call("mcp__said__put", path="a.txt")
+    assert put.error.hint.startswith(f'to allow it: grant = {{write = ["."]}} in the entry `said` of {file}')
 
 
 def test_a_server_keeps_files_of_its_own_between_its_starts(desk, registry):
