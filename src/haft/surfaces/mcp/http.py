@@ -127,13 +127,18 @@ def application(server: Server[Any]) -> Starlette:
     """The routes, without their guard: only `serve_http` and tests use this function."""
     from mcp.server.transport_security import TransportSecuritySettings
 
-    return server.streamable_http_app(
+    from haft.surfaces.mcp.kept_events import RETRY_MILLISECONDS, keep_events
+
+    app = server.streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=MOST_BODY_BYTES,
         max_sessions=MOST_SESSIONS,
+        retry_interval=RETRY_MILLISECONDS,
         # The guard checks Host and Origin before, on every route.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
+    keep_events(server)
+    return app
 
 
 def serve(options: ServeOptions) -> int:

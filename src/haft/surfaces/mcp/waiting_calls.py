@@ -14,13 +14,13 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import HaftError, Outcome, RunId, outcome_from
 from haft.surfaces.mcp.calls import CallRequest, ProgressReport, wants_events, wants_progress
 from haft.surfaces.mcp.clients import TASKS, Client, client_of
-from haft.surfaces.mcp.dialogue import SHORTEST_ANSWER, AskedRequest, Dialogue, key_of, keys_of
+from haft.surfaces.mcp.dialogue import SHORTEST_ANSWER, AskedRequest, Dialogue, keys_of
 from haft.surfaces.mcp.results import RUN_KEY, STATUS_KEY, text_result
 from haft.values import dataclass
 
@@ -41,6 +41,12 @@ JOINABLE_SECONDS: Final = 600.0
 MOST_KEPT: Final = 1000
 MISSING_CAPABILITY: Final = -32021
 WAITING_CODE: Final = -32000
+CAPABILITIES: Final = {
+    "elicitation/create": "elicitation",
+    "sampling/createMessage": "sampling",
+    "roots/list": "roots",
+}
+"""The capability that a client declares to answer a kind of question."""
 
 
 class WaitingRun:
@@ -57,8 +63,6 @@ class WaitingRun:
         self.returned_early = False
         """Whether the client was told that the run waits, so that the same call joins it."""
         self.is_task = False
-        self.left: set[str] = set()
-        """For a task: the requests that the client left in the inbox."""
         self.task_support = ""
         self.created_at = self.changed_at = time.time()
 
@@ -175,10 +179,8 @@ class WaitingCalls:
 
     def _check_tasks(self, request: CallRequest) -> None:
         """Refuse a call of a tool that always runs as a task, if the client could declare tasks, and does not."""
-        if self.task_support(request.tool) != "required":
-            return
         client = self.client_of(request)
-        if client.is_modern and not client.has_tasks:
+        if client.is_modern and not client.has_tasks and self.task_support(request.tool) == "required":
             raise missing_tasks(f"`{request.tool}` runs only as a task")
 
     def client_of(self, request: CallRequest) -> Client:
@@ -287,6 +289,8 @@ class Wait:
         if self._may_be_task and self._waiting.task_support == "required":
             return self._task()
         self._calls.delivered(self._run.id)
+        if self._client.is_modern and outcome.error is not None and self._run.unanswerable:
+            raise missing_answers(outcome, self._run.unanswerable)
         return outcome
 
     async def _wait(self, outcome: asyncio.Future[Outcome], report: ProgressReport) -> dict[str, Any] | None:
@@ -353,8 +357,8 @@ class Wait:
             return
         for asked in self._askable():
             question = asked.request.question
-            if question is not None and (key := key_of(question)) in self._offered:
-                self._take(asked, self._offered.pop(key), shows_person=True)
+            if question is not None and question.key in self._offered:
+                self._take(asked, self._offered.pop(question.key), shows_person=True)
             elif question is None and (digest := asked.digest()) in self._carried:
                 self._take(asked, self._carried.pop(digest), shows_person=True)
 
@@ -498,6 +502,19 @@ def missing_tasks(message: str) -> Exception:
 
     required: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
     return MCPError(code=MISSING_CAPABILITY, message=f"{message}: declare the extension {TASKS}", data=required)
+
+
+def missing_answers(outcome: Outcome, methods: Collection[str]) -> Exception:
+    """The error of a call that failed after its tool asked what the client did not declare that it can answer."""
+    from mcp.shared.exceptions import MCPError
+
+    required: dict[str, Any] = {CAPABILITIES[method]: {} for method in sorted(methods) if method in CAPABILITIES}
+    reason = "" if outcome.error is None else f": {outcome.error.message}"
+    return MCPError(
+        code=MISSING_CAPABILITY,
+        message=f"`{outcome.tool}` needs a client that answers {', '.join(sorted(methods))}{reason}",
+        data={"requiredCapabilities": required, "run": outcome.run_id},
+    )
 
 
 def _are_more_to_come(askable: list[AskedRequest]) -> bool:
