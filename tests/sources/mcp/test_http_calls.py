@@ -103,6 +103,14 @@ def test_a_server_that_wants_a_login_is_listed_with_the_command(place):
     assert "the MCP server `s` requires a login; `haft providers login s`" in outcome.error.message
 
 
+def test_a_server_that_wants_a_login_only_for_its_tools_is_listed_with_the_command(place):
+    with Forgetful((401,)) as server:
+        place.add_table("s", {"url": f"{server.url}/mcp"})
+        server._result = lambda request, ident, result: Forgetful._result(_Later(server), request, ident, result)
+        (outcome,) = place.call(("count", {}))
+    assert "the MCP server `s` requires a login; `haft providers login s`" in outcome.error.message
+
+
 def test_a_token_is_masked_in_the_answer_of_a_tool(place):
     """A server that repeats the token does not bring it to the model."""
 
