@@ -17,15 +17,19 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import uvicorn
+from mcp.server.transport_security import TransportSecuritySettings
+
 from haft.contracts import BadUsage, MachineError
+from haft.service import StateHome, Tokens, default_home
 from haft.surfaces.mcp.http_guard import LOOPBACK_NAMES, HttpGuard
+from haft.surfaces.mcp.kept_events import RETRY_MILLISECONDS, keep_events
 from haft.surfaces.mcp.opening import opened
 
 if TYPE_CHECKING:
     from mcp.server import Server
     from starlette.applications import Starlette
 
-    from haft.service import Tokens
     from haft.surfaces.mcp.options import ServeOptions
 
 PATH: Final = "/mcp"
@@ -125,10 +129,6 @@ def url_of(listening: socket.socket) -> str:
 
 def application(server: Server[Any]) -> Starlette:
     """The routes, without their guard: only `serve_http` and tests use this function."""
-    from mcp.server.transport_security import TransportSecuritySettings
-
-    from haft.surfaces.mcp.kept_events import RETRY_MILLISECONDS, keep_events
-
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=MOST_BODY_BYTES,
@@ -143,8 +143,6 @@ def application(server: Server[Any]) -> Starlette:
 
 def serve(options: ServeOptions) -> int:
     """Serve HTTP until a signal comes."""
-    from haft.service import StateHome, Tokens, default_home
-
     assert options.http is not None
     names = check_names(options.allow_hosts)
     host, port = parse_address(options.http, options.allow_hosts)
@@ -177,8 +175,6 @@ async def serve_http(
     ready: Callable[[str], None] | None = None,
 ) -> None:
     """Serve until `stop` is set. Then the open requests end, and with them the calls that they wait for."""
-    import uvicorn
-
     guard = HttpGuard(application(server), tokens, names=names)
     config = uvicorn.Config(
         guard,

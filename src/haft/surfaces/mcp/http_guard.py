@@ -21,6 +21,9 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import TYPE_CHECKING, Any, Final
 
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+
 from haft.surfaces.mcp.callers import SCOPE_KEY, SESSION_HEADER
 
 if TYPE_CHECKING:
@@ -181,11 +184,8 @@ def _is_same_origin(origin: str, host: re.Match[str]) -> bool:
     return parsed[1] == host[1] and int(parsed[2] or port) == int(host[2] or port)
 
 
-def _user(token: ClientToken) -> Any:
+def _user(token: ClientToken) -> AuthenticatedUser:
     """The client as the `mcp` package knows users: it binds sessions to them. The token itself is not in it."""
-    from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
-    from mcp.server.auth.provider import AccessToken
-
     return AuthenticatedUser(AccessToken(token="", client_id=token.id, scopes=[]))
 
 

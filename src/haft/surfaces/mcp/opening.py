@@ -9,6 +9,7 @@ import signal
 from collections.abc import AsyncIterator
 from typing import Final
 
+from haft.service import ToolService, user_name
 from haft.surfaces.mcp.callers import Callers
 from haft.surfaces.mcp.dialogue import Dialogue
 from haft.surfaces.mcp.options import ServeOptions
@@ -26,8 +27,6 @@ SHORTEST_STATE: Final = 600.0
 async def opened(options: ServeOptions, stop: asyncio.Event) -> AsyncIterator[HaftServer]:
     """A context manager around a server whose service is open. SIGINT, SIGTERM and SIGHUP set `stop`; another signal
     after that ends the process at once."""
-    from haft.service import ToolService, user_name
-
     loop = asyncio.get_running_loop()
 
     def end() -> None:

@@ -20,13 +20,14 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 from mcp_types.methods import INPUT_REQUIRED_METHODS, is_input_required
 
+from haft.service import SealedStates
+
 if TYPE_CHECKING:
     import os
 
     from mcp.server import Server
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
-    from haft.service import SealedStates
     from haft.surfaces.mcp.callers import Callers
 
 _log: Final = logging.getLogger(__name__)
@@ -36,8 +37,6 @@ def protect_request_states(
     server: Server[Any], callers: Callers, home: str | os.PathLike[str], *, workspace: str, seconds: float
 ) -> None:
     """Seal all request states of this server. `seconds`: how long a state is good."""
-    from haft.service import SealedStates
-
     states = SealedStates(home, seconds=seconds)
     states.prune()
     security = RequestStateSecurity(
