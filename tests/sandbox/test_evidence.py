@@ -429,4 +429,4 @@ def test_a_server_that_would_change_its_own_installation_is_told_to_keep_its_fil
         output, host={"state_home": "/var/tmp/state"}, session=True, profile="read-only", entry="below `[providers.m]`"
     )
     assert "a server cannot change its own installation" in error.message
-    assert "MEMORY_FILE_PATH" in error.hint and 'grant = {write = ["."]} below `[providers.m]`' in error.hint
+    assert "an option or a variable" in error.hint and 'grant = {write = ["."]} below `[providers.m]`' in error.hint

@@ -56,7 +56,7 @@ def run(workspace, tmp_path):
     with contextlib.ExitStack() as stack, asyncio.Runner() as runner:
         sandboxes = {}
 
-        def run(*argv, unasked=True, readable=(), **grants):
+        def run(*argv, unasked=True, readable=(), keeps=(), **grants):
             path = os.environ["PATH"]
             if path not in sandboxes:
                 find = Root(str(workspace)).open_directory
@@ -65,7 +65,7 @@ def run(workspace, tmp_path):
             heard = Heard()
             launcher = sandboxes[path].launcher("read-only", Grants(**grants), unasked=unasked)
             words = argv if len(argv) > 1 else ("bash", "-c", argv[0])
-            end = runner.run(launcher.run(Command(words, readable=readable), heard))
+            end = runner.run(launcher.run(Command(words, readable=readable, keeps=keeps), heard))
             return end.code, heard.said.decode()
 
         if missing := runner.run(_ready(workspace, tmp_path)):
@@ -432,3 +432,14 @@ def test_what_is_hidden_in_a_workspace_stays_hidden_under_a_layer(workspace, tmp
     outcome = served(workspace, tmp_path, go, approver=yes)
     assert outcome.output.startswith("plain") and "a secret" not in outcome.output
     assert (workspace / "made").exists()
+
+
+@pytest.mark.parametrize("unasked", [True, False])
+def test_a_program_keeps_files_in_its_own_directory_and_sees_nothing_beside_it(run, tmp_path, unasked):
+    own = tmp_path / "state/server-files/own"
+    for name in ("own", "other"):
+        (tmp_path / "state/server-files" / name).mkdir(parents=True)
+        (tmp_path / "state/server-files" / name / "secret").write_text(name)
+    assert run(f"echo kept > {own}/kept; ls {own}/..", unasked=unasked, keeps=(str(own),)) == (0, "own\n")
+    assert (own / "kept").read_text() == "kept\n"
+    assert run(f"cat {own}/secret", unasked=unasked)[0] != 0

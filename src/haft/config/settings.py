@@ -360,9 +360,9 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "approval.trusted_clients",
         [],
         texts,
-        "Names of MCP clients, as the clients give them. Through any MCP client, a person can approve a call once. "
-        "Through a client in this list, a person can also approve dangerous calls, and calls of tools whose definition "
-        "has changed.",
+        "Names of MCP clients: over HTTP the names of their tokens, over stdio the names that the clients give "
+        "themselves. Through any MCP client, a person can approve a call once. Through a client in this list, a person "
+        "can also approve dangerous calls, and calls of tools whose definition has changed.",
         "trusted",
     ),
     Setting(

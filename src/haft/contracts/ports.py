@@ -57,6 +57,9 @@ class Command:
     stdin: bytes = b""
     readable: Sequence[str] = ()
     """Absolute paths of the tool's own files: always readable, never writable."""
+    keeps: Sequence[str] = ()
+    """Absolute paths of directories in the state home in which the program keeps files of its own: always writable.
+    What it writes there is no change of the call, and cannot be undone."""
     on_start: Callable[[Callable[[bytes], Awaitable[None]]], None] | None = None
     """Called when the program runs, with a function that sends more input to the program. If this is set, the program's
     stdin stays open until the program ends."""

@@ -310,8 +310,8 @@ def _in_state_home(path: str, said: str, confinement: Confinement) -> HaftError:
     return SandboxDenied(
         f"{denied}: a server cannot change its own installation",
         said,
-        "let it keep its files elsewhere: most servers have an option or a variable for that, such as MEMORY_FILE_PATH "
-        f'of server-memory; name a path in the workspace there, and add grant = {{write = ["."]}} {confinement.entry}',
+        "let it keep its files elsewhere: most servers have an option or a variable for that; name a path in the "
+        f'workspace there, and add grant = {{write = ["."]}} {confinement.entry}',
     )
 
 

@@ -59,6 +59,7 @@ class HelperRequests:
         ]
         granted = self._granted_to(confinement)
         extra += [[path, path, True, which[path]] for path in granted if not is_below(path, (site.workspace,))]
+        extra += [[path, path, True, list(identity(path))] for path in map(os.path.realpath, command.keeps)]
         network = "hosts" if confinement.hosts else "asks" if confinement.asks else confinement.network is True
         kind = {"network": network, "unasked": confinement.unasked, "extra": extra, "links": links}
         return {**kind, "scoped": True} if confinement.layer is not None and confinement.unasked else kind
@@ -162,7 +163,7 @@ class HelperRequests:
     def without_sandbox(self, confinement: Confinement, command: Command, directory: int) -> Mapping[str, Any]:
         second = None
         if "landlock" in confinement.layers:
-            places = [*confinement.writable, "/dev", "/tmp", "/var/tmp", "/dev/shm"]  # noqa: S108  the shared ones
+            places = [*confinement.writable, *command.keeps, "/dev", "/tmp", "/var/tmp", "/dev/shm"]  # noqa: S108  the shared ones
             second = {"places": places, "network": bool(confinement.network), "unasked": confinement.unasked}
         return {
             "sandbox": second,

@@ -57,7 +57,7 @@ class Place:
         return self.run(work, **options)
 
     def log(self, name="s"):
-        return (self.home / "provider-logs" / f"{name}.log").read_text()
+        return (self.home / "provider-logs" / f"{name}.log").read_text(errors="replace")
 
 
 def toml(value):

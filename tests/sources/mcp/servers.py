@@ -333,12 +333,10 @@ def misbehave(ident, params):
     elif MODE == "deep-answer":
         print(f'{{"jsonrpc": "2.0", "id": {ident}, "result": ' + '{"a":' * 5000 + "1" + "}" * 5000 + "}", flush=True)
     elif MODE == "huge-answer":
-        block = "x" * 1_000_000
-        sys.stdout.write(f'{{"jsonrpc": "2.0", "id": {ident}, "result": {{"content": [{{"type": "text", "text": "')
-        for _ in range(40):
-            sys.stdout.write(block)
-        sys.stdout.write('"}]}}\n')
-        sys.stdout.flush()
+        with LOCK:
+            head = f'{{"jsonrpc": "2.0", "id": {ident}, "result": {{"content": [{{"type": "text", "text": "'
+            sys.stdout.write(head + "x" * 40_000_000 + '"}]}}\n')
+            sys.stdout.flush()
     elif MODE == "floods-stdout":
         line = b"x" * 100_000 + b"\n"
         while True:

@@ -130,6 +130,20 @@ class Served:
         await raw.begin()
         return raw
 
+    @contextlib.asynccontextmanager
+    async def transport(self):
+        """A transport for a client of the `mcp` package."""
+        async with create_client_server_memory_streams() as (client, server):
+            task = asyncio.create_task(serve_stream(self.server, *server))
+            try:
+                yield client
+            finally:
+                await client[1].aclose()
+                await server[1].aclose()
+                with anyio.move_on_after(5):
+                    await task
+                task.cancel()
+
     async def inbox(self, count=1):
         """The requests in the inbox, as soon as there are this many."""
         for _ in range(3000):

@@ -1,6 +1,7 @@
 """What is known of a client: what it answers, and how long it waits."""
 
 import pytest
+from mcp_types import ClientCapabilities
 
 from haft.surfaces.mcp.clients import MARGIN, answered_kinds, limit_of
 
@@ -31,4 +32,4 @@ def test_progress_makes_opencode_wait_if_it_asked_for_progress():
     ],
 )
 def test_a_client_answers_what_it_declares(capabilities, kinds):
-    assert answered_kinds(capabilities) == kinds
+    assert answered_kinds(ClientCapabilities.model_validate(capabilities)) == kinds

@@ -3,6 +3,8 @@
 import asyncio
 
 import pytest
+from mcp import Client
+from mcp_types import ElicitResult
 from tests.surfaces.mcp.raw_client import LEGACY, MODERN, ProtocolError, approve, serving
 
 from haft import Context, Question, tool
@@ -65,6 +67,12 @@ async def ask_model(context: Context):
 
 
 @tool(readonly=True)
+async def call_write(context: Context):
+    """Call another tool."""
+    return (await context.call("write", {"text": "inner"})).output
+
+
+@tool(readonly=True)
 async def needs_model(context: Context, gives_up: bool = True):
     """Ask a model, and fail without one."""
     (answer,) = await context.ask(Question("sampling/createMessage", {"messages": [], "maxTokens": 10}))
@@ -81,7 +89,7 @@ async def imitate(context: Context):
     return answer.to_json()
 
 
-TOOLS = [write, greet, ask_two, ask_twice, ask_nothing, ask_for_url, ask_model, needs_model, imitate]
+TOOLS = [write, greet, ask_two, ask_twice, ask_nothing, ask_for_url, ask_model, needs_model, call_write, imitate]
 
 
 def run(places, body, **options):
@@ -300,6 +308,38 @@ def test_arguments_too_long_for_a_dialogue_wait_in_the_inbox_only(places):
     run(places, body)
 
 
+@pytest.mark.parametrize("era", [MODERN, LEGACY])
+def test_a_call_inside_a_call_is_approved_through_the_client_of_the_outer_one(places, era):
+    async def body(served):
+        client = await served.connect(era)
+        client.on_request = answering(accepted(decision="approve"))
+        ended = await client.call("call_write")
+        if era == MODERN:
+            assert "call_write" in ended["inputRequests"]["approval"]["params"]["message"]
+            ended = await again(client, ended, "call_write", approve())
+        assert ended["content"][0]["text"] == "wrote inner"
+
+    run(places, body)
+
+
+@pytest.mark.parametrize("mode", [MODERN, "legacy"])
+def test_the_client_of_the_mcp_package_asks_its_person(places, mode):
+    seen = []
+
+    async def ask(_context, params):
+        seen.append(params.message)
+        content = {"decision": "approve"} if "decision" in params.requested_schema["properties"] else {"name": "Alice"}
+        return ElicitResult(action="accept", content=content)
+
+    async def body(served):
+        async with Client(served.transport(), mode=mode, elicitation_callback=ask) as client:
+            assert (await client.call_tool("write", {"text": "a"})).content[0].text == "wrote a"
+            assert "Alice" in (await client.call_tool("greet", {})).content[0].text
+        assert len(seen) == 2
+
+    run(places, body)
+
+
 # Questions of tools.
 
 
@@ -311,7 +351,7 @@ def test_a_question_of_a_tool_reaches_the_client_under_its_key(places, era):
         ended = await client.call("greet")
         if era == MODERN:
             form = ended["inputRequests"]["user_name"]
-            assert form["params"]["message"] == "What is your name?"
+            assert form["params"]["message"] == "`greet` asks. Its words:\n  │ What is your name?"
             assert form["params"]["requestedSchema"]["properties"] == {"name": {"type": "string"}}
             ended = await again(client, ended, "greet", {"user_name": accepted(name="Alice")})
         assert result_of(ended) == {"action": "accept", "content": {"name": "Alice"}}

@@ -108,7 +108,7 @@ def test_a_declared_tool_becomes_a_task_at_once_and_its_result_stands_in_the_tas
 def test_the_server_says_that_it_has_tasks(places):
     async def body(_served, client):
         capabilities = (await client.request("server/discover", {}))["capabilities"]
-        assert capabilities["extensions"] == {TASKS: {}}
+        assert capabilities["extensions"][TASKS] == {}
         assert "tasks" not in capabilities
 
     run(places, body)
@@ -198,6 +198,22 @@ def test_an_approval_is_a_question_of_the_task(places):
         assert (await reached(client, made["taskId"]))["result"]["content"][0]["text"] == "wrote a"
         (record,) = await served.service.runs.find(tool="write")
         assert record.outcome["decision"]["by"] == "client agent"
+
+    run(places, body)
+
+
+@pytest.mark.parametrize("action", ["cancel", "decline"])
+def test_a_client_that_shows_no_person_leaves_its_task_in_the_inbox(places, action):
+    async def body(served, client):
+        served.waiting.shortest_answer = 3600.0
+        made = await client.call("write", {"text": "a"})
+        (key,) = (await reached(client, made["taskId"], "input_required"))["inputRequests"]
+        await client.request("tasks/update", {"taskId": made["taskId"], "inputResponses": {key: {"action": action}}})
+        found = await client.request("tasks/get", {"taskId": made["taskId"]})
+        assert found["status"] == "input_required" and found["inputRequests"] == {}
+        (waiting,) = await served.inbox()
+        await served.service.approve(waiting.id)
+        assert (await reached(client, made["taskId"]))["result"]["content"][0]["text"] == "wrote a"
 
     run(places, body)
 

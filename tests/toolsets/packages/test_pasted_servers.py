@@ -15,18 +15,28 @@ import pytest
 import npm_programs
 import sampling
 from haft import ToolService
+from haft.contracts import Principal
+from haft.service.providers import ProvidersFacade
+from haft.storage import StateHome
 
 NPX = ("npx", "-y", "said")
 SERVER = """#!/usr/bin/env node
 const fs = require("fs")
 const {version} = require("./package.json")
-const tools = ["put", "steal"].map(name => ({name, description: `Version ${version}.`, inputSchema: {type: "object"}}))
+const about = {description: `Version ${version}.`, inputSchema: {type: "object"}}
+const tools = ["put", "steal", "keep"].map(name => ({name, ...about}))
 const answers = {
   initialize: p => ({protocolVersion: p.protocolVersion, capabilities: {tools: {}}, serverInfo: {name: "s", version}}),
   ping: () => ({}),
   "tools/list": () => ({tools}),
   "tools/call": p => {
     try {
+      if (p.name == "keep") {
+        const folder = process.env.XDG_DATA_HOME
+        fs.mkdirSync(folder, {recursive: true})
+        fs.appendFileSync(`${folder}/kept`, "x")
+        return {content: [{type: "text", text: fs.readFileSync(`${folder}/kept`, "utf8")}]}
+      }
       if (p.name == "put") fs.writeFileSync(p.arguments.path, "written")
       else fs.writeFileSync(__filename, "changed")
       return {content: [{type: "text", text: "done"}]}
@@ -131,6 +141,24 @@ def test_without_the_grant_a_server_cannot_write_and_the_message_names_the_line_
     assert "below `[providers.said]`" in steal.error.hint and str(desk.place.state) not in steal.error.hint
 
 
+def test_the_message_about_a_server_of_another_file_names_its_entry_there(desk, registry):
+    publish(registry)
+    file = desk.place.workspace / ".mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"said": {"command": "npx", "args": ["-y", "said"]}}}))
+    facade = ProvidersFacade(str(desk.place.workspace), StateHome(str(desk.place.state)))
+    facade.trust(facade.proposal("said"), Principal("someone"))
+    put = desk.call("mcp__said__put", path="a.txt")
+    assert put.error.hint.startswith(f'to allow it: grant = {{write = ["."]}} in the entry `said` of {file}')
+
+
+def test_a_server_keeps_files_of_its_own_between_its_starts(desk, registry):
+    publish(registry)
+    desk.configure("said", *NPX)
+    desk.configure("other", *NPX)
+    assert [desk.call("mcp__said__keep").output for _ in range(2)] == ["x", "xx"]
+    assert desk.call("mcp__other__keep").output == "x"
+
+
 def test_an_upgrade_counts_as_a_changed_definition(desk, registry):
     publish(registry)
     desk.configure("said", *NPX, grant='{write = ["."]}')
@@ -197,10 +225,10 @@ def test_the_memory_server_from_npm(real):
     assert json.loads(real.call("mcp__memory__read_graph").output) == {"entities": [], "relations": []}
     assert real.asked == ["mcp__memory__read_graph"]
     real.without_registries()
-    assert real.call("mcp__memory__read_graph").status == "done"
     entity = {"name": "a", "entityType": "b", "observations": ["c"]}
-    denied = real.call("mcp__memory__create_entities", entities=[entity])
-    assert "MEMORY_FILE_PATH" in denied.error.hint
+    assert real.call("mcp__memory__create_entities", entities=[entity]).status == "done"
+    assert json.loads(real.call("mcp__memory__read_graph").output)["entities"] == [entity]
+    assert not list(real.place.workspace.iterdir())
 
 
 @needs_registries

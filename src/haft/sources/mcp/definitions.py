@@ -6,6 +6,7 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import json
+import os
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -20,6 +21,8 @@ MOST_KEPT: Final = 8
 """How many definitions of servers with the same name are kept, such as those of several workspaces."""
 LARGEST_TOOL: Final = 256_000
 """The most bytes of one tool's definition as JSON."""
+OWN_FILES: Final = ("haft.toml", "haft.json")
+"""The names of haft's own configuration files."""
 EMPTY: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 
 Known = Mapping[str, Any]
@@ -100,7 +103,7 @@ def spec_of(provider: Provider, installed: InstalledServer | None, known: Known,
         grants=provider.grants,
         timeout=provider.timeouts.get(name, provider.timeout),
         prepares=True,
-        meta={"mcp": {"server": provider.name, "tool": name, "definition": pinned}, **skill},
+        meta={"mcp": {"server": provider.name, "tool": name, "definition": pinned, **_entry(provider)}, **skill},
     )
 
 
@@ -118,6 +121,13 @@ def bare_spec(provider: Provider, tool: str | None = None) -> ToolSpec:
         hosting="session" if provider.transport == "stdio" else "remote",
         meta={"mcp": {"server": provider.name, **named}, **skill},
     )
+
+
+def _entry(provider: Provider) -> dict[str, str]:
+    """Where a person writes grants for the server, if not in a table of haft's own file."""
+    if not os.path.isabs(provider.source) or os.path.basename(provider.source) in OWN_FILES:
+        return {}
+    return {"entry": f"in the entry `{provider.name}` of {provider.source}"}
 
 
 def origin_of(provider: Provider) -> str:

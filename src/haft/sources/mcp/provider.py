@@ -71,6 +71,8 @@ class InstalledServer:
     """The package and its version, such as `mcp-server-time 2026.8.1`."""
     digest: str
     """The digest of what was installed. A new one counts as a changed definition."""
+    keeps: tuple[str, ...] = ()
+    """Absolute paths of directories in which the server keeps files of its own between its starts."""
 
 
 class ServerPackages(Protocol):

@@ -585,7 +585,8 @@ def command_of(provider: Provider, installed: InstalledServer | None, workspace:
             readable.append(provider.cwd)
         else:
             cwd = inside
-    return Command(list(argv), cwd=cwd, env=env, readable=tuple(dict.fromkeys(readable)))
+    keeps = () if installed is None else installed.keeps
+    return Command(list(argv), cwd=cwd, env=env, readable=tuple(dict.fromkeys(readable)), keeps=keeps)
 
 
 MARKERS: Final = ("package.json", "pyproject.toml", "pyvenv.cfg", "Cargo.toml", "go.mod", "deno.json")

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Final
 
 from haft.contracts import NO_SECRETS, Secrets, error_or_last_line
+from haft.sources.mcp.texts import visible
 
 MOST_BYTES: Final = 500_000
 """A log that grows beyond this size becomes the old log, which replaces the old log before it."""
@@ -21,7 +22,8 @@ def log_path(state_home: str, server: str) -> str:
 
 
 def read_log(state_home: str, server: str) -> str:
-    """Everything that is kept of a server's log, the oldest first; empty if there is none."""
+    """Everything that is kept of a server's log, the oldest first, with hidden characters as escapes; empty if there
+    is none."""
     path = log_path(state_home, server)
     return "".join(_text(each) for each in (f"{path}.old", path))
 
@@ -29,7 +31,7 @@ def read_log(state_home: str, server: str) -> str:
 def _text(path: str) -> str:
     try:
         with open(path, "rb") as file:
-            return file.read(2 * MOST_BYTES).decode("utf-8", "replace")
+            return visible(file.read(2 * MOST_BYTES).decode("utf-8", "replace"))
     except OSError:
         return ""
 

@@ -6,7 +6,6 @@ long it waits is known for some programs by their names. The name decides nothin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import FORM, ApprovalRequest
@@ -14,6 +13,7 @@ from haft.values import dataclass
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
+    from mcp_types import ClientCapabilities
 
 TASKS: Final = "io.modelcontextprotocol/tasks"
 """The tasks extension."""
@@ -65,26 +65,30 @@ def client_of(context: ServerRequestContext[Any, Any], name: str, *, has_token: 
     software = "" if params is None else params.client_info.name
     limit, is_known = limit_of(software, has_token=has_token)
     capabilities = session.client_capabilities
-    can_ask = capabilities is not None and (is_modern or session.can_send_request)
+    can_ask = is_modern or session.can_send_request
     return Client(
         name,
         is_modern,
-        answered_kinds(capabilities.model_dump(by_alias=True, exclude_none=True)) if can_ask else frozenset(),  # type: ignore[union-attr]  # checked in `can_ask`
+        answered_kinds(capabilities) if capabilities is not None and can_ask else frozenset(),
         has_tasks=is_modern and capabilities is not None and TASKS in (capabilities.extensions or {}),
         limit=limit,
         is_known=is_known,
     )
 
 
-def answered_kinds(capabilities: Mapping[str, Any]) -> frozenset[str]:
+def answered_kinds(capabilities: ClientCapabilities) -> frozenset[str]:
     """The kinds of questions that a client with these capabilities answers."""
-    kinds = {kind for name, kind in (("sampling", SAMPLING), ("roots", ROOTS)) if name in capabilities}
-    elicitation = capabilities.get("elicitation")
-    if elicitation is not None:
-        # An empty declaration means forms: web addresses came later.
-        kinds |= {FORM} if "form" in elicitation or "url" not in elicitation else set()
-        kinds |= {URL} if "url" in elicitation else set()
-    return frozenset(kinds)
+    elicitation = capabilities.elicitation
+    shows_urls = elicitation is not None and elicitation.url is not None
+    # An empty declaration means forms: web addresses came later.
+    shows_forms = elicitation is not None and (elicitation.form is not None or not shows_urls)
+    declared = (
+        (FORM, shows_forms),
+        (URL, shows_urls),
+        (SAMPLING, capabilities.sampling is not None),
+        (ROOTS, capabilities.roots is not None),
+    )
+    return frozenset(kind for kind, is_declared in declared if is_declared)
 
 
 def limit_of(software: str, *, has_token: bool) -> tuple[float | None, bool]:

@@ -12,13 +12,17 @@ import itertools
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from haft.contracts import ApprovalAnswer, ApprovalRequest, RunId
+from haft.contracts import ApprovalAnswer, ApprovalRequest, Question, RunId
+from haft.lazy import regex
 from haft.surfaces.mcp.clients import Client
 from haft.surfaces.mcp.forms import LONGEST_NOTE, Reading, read_answer, request_form, shown_digest
 
 SHORTEST_ANSWER: Final = 1.0
 """A person takes at least this many seconds to read a question and to decline it. A client that declines faster shows
 the question to nobody."""
+APPROVAL: Final = "approval"
+"""The key of a request for approval."""
+_KEY: Final = regex(r"[A-Za-z0-9_.-]{1,64}")
 MOST_TRIES: Final = 3
 """How often a client may answer a question with values that do not fit, before it is not asked any more."""
 
@@ -34,6 +38,8 @@ class AskedRequest:
         self.problem = ""
         """What was wrong with the last answer."""
         self.tries = 0
+        self.shown_at: float | None = None
+        """For a task: when the client first saw the question, as a monotonic time."""
         self._workspace = workspace
 
     @property
@@ -137,12 +143,17 @@ class Dialogue:
         self._news.pop(run, None)
 
 
+def key_of(question: Question) -> str:
+    """The key of a question: the one that its tool gave it, unless that looks like an approval or is no plain word."""
+    return question.key if _KEY.fullmatch(question.key) and not question.key.startswith(APPROVAL) else "question"
+
+
 def keys_of(asked: Collection[AskedRequest]) -> Mapping[str, AskedRequest]:
     """The questions by the keys under which a client sees them: the keys that the tool gave them, if it did."""
     keyed: dict[str, AskedRequest] = {}
     for each in asked:
         question = each.request.question
-        key = "approval" if question is None else question.key or "question"
+        key = APPROVAL if question is None else key_of(question)
         number = 1
         name = key
         while name in keyed:

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from haft.contracts import FORM, ApprovalAnswer, ApprovalRequest, HaftError, Question
 from haft.surfaces.cli.person.questions import call_lines, url_host
-from haft.surfaces.cli.screen.terminal import framed, one_line
+from haft.surfaces.cli.screen.terminal import framed, one_line, visible
 from haft.values import dataclass
 
 LONGEST_MESSAGE: Final = 50_000
@@ -85,16 +85,29 @@ def _approval(request: ApprovalRequest, workspace: str) -> dict[str, Any]:
 
 def _question(request: ApprovalRequest, question: Question) -> dict[str, Any]:
     params = dict(question.params)
-    if question.by:
-        said = "\n".join(framed(question.message))
-        what = "wants you to visit a web address" if question.url is not None else "asks"
-        params["message"] = f"{one_line(question.by)} {what}. Its words:\n{said}"
+    said = "\n".join(framed(question.message))
+    what = "wants you to visit a web address" if question.url is not None else "asks"
+    by = question.by or f"`{request.tool}`"
+    params["message"] = f"{one_line(by)} {what}. Its words:\n{said}"
     if question.url is not None:
         host = one_line(url_host(question.url))
         params["message"] = f"{params['message']}\nThe host of this address: {host}"
     elif not question.schema.get("properties"):
         params["requestedSchema"] = _CONFIRM_FORM
+    else:
+        params["requestedSchema"] = _visible_texts(dict(question.schema))
     return params
+
+
+def _visible_texts(schema: Any) -> Any:
+    """A schema whose titles and descriptions have no invisible characters. Names and values stay as they are."""
+    if isinstance(schema, Mapping):
+        shown = ("title", "description")
+        return {
+            key: visible(value) if key in shown and isinstance(value, str) else _visible_texts(value)
+            for key, value in schema.items()
+        }
+    return [_visible_texts(each) for each in schema] if isinstance(schema, list) else schema
 
 
 def read_answer(

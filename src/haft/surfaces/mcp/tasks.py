@@ -15,6 +15,7 @@ client cannot ask. A client reaches only its own runs.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -114,11 +115,18 @@ class Tasks:
         """Take answers. Unknown keys are ignored, and a question whose answer does not fit stays open."""
         caller = self._check(context, params)
         run = await self._own(params.task_id, caller)
+        waiting = None if run is None else self._waiting.runs.get(run.id)
         client = client_of(context, caller.who, has_token=False)
+        if waiting is None:  # It has ended.
+            return {"resultType": "complete"}
         for name, response in params.input_responses.items():
-            asked = None if run is None else self._waiting.dialogue.find(run.id, name)
-            if asked is not None and self._waiting.dialogue.may_ask(asked, client):
-                asked.take(response, client)
+            asked = self._waiting.dialogue.find(waiting.run.id, name)
+            if asked is None or name in waiting.left or not self._waiting.dialogue.may_ask(asked, client):
+                continue
+            took = time.monotonic() - (asked.shown_at or time.monotonic())
+            reading = asked.take(response, client, shows_person=took >= self._waiting.shortest_answer)
+            if reading.kind == "leave":
+                waiting.left.add(name)
         return {"resultType": "complete"}
 
     async def _cancel(self, context: ServerRequestContext[Any, Any], params: TaskParameters) -> dict[str, Any]:
@@ -155,6 +163,9 @@ class Tasks:
         dialogue = self._waiting.dialogue
         waiting = self._waiting.runs.get(run.id)
         asked = [] if waiting is None else dialogue.askable(run.id, waiting.client)
+        asked = [each for each in asked if waiting is not None and each.name not in waiting.left]
+        for each in asked:
+            each.shown_at = each.shown_at or time.monotonic()
         forms = {each.name: each.form() for each in asked}
         problems = [each.problem for each in asked if each.problem]
         if forms:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from haft.contracts import HaftError, Outcome, RunId, outcome_from
 from haft.surfaces.mcp.calls import CallRequest, ProgressReport, wants_events, wants_progress
 from haft.surfaces.mcp.clients import TASKS, Client, client_of
-from haft.surfaces.mcp.dialogue import SHORTEST_ANSWER, AskedRequest, Dialogue, keys_of
+from haft.surfaces.mcp.dialogue import SHORTEST_ANSWER, AskedRequest, Dialogue, key_of, keys_of
 from haft.surfaces.mcp.results import RUN_KEY, STATUS_KEY, text_result
 from haft.values import dataclass
 
@@ -63,6 +63,8 @@ class WaitingRun:
         self.returned_early = False
         """Whether the client was told that the run waits, so that the same call joins it."""
         self.is_task = False
+        self.left: set[str] = set()
+        """For a task: the requests that the client left in the inbox."""
         self.task_support = ""
         self.created_at = self.changed_at = time.time()
 
@@ -179,8 +181,10 @@ class WaitingCalls:
 
     def _check_tasks(self, request: CallRequest) -> None:
         """Refuse a call of a tool that always runs as a task, if the client could declare tasks, and does not."""
+        if self.task_support(request.tool) != "required":
+            return
         client = self.client_of(request)
-        if client.is_modern and not client.has_tasks and self.task_support(request.tool) == "required":
+        if client.is_modern and not client.has_tasks:
             raise missing_tasks(f"`{request.tool}` runs only as a task")
 
     def client_of(self, request: CallRequest) -> Client:
@@ -357,8 +361,8 @@ class Wait:
             return
         for asked in self._askable():
             question = asked.request.question
-            if question is not None and question.key in self._offered:
-                self._take(asked, self._offered.pop(question.key), shows_person=True)
+            if question is not None and (key := key_of(question)) in self._offered:
+                self._take(asked, self._offered.pop(key), shows_person=True)
             elif question is None and (digest := asked.digest()) in self._carried:
                 self._take(asked, self._carried.pop(digest), shows_person=True)
 

@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING
 
 from haft.contracts import ToolFailed
 from haft.sources.mcp import InstalledServer, Provider
-from haft.toolsets.providers.packages.command_line import PackageCommand, UnsupportedCommand, parse_command
+from haft.toolsets.providers.packages.command_line import (
+    PackageCommand,
+    UnsupportedCommand,
+    package_name,
+    parse_command,
+)
 from haft.toolsets.providers.packages.docker import why_docker_refused
+from haft.toolsets.providers.packages.own_files import own_files, variables_for
 from haft.toolsets.providers.packages.places import Record, ServerPlace
 from haft.toolsets.providers.packages.programs import find_node, find_program, find_python, readable_for
 
@@ -63,7 +69,7 @@ class PackagedServers:
             if record is None:
                 return None
             place.note_use()
-            return self._server(command, place, record, python)
+            return self._server(provider, command, place, record, python)
         except (ToolFailed, OSError):
             return None
 
@@ -86,7 +92,7 @@ class PackagedServers:
             recipe = self._recipe(command, python)
             packages = ", ".join(command.packages)
             record = await installing.install(provider.name, packages, place, recipe, progress, upgrade=upgrade)
-        return self._server(command, place, record, python)
+        return self._server(provider, command, place, record, python)
 
     def _place(self, command: PackageCommand) -> tuple[ServerPlace, str]:
         """The directory of the command's installed versions, and the Python that it needs; empty if it needs none."""
@@ -106,16 +112,22 @@ class PackagedServers:
 
         return PypiRecipe(command, self._env, python)
 
-    def _server(self, command: PackageCommand, place: ServerPlace, record: Record, python: str) -> InstalledServer:
+    def _server(
+        self, provider: Provider, command: PackageCommand, place: ServerPlace, record: Record, python: str
+    ) -> InstalledServer:
         folder = place.path_of(record)
         program = os.path.join(folder, record.program)
         interpreter, readable = self._interpreter(record, folder, python)
+        files = own_files(self._state_home, provider)
+        os.makedirs(files, mode=0o700, exist_ok=True)
+        env = variables_for(package_name(command.registry, command.packages[0]), files)
         return InstalledServer(
             argv=(*interpreter, program, *command.args),
             readable=(folder, *readable),
-            env={},
+            env={name: value for name, value in env.items() if name not in provider.env},
             version=record.version,
             digest=record.digest,
+            keeps=(files,),
         )
 
     def _interpreter(self, record: Record, folder: str, python: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
