@@ -52,7 +52,7 @@ class Haft:
 
     def _forked(self, work, words, watch):
         """Run a command, and return its exit code, what it printed and what it said. `watch` gets each line that it
-        says, and None now and then while it says nothing."""
+        says."""
         out, err = os.pipe(), os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -75,8 +75,6 @@ class Haft:
                 print("haft:", line, end="", file=sys.stderr, flush=True)
                 if watch is not None:
                     watch(line.strip())
-            if watch is not None:
-                watch(None)
             if time.monotonic() > end:
                 os.kill(pid, 9)
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -134,9 +132,11 @@ class Haft:
 
     def _answer(self, line):
         """Answer the questions of a server with the values that it suggests."""
-        if line is not None:
+        if f"the MCP server `{NAME}` asks: " not in line:
             return
-        for request in json.loads(self.run("inbox", "--json")[1]):
+        while not (waiting := json.loads(self.run("inbox", "--json")[1])):
+            time.sleep(0.1)  # The inbox has the question a moment later than the terminal.
+        for request in waiting:
             properties = request["question"]["params"]["requestedSchema"].get("properties", {})
             values = {name: field["default"] for name, field in properties.items() if "default" in field}
             self.run("approve", request["id"], "--args", json.dumps(values))
@@ -163,7 +163,7 @@ def _list_everything():
 
 def browse(line):
     """Open the login page that haft shows, as a browser of a person who approves would."""
-    if line is None or not line.startswith("http"):
+    if not line.startswith("http"):
         return
     with contextlib.suppress(urllib.error.URLError):
         back = _location(line)
