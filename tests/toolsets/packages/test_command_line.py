@@ -86,7 +86,7 @@ UNSUPPORTED = [
     ("npx -p pkg ../cmd", "no name of a program"),
     ("npm exec pkg --port 1", "`--port` of `npm exec`: remove it, or write it after `--`"),
     ("uvx --from git+https://g.example/a/b cmd", "which is no package of PyPI"),
-    ("uvx --index-url https://i.example pkg", "UV_DEFAULT_INDEX"),
+    ("uvx --default-index https://i.example pkg", "UV_DEFAULT_INDEX"),
     ("uvx --with-editable . pkg", "`--with-editable`"),
     ("pipx run https://p.example/server.py", "which is no package of PyPI"),
     ("pipx run --pip-args=-v pkg", "--pip-args"),
