@@ -85,8 +85,6 @@ def spec_of(provider: Provider, installed: InstalledServer | None, known: Known,
     annotations = tool.get("annotations") if isinstance(tool.get("annotations"), dict) else {}
     instructions = known.get("instructions")
     pinned = {"annotations": annotations, "instructions": texts.visible(instructions or "", texts.LONGEST_DESCRIPTION)}
-    parts = [tool.get(key) for key in ("name", "title", "description", "inputSchema", "outputSchema", "annotations")]
-    definition = [provider.identity, installed and installed.digest, *parts, instructions]
     text = tool.get("description") or tool.get("title") or ""
     skill = {} if provider.skill is None else {"skill": provider.skill[0], "skillFolder": provider.skill[1]}
     return ToolSpec(
@@ -98,13 +96,20 @@ def spec_of(provider: Provider, installed: InstalledServer | None, known: Known,
         effects=_effects(annotations or {}) if provider.trusts_annotations else Effects(),
         provenance=provider.provenance,
         origin=origin_of(provider),
-        digest=hashlib.sha256(json.dumps(definition, sort_keys=True).encode()).hexdigest(),
+        digest=digest_of(provider, installed, instructions, tool),
         hosting="session" if provider.transport == "stdio" else "remote",
         grants=provider.grants,
         timeout=provider.timeouts.get(name, provider.timeout),
         prepares=True,
         meta={"mcp": {"server": provider.name, "tool": name, "definition": pinned, **_entry(provider)}, **skill},
     )
+
+
+def digest_of(provider: Provider, installed: InstalledServer | None, instructions: Any, tool: Mapping[str, Any]) -> str:
+    """The digest of everything that an approval of a tool is bound to."""
+    parts = [tool.get(key) for key in ("name", "title", "description", "inputSchema", "outputSchema", "annotations")]
+    definition = [provider.identity, installed and installed.digest, *parts, instructions]
+    return hashlib.sha256(json.dumps(definition, sort_keys=True).encode()).hexdigest()
 
 
 def bare_spec(provider: Provider, tool: str | None = None) -> ToolSpec:

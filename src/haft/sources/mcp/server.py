@@ -24,7 +24,7 @@ from haft.contracts import (
     ToolFailed,
 )
 from haft.sources.mcp import texts
-from haft.sources.mcp.definitions import KeptDefinitions, Known, spec_of, tools_in
+from haft.sources.mcp.definitions import KeptDefinitions, Known, digest_of
 from haft.sources.mcp.provider import InstalledServer, Provider, ServerPackages, StartTrust
 from haft.sources.mcp.remote_failures import LoginRequired
 from haft.sources.mcp.server_log import ServerLog
@@ -93,6 +93,9 @@ class McpServer:
         self._started_at = 0.0
         self._listing: asyncio.Task[None] | None = None
         self._list_again = False
+        self._installed: InstalledServer | None = None
+        self._digests: tuple[object, dict[str, str]] = (None, {})
+        """The tools of a connection, and the digests of some of them."""
         self._in_doubt: int | None = None
         """The number of messages at a cancellation after which the server was not heard; None if there is no doubt."""
         self.removed: str | None = None
@@ -181,8 +184,8 @@ class McpServer:
         if self._launcher is None:
             raise self._error("cannot be started: this host calls no tools")
         self._check_start()
-        installed = await self._install(progress)
-        connecting = await asyncio.to_thread(_load)  # Importing takes a second, in which the loop goes on.
+        installed = self._installed = await self._install(progress)
+        connecting = await _loaded()
         before = self.kept.get(installed)
         try:
             async with asyncio.timeout(START_SECONDS):
@@ -347,7 +350,7 @@ class McpServer:
     async def _call(
         self, work: Callable[[ServerCall], Awaitable[T]], context: ToolContext, *, is_idempotent: bool
     ) -> T:
-        connecting = await asyncio.to_thread(_load)
+        connecting = await _loaded()
         from haft.sources.mcp.calls import ServerCall
 
         for is_last, is_first in ((not is_idempotent, True), (True, False)):
@@ -463,16 +466,15 @@ class McpServer:
     def digest_of(self, tool: str) -> str | None:
         """The digest of a tool as the connected server defines it now; None if the server has no such tool."""
         connection = self.connection
-        known = self.known if connection is None else connection.facts()
-        if known is None:
+        if connection is None or tool not in connection.tools:
             return None
-        for each in tools_in(self.provider, known):
-            if each["name"] == tool:
-                try:
-                    return spec_of(self.provider, self.installed(), known, each).digest
-                except ValueError:
-                    return None
-        return None
+        if self._digests[0] is not connection.tools:
+            self._digests = connection.tools, {}
+        digests = self._digests[1]
+        if tool not in digests:
+            one = connection.tools[tool]
+            digests[tool] = digest_of(self.provider, self._installed, connection.instructions, one)
+        return digests[tool]
 
     async def describe(self, progress: Progress = _silent) -> Known:
         """Start the server if it does not run, and return what it says about itself."""
@@ -568,6 +570,18 @@ def _load() -> Any:
     from haft.sources.mcp import connection
 
     return connection
+
+
+_modules: list[Any] = []
+"""The module, once it is imported completely."""
+
+
+async def _loaded() -> Any:
+    """The same module. Importing it takes a second, in which the event loop goes on."""
+    if _modules:
+        return _modules[0]
+    _modules.append(await asyncio.to_thread(_load))
+    return _modules[0]
 
 
 def command_of(provider: Provider, installed: InstalledServer | None, workspace: str) -> Command:
