@@ -213,7 +213,7 @@ def test_a_call_in_flight_ends_with_a_clear_error_when_its_provider_is_removed(p
             if event.type == "progress" and event.facts["fraction"]:
                 break
         source = service._host.discovery.source("mcp")
-        source._providers = list
+        source.opened._providers = list
         await service._host.disk.renew()
         return await run
 

@@ -93,6 +93,7 @@ class McpServer:
         self._started_at = 0.0
         self._listing: asyncio.Task[None] | None = None
         self._list_again = False
+        self._telling: set[asyncio.Task[None]] = set()
         self._installed: InstalledServer | None = None
         self._digests: tuple[object, dict[str, str]] = (None, {})
         """The tools of a connection, and the digests of some of them."""
@@ -223,8 +224,8 @@ class McpServer:
     def _tell(self) -> None:
         """Let the catalogue read the server's tools again, soon."""
         task = asyncio.create_task(_ignoring_errors(self._changed()))
-        _background.add(task)
-        task.add_done_callback(_background.discard)
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
 
     async def _install(self, progress: Progress) -> InstalledServer | None:
         if self._packages is None or not self._packages.names_package(self.provider):
@@ -517,8 +518,8 @@ class McpServer:
     async def end(self, why: str | None = None) -> None:
         """Close the connection, and end the process. With `why`, the server is not started again."""
         self.removed = why or self.removed
-        if self._listing is not None:
-            self._listing.cancel()
+        for task in (*self._telling, *(() if self._listing is None else (self._listing,))):
+            task.cancel()
         owner, self._owner = self._owner, None
         self._started_at = 0.0
         if owner is not None:
@@ -526,9 +527,6 @@ class McpServer:
                 owner.value.streams.close()
             with contextlib.suppress(Exception):
                 await owner.close()
-
-
-_background: set[asyncio.Task[None]] = set()
 
 
 async def _ignoring_errors(work: Awaitable[None]) -> None:

@@ -41,14 +41,12 @@ class McpServers(ToolSource):
         providers: Callable[[], Sequence[Provider]],
         trust: StartTrust | None = None,
         packages: ServerPackages | None = None,
-        places: Callable[[], Iterable[str]] = tuple,
     ) -> None:
-        """`providers` reads the configured servers; `places` names the files that they come from."""
+        """`providers` reads the configured servers."""
         self._host = host
         self._providers = providers
         self._trust = trust
         self._packages = packages
-        self._places = places
         self._servers: dict[str, McpServer] = {}
         self._login_secrets = NO_SECRETS
         self._opened_at = time.monotonic()
@@ -240,9 +238,6 @@ class McpServers(ToolSource):
         if server not in self.usable():
             raise BadUsage(f"there is no MCP server `{server}` that can be used", hint="`haft providers list`")
         return await self._servers[server].complete(request)
-
-    def places(self) -> Iterable[str]:
-        return self._places()
 
     def due(self) -> bool:
         # Trust may be given, and servers may be described, by another process.
