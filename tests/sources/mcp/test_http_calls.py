@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from haft.sources.mcp.logins import Login, Logins
+from haft.values import replace
 
 sys.path.insert(0, str(Path(__file__).parent))
-from remote_servers import Answers, real_server
+from remote_servers import Answers, Issuer, real_server
 
 
 class Forgetful(Answers):
@@ -112,7 +113,7 @@ def test_a_server_that_wants_a_login_only_for_its_tools_is_listed_with_the_comma
 
 
 def test_a_token_is_masked_in_the_answer_of_a_tool(place):
-    """A server that repeats the token does not bring it to the model."""
+    """A server that repeats the token does not bring it to the model, not even if haft got the token in this call."""
 
     def answer(request):
         message = json.loads(request.body or b"{}")
@@ -127,11 +128,18 @@ def test_a_token_is_masked_in_the_answer_of_a_tool(place):
             result = {"content": [{"type": "text", "text": text}], "resultType": "complete"}
         request.reply(200, json.dumps({"jsonrpc": "2.0", "id": message.get("id"), "result": result}))
 
-    with Answers(answer) as server:
+    with Answers(answer) as server, Issuer() as issuer:
         url = f"{server.url}/mcp"
         place.add_table("s", {"url": url})
-        Logins(str(place.home), "s", url).keep(Login("issuer", "a-secret-token", "http://127.0.0.1:1/token"))
-        (outcome,) = place.call(("echo", {}))
+        issuer.refresh_tokens.add("refresh-token-0")
+        login = Login(issuer.url, "a-secret-token", f"{issuer.url}/token", {"client_id": "c"}, "refresh-token-0")
+        logins = Logins(str(place.home), "s", url)
+        logins.keep(login)
+        outcome = place.call(("echo", {}))[0]
         assert [request.headers["authorization"] for request in server.requests] == ["Bearer a-secret-token"] * 3
-    assert outcome.status == "done"
-    assert outcome.output == "you sent Bearer [secret removed by haft]"
+        logins.keep(replace(login, expires_at=1.0))
+        renewed = place.call(("echo", {}))[0]
+        assert server.requests[-1].headers["authorization"] == "Bearer access-token-1"
+    for each in (outcome, renewed):
+        assert each.status == "done"
+        assert each.output == "you sent Bearer [secret removed by haft]"

@@ -21,7 +21,7 @@ from mcp.client.auth import OAuthFlowError
 from mcp.client.auth.utils import extract_field_from_www_auth, extract_scope_from_www_auth
 from mcp.client.streamable_http import streamable_http_client
 
-from haft.contracts import BadConfig, HaftError
+from haft.contracts import BadConfig, HaftError, Secrets
 from haft.sources.mcp.addresses import CheckedTransport, same_origin
 from haft.sources.mcp.logins import Logins
 from haft.sources.mcp.oauth import StoredTokens
@@ -94,10 +94,14 @@ class RemoteTransport:
         """Why the request failed that ended with this error; None if the server itself answered with an error."""
         return self.failures.found_in(error)
 
-    def _masked(self, text: str) -> str:
+    @property
+    def secrets(self) -> Secrets:
+        """The secrets of the provider, and the tokens that are in use now."""
         login = self._logins.current
-        secrets = self._provider.secrets if login is None else self._provider.secrets | login.secrets
-        return secrets.masked_text(text)
+        return self._provider.secrets if login is None else self._provider.secrets | login.secrets
+
+    def _masked(self, text: str) -> str:
+        return self.secrets.masked_text(text)
 
     def _client(self) -> RemoteClient:
         auth = self._auth

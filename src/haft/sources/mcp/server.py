@@ -14,10 +14,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from haft.contracts import (
+    Answer,
     Command,
     Deadlock,
     HaftError,
     RunId,
+    Secrets,
     Session,
     SessionLauncher,
     ToolContext,
@@ -29,6 +31,7 @@ from haft.sources.mcp.provider import InstalledServer, Provider, ServerPackages,
 from haft.sources.mcp.remote_failures import LoginRequired
 from haft.sources.mcp.server_log import ServerLog
 from haft.sources.owner_task import OwnerTask
+from haft.values import replace
 
 if TYPE_CHECKING:
     from haft.sources.mcp.calls import ServerCall
@@ -383,7 +386,7 @@ class McpServer:
                 raise self._call_failure(connection, error) from None
             else:
                 self._failures = 0
-                return result
+                return result if connection.remote is None else _without(connection.remote.secrets, result)
             finally:
                 self._calls.pop(context.run, None)
         raise AssertionError("unreachable")
@@ -527,6 +530,23 @@ class McpServer:
                 owner.value.streams.close()
             with contextlib.suppress(Exception):
                 await owner.close()
+
+
+def _without(secrets: Secrets, result: T) -> T:
+    """An answer without the tokens that haft got since the call began. Those that it had before are masked with all
+    other secrets."""
+    if not secrets.values or not isinstance(result, Answer):
+        return result
+    failure = result.failure
+    if failure is not None:
+        failure = replace(failure, message=secrets.masked_text(failure.message))
+    return replace(
+        result,
+        text=None if result.text is None else secrets.masked_text(result.text),
+        result=secrets.masked(result.result),
+        content=secrets.masked(result.content),
+        failure=failure,
+    )
 
 
 async def _ignoring_errors(work: Awaitable[None]) -> None:
