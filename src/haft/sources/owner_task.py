@@ -43,6 +43,8 @@ class OwnerTask(Generic[Value]):
             if not opened.done():
                 task.cancel()
             await asyncio.wait([task])
+            if opened.done():
+                _ = opened.cancelled() or opened.exception()  # Otherwise asyncio would report it as never retrieved.
             raise
 
     @property

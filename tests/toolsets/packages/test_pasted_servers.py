@@ -15,7 +15,7 @@ import pytest
 import npm_programs
 import sampling
 from haft import ToolService
-from haft.contracts import Principal
+from haft.contracts import Principal, ToolFailed
 from haft.service.providers import ProvidersFacade
 from haft.storage import StateHome
 
@@ -159,6 +159,20 @@ def test_a_server_keeps_files_of_its_own_between_its_starts(desk, registry):
     assert desk.call("mcp__other__keep").output == "x"
 
 
+def test_if_a_server_does_not_start_the_hint_names_the_install_scripts_that_were_not_run(desk, registry):
+    registry.publish(files={"index.js": "#!/usr/bin/env node\nrequire('./built')"}, scripts={"postinstall": "make"})
+    desk.configure("said", *NPX)
+
+    async def work(service):
+        with pytest.raises(ToolFailed) as error:
+            await service.providers.restart("said")
+        return error.value
+
+    error = desk.use(work)
+    assert "Cannot find module './built'" in error.message
+    assert "haft did not run the install scripts of `said`" in error.hint
+
+
 def test_an_upgrade_counts_as_a_changed_definition(desk, registry):
     publish(registry)
     desk.configure("said", *NPX, grant='{write = ["."]}')
@@ -183,7 +197,7 @@ def test_a_server_without_a_package_has_nothing_to_upgrade(desk):
     desk.configure("said", "node", "server.js")
 
     async def work(service):
-        with pytest.raises(Exception, match="nothing to upgrade"):
+        with pytest.raises(ToolFailed, match="nothing to upgrade"):
             await service.providers.restart("said", upgrade=True)
 
     desk.use(work)

@@ -73,6 +73,8 @@ class InstalledServer:
     """The digest of what was installed. A new one counts as a changed definition."""
     keeps: tuple[str, ...] = ()
     """Absolute paths of directories in which the server keeps files of its own between its starts."""
+    note: str = ""
+    """What a person should know if the server does not start; empty if there is nothing."""
 
 
 class ServerPackages(Protocol):

@@ -197,6 +197,8 @@ class McpServer:
                 await self._owner.value.list_tools()
         except Exception as error:
             failure = await self._start_failure(connecting.cause_of(error))
+            if installed is not None and installed.note:
+                failure.hint = "; ".join(filter(None, (installed.note, failure.hint)))
             await self._close_old()
             self._note_failure()
             if before is None or "problem" in before:

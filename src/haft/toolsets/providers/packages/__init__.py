@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.toolsets.providers.packages.servers import PackagedServers, why_not_installable
+    from haft.toolsets.providers.packages.refusals import why_not_installable
+    from haft.toolsets.providers.packages.servers import PackagedServers
 else:
-    __getattr__ = face(__name__, {"servers": "PackagedServers why_not_installable"})
+    __getattr__ = face(__name__, {"refusals": "why_not_installable", "servers": "PackagedServers"})

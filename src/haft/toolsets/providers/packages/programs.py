@@ -12,10 +12,16 @@ from haft.contracts import ToolFailed
 from haft.files import steps_of
 from haft.lazy import regex
 from haft.sandbox import is_below
-from haft.toolsets.environments.places import base_python
 
 _NPM_BESIDE_NODE: Final = ("lib", "node_modules", "npm", "bin", "npm-cli.js")
 _VERSION: Final = regex(r"(?:python)?(\d+(?:\.\d+){0,2})")
+
+
+def base_python() -> str:
+    """The interpreter that environments use."""
+    from haft.toolsets.environments.places import base_python as found  # Loads the format of templates.
+
+    return found()
 
 
 def find_program(name: str, env: Mapping[str, str], workspace: str) -> str | None:

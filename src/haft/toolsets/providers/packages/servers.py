@@ -4,42 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from haft.contracts import ToolFailed
 from haft.sources.mcp import InstalledServer, Provider
-from haft.toolsets.providers.packages.command_line import (
-    PackageCommand,
-    UnsupportedCommand,
-    package_name,
-    parse_command,
-)
+from haft.toolsets.providers.packages.command_line import PackageCommand, UnsupportedCommand, package_name
 from haft.toolsets.providers.packages.docker import why_docker_refused
 from haft.toolsets.providers.packages.own_files import own_files, variables_for
 from haft.toolsets.providers.packages.places import Record, ServerPlace
 from haft.toolsets.providers.packages.programs import find_node, find_program, find_python, readable_for
+from haft.toolsets.providers.packages.refusals import command_of, why_not_installable
 
 if TYPE_CHECKING:
     from haft.config import Config
     from haft.toolsets.providers.packages.recipe import Recipe
 
 
-def why_not_installable(provider: Provider) -> str | None:
-    """Why a server's command is refused before anything is installed or started, and what to do; None if it is not
-    refused. Reads no files."""
-    if (why := why_docker_refused(provider)) is not None:
-        return why
-    try:
-        _command_of(provider)
-    except UnsupportedCommand as error:
-        return str(error)
-    return None
-
-
-def _command_of(provider: Provider) -> PackageCommand | None:
-    if provider.transport != "stdio" or provider.command is None:
-        return None
-    return parse_command(provider.command, provider.args)
+MOST_NAMED: Final = 5
 
 
 class PackagedServers:
@@ -55,13 +36,13 @@ class PackagedServers:
         """Whether the provider's command runs a package. Also true for a command that is refused, so that `install`
         says why."""
         try:
-            return _command_of(provider) is not None or why_docker_refused(provider) is not None
+            return command_of(provider) is not None or why_docker_refused(provider) is not None
         except UnsupportedCommand:
             return True
 
     def installed(self, provider: Provider) -> InstalledServer | None:
         """The installed package; None if it is not installed, or what runs it is missing. Starts no process."""
-        if why_not_installable(provider) is not None or (command := _command_of(provider)) is None:
+        if why_not_installable(provider) is not None or (command := command_of(provider)) is None:
             return None
         try:
             place, python = self._place(command)
@@ -80,7 +61,7 @@ class PackagedServers:
         allows. Raises `ToolFailed` with the last lines of output if that fails."""
         if (why := why_not_installable(provider)) is not None:
             raise ToolFailed(why)
-        command = _command_of(provider)
+        command = command_of(provider)
         if command is None:
             raise ToolFailed(f"the command of the server `{provider.name}` runs no package")
         place, python = self._place(command)
@@ -128,6 +109,7 @@ class PackagedServers:
             version=record.version,
             digest=record.digest,
             keeps=(files,),
+            note=_note(record),
         )
 
     def _interpreter(self, record: Record, folder: str, python: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -145,3 +127,14 @@ class PackagedServers:
                 hint=f"install `{record.interpreter}` so that it is on the PATH, outside of the workspace",
             )
         return (os.path.realpath(bun),), (os.path.realpath(bun),)
+
+
+def _note(record: Record) -> str:
+    if not record.without_scripts:
+        return ""
+    listed = ", ".join(f"`{name}`" for name in record.without_scripts[:MOST_NAMED])
+    more = " and others" if len(record.without_scripts) > MOST_NAMED else ""
+    return (
+        f"haft did not run the install scripts of {listed}{more}; if the server needs them, install it yourself, and "
+        "name its program as the command"
+    )
