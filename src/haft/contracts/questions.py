@@ -69,7 +69,7 @@ class QuestionAnswer:
     """The answer to a question."""
 
     action: Literal["accept", "decline", "cancel"]
-    """`decline`: a person said no. `cancel`: nobody answered."""
+    """`decline`: a person refused. `cancel`: nobody answered."""
     content: Any = None
     """The values of the form, or the result that the MCP client returned; None if the question was not accepted."""
 

@@ -79,7 +79,7 @@ class Questions:
         request = self._request(run, question, together)
         by = question.by or f"`{run.call.name}`"
         facts = {"question": question.to_json(), "request": request.id}
-        run.emit("progress", {"message": f"{by} asks: {question.message}", "fraction": None, **facts})
+        run.emit("progress", {"message": f"a question of {by}: {question.message}", "fraction": None, **facts})
         try:
             given = await self._broker.ask_while_running(run, request, self._seconds)
         except HaftError as error:
