@@ -3,6 +3,7 @@ wants."""
 
 import json
 import socket
+import ssl
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -69,7 +70,8 @@ async def _respond(send, status, body):
 class Answers:
     """A web server whose answers a test writes: `answer(request)` gets the handler of a request."""
 
-    def __init__(self, answer):
+    def __init__(self, answer, certificate=None):
+        """`certificate` is a directory with `key.pem` and `cert.pem`; without it, the server is not encrypted."""
         self.requests = []
         answers = self
 
@@ -101,6 +103,11 @@ class Answers:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
+        self._server.handle_error = lambda *_: None  # A client that leaves early is what some tests are about.
+        if certificate is not None:
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self.port = self._server.server_port
         self.url = f"http://127.0.0.1:{self.port}"
 

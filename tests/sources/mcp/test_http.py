@@ -1,3 +1,4 @@
+import subprocess
 import sys
 from pathlib import Path
 
@@ -230,3 +231,48 @@ def test_a_message_that_the_older_transport_cannot_send_fails_alone(tmp_path):
         failure, _error = failure_of(provider_at(server.url, transport="sse"), tmp_path)
     assert failure.kind == "status"
     assert "HTTP 503: too busy" in failure.message
+
+
+@pytest.fixture
+def encrypted(tmp_path):
+    """A server with a certificate for `localhost` that nobody knows, and the file with that certificate."""
+    words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    words += [
+        "-keyout",
+        "key.pem",
+        "-out",
+        "cert.pem",
+        "-subj",
+        "/CN=localhost",
+        "-addext",
+        "subjectAltName=DNS:localhost",
+    ]
+    subprocess.run(words, check=True, capture_output=True, cwd=tmp_path)
+    with Answers(lambda request: request.reply(418, b"a teapot", "text/plain"), certificate=tmp_path) as server:
+        yield server, tmp_path / "cert.pem"
+
+
+def test_a_certificate_that_nobody_knows_is_refused_unless_the_person_names_it(encrypted, tmp_path, monkeypatch):
+    server, certificate = encrypted
+    provider = provider_at(f"https://localhost:{server.port}/mcp")
+    failure, error = failure_of(provider, tmp_path)
+    assert failure.kind == "tls"
+    assert not failure.may_have_arrived
+    assert "has no valid certificate for `localhost`" in error.message
+    assert "SSL_CERT_FILE" in error.hint
+    assert server.requests == []
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    assert "HTTP 418: a teapot" in failure_of(provider, tmp_path)[0].message
+
+
+def test_a_certificate_of_another_host_is_refused(encrypted, tmp_path, monkeypatch):
+    server, certificate = encrypted
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    failure, _error = failure_of(provider_at(f"https://127.0.0.1:{server.port}/mcp"), tmp_path)
+    assert failure.kind == "tls"
+
+
+def test_a_server_that_speaks_no_tls_is_named(tmp_path):
+    with Answers(lambda request: request.reply(200)) as server:
+        failure, _error = failure_of(provider_at(server.url.replace("http:", "https:")), tmp_path)
+    assert "the MCP server `remote` does not speak TLS at `127.0.0.1`" in failure.message

@@ -91,9 +91,12 @@ class RemoteFailures:
         if any(isinstance(each, AddressRefused) for each in causes):
             refused = next(each for each in causes if isinstance(each, AddressRefused))
             return RemoteFailure("address", f"{self._who} was not used: {self._said(str(refused))}")
-        if any(isinstance(each, ssl.SSLError) for each in causes):
+        if any(isinstance(each, ssl.SSLCertVerificationError) for each in causes):
             hint = "check the address; SSL_CERT_FILE can name a file with the certificates of your own authority"
             return RemoteFailure("tls", f"{self._who} has no valid certificate for `{self._host}`: {reason}", hint)
+        if any(isinstance(each, ssl.SSLError) for each in causes):
+            hint = "check whether its address begins with `https://` or `http://`"
+            return RemoteFailure("tls", f"{self._who} does not speak TLS at `{self._host}`: {reason}", hint)
         if any(isinstance(each, TooLarge) for each in causes):
             return RemoteFailure("too-large", f"{self._who} was cut off: {reason}", may_have_arrived=True)
         what = "did not answer" if has_connected else f"cannot be reached at `{self._host}`"
