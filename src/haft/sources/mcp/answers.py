@@ -22,6 +22,7 @@ LONGEST_FAILURE: Final = 2_000
 def answer_of(server: str, tool: str, result: types.CallToolResult, output_schema: Mapping[str, Any] | None) -> Answer:
     """The answer of a tool: its texts are the output, `structuredContent` is the result, and other blocks are the
     content."""
+    tool = texts.line(tool, 100)
     said: list[str] = []
     content: list[Mapping[str, Any]] = []
     size = dropped = 0

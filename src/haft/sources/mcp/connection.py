@@ -48,6 +48,8 @@ class Connection:
         self.client = client
         self.session = session
         self.streams = streams
+        self.is_lost = False
+        """Whether the connection was closed by the other side."""
         self.remote: RemoteTransport | None = None
         """The transport to a server that is reached over HTTP."""
         self.tools: dict[str, dict[str, Any]] = {}
@@ -58,7 +60,7 @@ class Connection:
     @property
     def is_over(self) -> bool:
         """Whether the process of the server ended or was given up, or a remote server ended the session."""
-        if self.streams is not None and self.streams.trouble is not None:
+        if self.is_lost or (self.streams is not None and self.streams.trouble is not None):
             return True
         if self.remote is not None and self.remote.is_over:
             return True

@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from haft.contracts import BadConfig, Definitions, Effects, ToolName, ToolSpec
-from haft.schema import validator_for, why_too_large
+from haft.contracts import Definitions, Effects, ToolName, ToolSpec
+from haft.schema import why_too_large
 from haft.sources.mcp import texts
 from haft.sources.mcp.names import listed_name
 from haft.sources.mcp.provider import InstalledServer, Provider
@@ -65,8 +65,39 @@ def _time(known: Any) -> float:
     return at if isinstance(at, float | int) else 0.0
 
 
+def prepared(provider: Provider, installed: InstalledServer | None, facts: Known) -> dict[str, Any]:
+    """What haft keeps of a server that answered. Its tools are checked and made fit to be shown now, so that listing
+    them later is quick."""
+    instructions = facts.get("instructions")
+    tools = [_prepared(provider, installed, instructions, each) for each in facts["tools"]]
+    shown = texts.visible(instructions, texts.LONGEST_DESCRIPTION) if isinstance(instructions, str) else ""
+    return {**facts, "tools": tools, "instructions": shown}
+
+
+def _prepared(
+    provider: Provider, installed: InstalledServer | None, instructions: Any, tool: Mapping[str, Any]
+) -> dict[str, Any]:
+    name = str(tool["name"])
+    try:
+        if len(json.dumps(tool)) > LARGEST_TOOL:
+            raise ValueError(f"its definition is larger than {LARGEST_TOOL:_} bytes")
+        parameters = _schema("parameters", tool.get("inputSchema") or EMPTY)
+    except ValueError as error:
+        return {"name": name, "problem": str(error)}
+    text = tool.get("description") or tool.get("title") or ""
+    annotations = tool.get("annotations")
+    return {
+        "name": name,
+        "description": texts.marked(provider.name, text if isinstance(text, str) else ""),
+        "inputSchema": parameters,
+        "outputSchema": _output_schema(tool),
+        "annotations": texts.visible_json(annotations) if isinstance(annotations, dict) else {},
+        "digest": digest_of(provider, installed, instructions, tool),
+    }
+
+
 def tools_in(provider: Provider, known: Known) -> Iterator[Mapping[str, Any]]:
-    """The tools of a server that its `include` and `exclude` let through."""
+    """The kept tools of a server that its `include` and `exclude` let through."""
     tools = known.get("tools")
     for tool in tools if isinstance(tools, list) else ():
         if not isinstance(tool, dict) or not isinstance(name := tool.get("name"), str):
@@ -77,31 +108,28 @@ def tools_in(provider: Provider, known: Known) -> Iterator[Mapping[str, Any]]:
             yield tool
 
 
-def spec_of(provider: Provider, installed: InstalledServer | None, known: Known, tool: Mapping[str, Any]) -> ToolSpec:
-    """The spec of one tool. Raises `ValueError` with a message if the tool cannot be used."""
+def spec_of(provider: Provider, known: Known, tool: Mapping[str, Any]) -> ToolSpec:
+    """The spec of a kept tool. Raises `ValueError` with a message if the tool cannot be used."""
     name = str(tool["name"])
-    if len(json.dumps(tool)) > LARGEST_TOOL:
-        raise ValueError(f"its definition is larger than {LARGEST_TOOL:_} bytes")
-    annotations = tool.get("annotations") if isinstance(tool.get("annotations"), dict) else {}
-    instructions = known.get("instructions")
-    pinned = {"annotations": annotations, "instructions": texts.visible(instructions or "", texts.LONGEST_DESCRIPTION)}
-    text = tool.get("description") or tool.get("title") or ""
+    if "problem" in tool:
+        raise ValueError(tool["problem"])
+    definition = {"annotations": tool["annotations"], "instructions": known.get("instructions") or ""}
     skill = {} if provider.skill is None else {"skill": provider.skill[0], "skillFolder": provider.skill[1]}
     return ToolSpec(
         name=listed_name(provider.name, name),
         kind="mcp",
-        description=texts.marked(provider.name, text if isinstance(text, str) else ""),
-        input_schema=_schema("parameters", tool.get("inputSchema") or EMPTY),
-        output_schema=_output_schema(tool),
-        effects=_effects(annotations or {}) if provider.trusts_annotations else Effects(),
+        description=tool["description"],
+        input_schema=tool["inputSchema"],
+        output_schema=tool["outputSchema"],
+        effects=_effects(tool["annotations"]) if provider.trusts_annotations else Effects(),
         provenance=provider.provenance,
         origin=origin_of(provider),
-        digest=digest_of(provider, installed, instructions, tool),
+        digest=tool["digest"],
         hosting="session" if provider.transport == "stdio" else "remote",
         grants=provider.grants,
         timeout=provider.timeouts.get(name, provider.timeout),
         prepares=True,
-        meta={"mcp": {"server": provider.name, "tool": name, "definition": pinned, **_entry(provider)}, **skill},
+        meta={"mcp": {"server": provider.name, "tool": name, "definition": definition}, **skill},
     )
 
 
@@ -161,15 +189,6 @@ def _output_schema(tool: Mapping[str, Any]) -> dict[str, Any] | None:
         return texts.visible_schema(schema)
     except ValueError:
         return None
-
-
-def problem_of(spec: ToolSpec) -> str | None:
-    """Why the parameters of a tool cannot be used; None if they can. This loads the validator of schemas."""
-    try:
-        validator_for(spec.input_schema)
-    except BadConfig as error:
-        return error.message
-    return None
 
 
 def _effects(annotations: Mapping[str, Any]) -> Effects:

@@ -26,7 +26,7 @@ from haft.contracts import (
     ToolFailed,
 )
 from haft.sources.mcp import texts
-from haft.sources.mcp.definitions import KeptDefinitions, Known, digest_of
+from haft.sources.mcp.definitions import KeptDefinitions, Known, digest_of, prepared
 from haft.sources.mcp.provider import InstalledServer, Provider, ServerPackages, StartTrust
 from haft.sources.mcp.remote_failures import LoginRequired
 from haft.sources.mcp.server_log import ServerLog
@@ -204,6 +204,9 @@ class McpServer:
             if before is None or "problem" in before:
                 cure = failure.hint if isinstance(failure, LoginRequired) else None
                 self.kept.put(installed, {"problem": failure.message, "cure": cure})
+            elif before.get("era") is not None:
+                # The server may speak another protocol now: the next start finds out.
+                self.kept.put(installed, {**before, "era": None})
             raise failure from None
         except BaseException:
             await self._close_old()
@@ -221,7 +224,7 @@ class McpServer:
             raise self._error(f"was not started: {why}")
 
     def _keep(self, installed: InstalledServer | None, connection: Connection, before: Known | None) -> None:
-        facts = connection.facts()
+        facts = prepared(self.provider, installed, connection.facts())
         if before is None or any(before.get(key) != value for key, value in facts.items()) or "problem" in before:
             self.kept.put(installed, facts)
             self._tell()
@@ -339,10 +342,16 @@ class McpServer:
         return ToolFailed(f"the MCP server `{self.name}` {what}", hint=hint)
 
     async def call(
-        self, work: Callable[[ServerCall], Awaitable[T]], context: ToolContext, *, is_idempotent: bool = False
+        self,
+        work: Callable[[ServerCall], Awaitable[T]],
+        context: ToolContext,
+        *,
+        is_idempotent: bool = False,
+        must_run: bool = False,
     ) -> T:
         """Let the server do one thing for a call. If the server may have got the call and then ended, the call is
-        repeated only if it is idempotent."""
+        repeated only if it is idempotent. With `must_run`, the server is not started: the changes of another process
+        would not be counted as changes of the call."""
         if not self.may_write:
             return await _apart(self._call(work, context, is_idempotent=is_idempotent))
         if self.busy_with is not None and self.busy_with in context.chain:
@@ -351,6 +360,8 @@ class McpServer:
                 f" {self.busy_with} waits for this one"
             )
         async with self._turn:
+            if must_run and self.connection is None:
+                raise self._error("ended before it got the call", hint="call again: haft starts the server anew")
             return await _apart(self._call(work, context, is_idempotent=False))
 
     async def _call(
@@ -404,7 +415,7 @@ class McpServer:
         that the server still answers."""
         connection = await self.connected()
         streams = connection.streams
-        if self._in_doubt is not None and streams is not None and not self._calls:
+        if self._in_doubt is not None and streams is not None and not self._calls and not self.may_write:
             doubt, self._in_doubt = self._in_doubt, None
             if streams.heard == doubt:
                 try:
@@ -430,6 +441,7 @@ class McpServer:
         """The error for a call whose server ended before it answered."""
         self._note_failure()
         if connection.session is None:
+            connection.is_lost = True
             return self._error("closed the connection before it answered", hint=NOT_REPEATED)
         error = await self._ended(connection.session, connection.streams)
         if isinstance(error, ToolFailed):

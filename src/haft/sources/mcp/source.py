@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import NO_SECRETS, BadUsage, DescribeLauncher, DiscoveredTool, HaftError, Secrets, ToolSpec
-from haft.sources.mcp import definitions
+from haft.sources.mcp import definitions, texts
 from haft.sources.mcp.logins import login_secrets
 from haft.sources.mcp.names import listed_name, server_of
 from haft.sources.mcp.provider import Provider, ServerPackages, StartTrust
@@ -41,14 +41,19 @@ class McpServers(ToolSource):
         providers: Callable[[], Sequence[Provider]],
         trust: StartTrust | None = None,
         packages: ServerPackages | None = None,
+        is_active: Callable[[Provider], bool] = lambda _provider: True,
     ) -> None:
-        """`providers` reads the configured servers."""
+        """`providers` reads the configured servers. `is_active` says whether a server may be needed: the server of a
+        skill is, if the skill is active in any thread."""
+        self._is_active = is_active
         self._host = host
         self._providers = providers
         self._trust = trust
         self._packages = packages
         self._servers: dict[str, McpServer] = {}
         self._login_secrets = NO_SECRETS
+        self._why_not: dict[str, str | None] = {}
+        """Why each server may not start, when that was last asked; None if it may."""
         self._opened_at = time.monotonic()
         self._background: asyncio.Task[None] | None = None
         self._tried: dict[str, float] = {}
@@ -67,7 +72,7 @@ class McpServers(ToolSource):
         return {
             name: each
             for name, each in self._servers.items()
-            if each.provider.problem is None and each.why_not_start() is None
+            if each.provider.problem is None and self._why_not.get(name) is None
         }
 
     def _why_off(self) -> str | None:
@@ -88,6 +93,9 @@ class McpServers(ToolSource):
         self._servers = {name: self._servers.get(name) or self._server(each) for name, each in wanted.items()}
         for each in self._servers.values():
             each.kept.reload()
+        self._why_not = {
+            name: each.why_not_start() for name, each in self._servers.items() if each.provider.problem is None
+        }
         if self._servers:
             self._login_secrets = login_secrets(self._host.state_home)
         return gone
@@ -112,24 +120,22 @@ class McpServers(ToolSource):
         await self._host.renew()
 
     def _listed(self) -> Iterator[DiscoveredTool]:
-        names: dict[str, str] = {}
+        names: dict[str, tuple[str, DiscoveredTool]] = {}
         for server in self._servers.values():
             for found in self._tools_of(server):
-                holder = names.setdefault(found.spec.name, server.name)
-                if found.tool is not None and (holder != server.name or self._is_second(found, server)):
-                    tool = found.spec.meta["mcp"]["tool"]
-                    why = f"the tool {tool!r} would have the same name as another tool of the MCP server `{holder}`"
-                    yield DiscoveredTool(found.spec, None, "duplicate", why)
-                else:
+                if found.tool is None:
                     yield found
+                    continue
+                holder, first = names.setdefault(found.spec.name, (server.name, found))
+                if first is found:
+                    yield found
+                else:
+                    tool = texts.line(found.spec.meta["mcp"]["tool"], 100)
+                    why = f"the tool `{tool}` would have the same name as another tool of the MCP server `{holder}`"
+                    yield DiscoveredTool(found.spec, None, "duplicate", why)
         if self.usable():
             yield DiscoveredTool(self._reading.spec, self._reading)
             yield DiscoveredTool(self._prompting.spec, self._prompting)
-
-    def _is_second(self, found: DiscoveredTool, server: McpServer) -> bool:
-        """Whether an earlier tool of the same server has the same name."""
-        _known, tools = self._found[server.name]
-        return next(each for each in tools if each.spec.name == found.spec.name) is not found
 
     def _tools_of(self, server: McpServer) -> Sequence[DiscoveredTool]:
         provider = server.provider
@@ -138,7 +144,7 @@ class McpServers(ToolSource):
             return [DiscoveredTool(bare, None, "disabled", why)]
         if provider.problem is not None:
             return [DiscoveredTool(bare, None, "broken", provider.problem)]
-        if (why := server.why_not_start()) is not None:
+        if (why := self._why_not.get(server.name)) is not None:
             return [DiscoveredTool(bare, None, "changed", why)]
         known = server.known
         if known is None:
@@ -168,8 +174,9 @@ class McpServers(ToolSource):
         """Start the server that a call names, if its tools are not known yet."""
         self._read_providers()
         found = server_of(name, self._servers)
-        if found is None or self._why_off() is not None or (server := self._servers[found]).why_not_start() is not None:
+        if found is None or self._why_off() is not None or self._why_not.get(found) is not None:
             return
+        server = self._servers[found]
         known = server.known
         if self._host.sessions is not None and (known is None or "problem" in known):
             with contextlib.suppress(HaftError):  # The listing says what is wrong.
@@ -193,6 +200,7 @@ class McpServers(ToolSource):
             each
             for each in self.usable().values()
             if (each.known is None or "problem" in each.known)
+            and self._is_active(each.provider)
             and now - self._tried.get(each.name, -RETRY_SECONDS) >= RETRY_SECONDS
         ]
 
@@ -241,7 +249,7 @@ class McpServers(ToolSource):
 
     def due(self) -> bool:
         # Trust may be given, and servers may be described, by another process.
-        return any(each.known is None or each.why_not_start() is not None for each in self._servers.values())
+        return any(each.known is None or self._why_not.get(name) for name, each in self._servers.items())
 
     def cure(self, spec: ToolSpec) -> str:
         server = spec.meta.get("mcp", {}).get("server")
@@ -268,7 +276,7 @@ def _described(server: McpServer, known: definitions.Known) -> Iterator[Discover
     provider = server.provider
     for tool in definitions.tools_in(provider, known):
         try:
-            spec = definitions.spec_of(provider, server.installed(), known, tool)
+            spec = definitions.spec_of(provider, known, tool)
         except ValueError as error:
             bare = definitions.bare_spec(provider, tool["name"])
             yield DiscoveredTool(bare, None, "broken", f"the MCP server `{provider.name}`: {error}")

@@ -16,6 +16,7 @@ from haft.contracts import (
     ToolName,
     ToolSpec,
 )
+from haft.sources.mcp import texts
 from haft.values import dataclass
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ class McpTool:
         now = self.server.digest_of(self.spec.meta["mcp"]["tool"])
         if now is None:
             raise ToolFailed(
-                f"the MCP server `{self.server.name}` no longer has the tool `{self.spec.meta['mcp']['tool']}`",
+                f"the MCP server `{self.server.name}` no longer has the tool"
+                f" `{texts.line(self.spec.meta['mcp']['tool'], 100)}`",
                 hint="`haft tools list` shows its tools",
             )
         if now != self.spec.digest:
@@ -81,7 +83,12 @@ class McpTool:
             self._check()
             return await call.tool(tool, arguments, schema)
 
-        return await self.server.call(work, context, is_idempotent=self.spec.effects.idempotent)
+        return await self.server.call(
+            work,
+            context,
+            is_idempotent=self.spec.effects.idempotent,
+            must_run=self.spec.hosting == "session" and self.server.may_write,
+        )
 
 
 READ_RESOURCE: Final = "read_resource"

@@ -12,7 +12,7 @@ from haft.toolsets.formats import Host
 from haft.toolsets.providers.finding import provider_places, providers_of, start_trust
 
 if TYPE_CHECKING:
-    from haft.sources.mcp import McpServer, McpServers
+    from haft.sources.mcp import McpServer, McpServers, Provider
 
 
 class ProviderSource(ToolSource):
@@ -37,8 +37,11 @@ class ProviderSource(ToolSource):
 
             host = self._host
             packages = PackagedServers(host.config, host.state_home, host.env, host.workspace)
-            self._opened = McpServers(host, lambda: providers_of(host), start_trust(host), packages)
+            self._opened = McpServers(host, lambda: providers_of(host), start_trust(host), packages, self._is_active)
         return self._opened
+
+    def _is_active(self, provider: Provider) -> bool:
+        return provider.skill is None or provider.skill[1] in self._host.activations.anywhere()
 
     @property
     def servers(self) -> Mapping[str, McpServer]:
