@@ -20,6 +20,10 @@ OUTPUT_URI: Final = "haft://runs/{run}/output"
 OUTPUT: Final = re.compile(r"haft://runs/([A-Za-z0-9_]{1,100})/output(?:\?offset=([0-9]{1,15}))?")
 """The URI of a run's output: the run, and the byte at which a page begins."""
 
+_FOR_THE_USER: Final = ("sandbox-denied", "rejected")
+"""Errors whose hint says how to allow what was refused."""
+_GRANT: Final = re.compile(r"--(network|write|read|env)\b|\bgrant\b")
+
 _FACTS: Final[dict[str, Any]] = {
     "run": {"type": "string", "description": "The run of this call. `undo`, `diff`, `output` and `wait` take it."},
     "status": {"type": "string", "description": "done, error, rejected-by-user or cancelled."},
@@ -54,8 +58,9 @@ _FACTS: Final[dict[str, Any]] = {
 
 
 def outcome_schema(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of the structured content of a tool whose value has the schema `result`."""
-    inner = dict(result)
+    """The schema of the structured content of a tool whose value has the schema `result`. A schema that refers to
+    itself as a whole is left out, because it is no longer the whole."""
+    inner = {} if _refers_to_itself(result) else dict(result)
     # A reference inside the tool's schema starts at the schema's own top.
     definitions: dict[str, Any] = {key: inner.pop(key) for key in ("$defs", "definitions") if key in inner}
     inner.pop("$schema", None)
@@ -65,6 +70,16 @@ def outcome_schema(result: Mapping[str, Any]) -> dict[str, Any]:
         "required": ["run", "status"],
         **definitions,
     }
+
+
+def _refers_to_itself(schema: Any) -> bool:
+    """Whether a reference in the schema leads to another place than its definitions."""
+    if isinstance(schema, Mapping):
+        reference = schema.get("$ref")
+        if isinstance(reference, str) and not reference.startswith(("#/$defs/", "#/definitions/")):
+            return True
+        return any(map(_refers_to_itself, schema.values()))
+    return isinstance(schema, list | tuple) and any(map(_refers_to_itself, schema))
 
 
 def result_of(outcome: Outcome, *, declares_schema: bool = False) -> dict[str, Any]:
@@ -102,14 +117,15 @@ def _facts(outcome: Outcome) -> dict[str, Any]:
     if error is not None:
         facts["error"] = {"code": error.code, "message": error.message, "retryable": error.retryable}
         if error.hint:
-            facts["error"]["hint"] = error.hint
+            facts["error"]["hint"] = for_user(outcome) if error.code in _FOR_THE_USER else error.hint
     changes = outcome.changes
     if changes.files:
         files = [{"path": each.path, "type": each.type} for each in changes.files[:MOST_FILES]]
         facts["changes"] = {"state": changes.state, "files": files}
         if len(changes.files) > MOST_FILES:
             facts["changes"]["more"] = len(changes.files) - MOST_FILES
-    notes = list(outcome.notes)
+    notes = [for_user(outcome) if _GRANT.search(note) else note for note in outcome.notes]
+    notes = list(dict.fromkeys(notes))
     if outcome.truncated:
         notes.append(
             f"the output has {outcome.output_bytes:_} bytes, and only its beginning and end are here: "
@@ -118,6 +134,11 @@ def _facts(outcome: Outcome) -> dict[str, Any]:
     if notes:
         facts["notes"] = notes
     return facts
+
+
+def for_user(outcome: Outcome) -> str:
+    """A hint in place of one that says how to open the sandbox, or how to allow the call: that is for the person."""
+    return f"the user can see what this is about, and allow it, with `haft show {outcome.run_id}`"
 
 
 def _words(outcome: Outcome, facts: Mapping[str, Any]) -> str:
