@@ -508,7 +508,10 @@ def handle(message):
         error(ident, -32601, "Method not found")
 
 
-INSTRUCTIONS = os.environ.get("INSTRUCTIONS", "Use me well.")
+INSTRUCTIONS = "Use me well."
+if os.path.exists("instructions.txt"):
+    with open("instructions.txt") as file:
+        INSTRUCTIONS = file.read()
 
 
 def main():

@@ -16,7 +16,7 @@ from haft.sources.mcp import texts
 MOST_CONTENT: Final = 20_000_000
 """The most bytes of all blocks of a result that are no text."""
 MOST_BLOCKS: Final = 1_000
-LONGEST_FAILURE: Final = 2_000
+LONGEST_FAILURE: Final = 500
 
 
 def answer_of(server: str, tool: str, result: types.CallToolResult, output_schema: Mapping[str, Any] | None) -> Answer:

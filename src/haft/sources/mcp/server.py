@@ -211,6 +211,9 @@ class McpServer:
         except BaseException:
             await self._close_old()
             raise
+        if self.removed is not None:
+            await self._close_old()
+            raise self._error(self.removed)
         self._started_at = time.monotonic()
         self._in_doubt = None
         connection = self._owner.value
@@ -310,7 +313,7 @@ class McpServer:
             what = f"did not answer within {START_SECONDS:g} s of its start" + (f": {line}" if line else "")
         else:
             what = f"could not be used: {connecting.reason(error)}"
-        return self._error(what, hint=self._logs)
+        return self._error(what, hint=self._logs if self.provider.transport == "stdio" else None)
 
     @property
     def _logs(self) -> str:

@@ -14,7 +14,7 @@ LONGEST_MESSAGE: Final = 2_000
 """The most characters of an error, a progress message or a question."""
 MOST_DEPTH: Final = 100
 _MARK_START: Final = "[MCP server "
-_IMITATION: Final = re.compile(re.escape(_MARK_START), re.IGNORECASE)
+_IMITATION: Final = re.compile(r"\[(?=\s*MCP\s+server\b)", re.IGNORECASE)
 _FOR_PEOPLE: Final = frozenset({"description", "title", "$comment", "markdownDescription"})
 """The keys of a JSON Schema whose texts only explain."""
 
@@ -32,7 +32,7 @@ def visible(text: str, most: int | None = None) -> str:
     if not text.isascii() or not text.isprintable():
         text = _escaped(text)
     if "[" in text:
-        text = _IMITATION.sub(lambda found: f"\\{found[0]}", text)
+        text = _IMITATION.sub(r"\\[", text)
     return f"{text}…" if cut else text
 
 

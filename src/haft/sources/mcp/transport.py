@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import math
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
 import anyio
@@ -39,11 +39,8 @@ Streams = tuple[Any, Any]
 class ServerStreams:
     """The output of a server's process, as the streams that the client of the `mcp` package reads and writes."""
 
-    def __init__(
-        self, log: ServerLog, on_children: Callable[[Sequence[EndedChild]], None] = lambda _found: None
-    ) -> None:
+    def __init__(self, log: ServerLog) -> None:
         self._log = log
-        self._on_children = on_children
         self._messages, self._incoming = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
         self._line = bytearray()
         self._skipping = False
@@ -71,7 +68,8 @@ class ServerStreams:
         self._add(rest)
 
     def processes_ended(self, children: Sequence[EndedChild]) -> None:
-        self._on_children(children)
+        for child in children:
+            self._log.add(f"[haft] ended with the server: {child.pid} {child.command}\n".encode("utf-8", "replace"))
 
     def _stderr(self, data: bytes) -> None:
         now = asyncio.get_running_loop().time()
