@@ -6,7 +6,7 @@ import tomllib
 import pytest
 
 from haft.contracts import BadUsage, NeedsPerson, Principal
-from haft.service import ProvidersFacade, ToolService
+from haft.service import ProvidersFacade, ToolService, TrustFacade
 from haft.service.toml_tables import table_text, with_table, without_table
 from haft.storage import StateHome
 
@@ -126,3 +126,26 @@ def test_a_host_without_servers_has_no_resources_and_no_prompts(facade, tmp_path
                 await service.providers.restart("x")
 
     asyncio.run(ask())
+
+
+def test_trust_covers_the_files_as_they_were_shown_not_as_they_are_when_the_person_answers(facade, tmp_path):
+    server = tmp_path / "workspace" / "server.py"
+    server.write_text("good\n")
+    (tmp_path / "workspace" / ".mcp.json").write_text(
+        '{"mcpServers": {"a": {"command": "python3", "args": ["server.py"]}}}'
+    )
+    here = facade()
+    shown = here.proposal("a")
+    server.write_text("evil\n")
+    here.trust(shown, PERSON)
+    assert "changed since you trusted it" in facade().proposal("a").why_not
+
+
+def test_a_file_that_changes_while_it_is_trusted_lets_no_server_start(facade, tmp_path):
+    file = tmp_path / "workspace" / "haft.toml"
+    file.write_text('[providers.a]\ncommand = "good"\n')
+    trust = TrustFacade(str(tmp_path / "workspace"), StateHome(str(tmp_path / "state")))
+    seen = trust.look()
+    file.write_text('[providers.a]\ncommand = "evil"\n')
+    trust.trust(seen, PERSON)
+    assert facade().proposal("a").why_not is not None

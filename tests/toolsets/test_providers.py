@@ -352,9 +352,23 @@ def test_placeholders_are_filled_and_secrets_known(place):
     assert b.secrets.values == {"the-word-itself", "Bearer the-word-itself", "the-key-in-url"}
 
 
-def test_a_placeholder_that_haft_does_not_know_is_a_problem(place):
-    place.user.write_text('[providers.a]\ncommand = "${command:pick}"\n')
-    assert "contains `${command:pick}`, which haft does not know" in only(place.host()).problem
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("${command:pick}", "contains `${command:pick}`, which haft does not know"),
+        ("${A:-${B}}", "contains a placeholder that haft cannot read"),
+        ("${A", "contains a placeholder that haft cannot read"),
+    ],
+)
+def test_a_placeholder_that_haft_does_not_know_is_a_problem(place, text, says):
+    place.user.write_text(f'[providers.a]\ncommand = "{text}"\n')
+    assert says in only(place.host()).problem
+
+
+def test_the_value_of_a_variable_is_not_searched_for_placeholders(place):
+    place.env |= {"A": "${B}", "B": "secret"}
+    place.user.write_text('[providers.a]\ncommand = "x"\nargs = ["${A}"]\n')
+    assert only(place.host()).args == ("${B}",)
 
 
 def test_an_input_is_needed_until_a_person_gave_it_and_then_is_a_secret_of_this_file_alone(place):

@@ -23,8 +23,8 @@ from haft.toolsets import (
     Input,
     InputStore,
     WrittenServer,
-    bound_files,
     configured_servers,
+    digests_of,
     inputs_in,
     read_server,
     read_server_file,
@@ -83,8 +83,8 @@ class StartProposal:
     server: ConfiguredServer
     text: str
     """The server as its file writes it, as TOML, without secrets."""
-    files: Sequence[str]
-    """The files that the trust would cover."""
+    files: Mapping[str, str]
+    """The digests of the files that the trust would cover, by their paths."""
     difference: Sequence[str]
     """The lines of a diff from what was trusted before; empty if nothing was, or only files changed."""
     changed_files: Sequence[str]
@@ -169,7 +169,7 @@ class ProvidersFacade:
             raise BadUsage(f"`{name}` cannot be used: {provider.problem}", hint=f"change {shown(provider.source)}")
         store = start_trust(self._host)
         kept = store.kept(provider)
-        files = bound_files(provider)
+        files = digests_of(provider)
         difference: Sequence[str] = ()
         changed: Sequence[str] = ()
         if kept is not None and kept.bound and kept.identity != provider.identity:
@@ -191,7 +191,14 @@ class ProvidersFacade:
         server = proposal.server
         kept = store.kept(server.provider)
         believed = annotations if annotations is not None else kept is not None and kept.annotations
-        store.trust(server.provider, _masked(server), principal.who, by_person=True, annotations=believed)
+        store.trust(
+            server.provider,
+            _masked(server),
+            principal.who,
+            by_person=True,
+            annotations=believed,
+            files=proposal.files,
+        )
 
     def revoke(self, name: str) -> bool:
         """End the trust in a server; False if nobody trusted it."""
@@ -302,8 +309,11 @@ class ProvidersFacade:
 
 
 def trust_of_file(workspace: str, home: StateHome, path: str, who: str) -> list[str]:
-    """Let all servers start that a trusted haft.toml names. Returns their names."""
+    """Let all servers start that a trusted haft.toml names. Returns their names; none if the file is no longer as it
+    was trusted."""
     facade = ProvidersFacade(workspace, home)
+    if not facade.config.trusted:
+        return []
     store = start_trust(facade._host)
     found = [one for one in facade.servers() if one.provider.source == path and one.written is not None]
     for one in found:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
         Input,
         InputStore,
         WrittenServer,
-        bound_files,
         configured_servers,
+        digests_of,
         inputs_in,
         read_server,
         read_server_file,
@@ -49,7 +49,7 @@ else:
             "probe": "probe_launcher",
             "plugins": "BashPluginSource ConfiguredPlugins PythonPluginSource",
             "providers": (
-                "ConfiguredServer Input InputStore WrittenServer bound_files configured_servers inputs_in read_server "
+                "ConfiguredServer Input InputStore WrittenServer configured_servers digests_of inputs_in read_server "
                 "read_server_file secrets_in server_name start_trust"
             ),
             "sessions": "Sessions",

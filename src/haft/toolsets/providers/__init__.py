@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from haft.toolsets.providers.reading import ConfiguredServer, configured_servers, server_name
     from haft.toolsets.providers.server_files import ServerTables, read_server_file
     from haft.toolsets.providers.spellings import WrittenServer, read_server
-    from haft.toolsets.providers.trust_records import KeptTrust, StartTrustStore, bound_files, needs_person
+    from haft.toolsets.providers.trust_records import KeptTrust, StartTrustStore, bound_files, digests_of, needs_person
 else:
     __getattr__ = face(
         __name__,
@@ -26,6 +26,6 @@ else:
             "reading": "ConfiguredServer configured_servers server_name",
             "server_files": "ServerTables read_server_file",
             "spellings": "WrittenServer read_server",
-            "trust_records": "KeptTrust StartTrustStore bound_files needs_person",
+            "trust_records": "KeptTrust StartTrustStore bound_files digests_of needs_person",
         },
     )

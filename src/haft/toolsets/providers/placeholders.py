@@ -59,6 +59,8 @@ class Filler:
 
     def text(self, text: str, *, is_secret: bool = False) -> str:
         """A text with its placeholders filled. With `is_secret`, every filled value is a secret."""
+        if "${" in _PLACE.sub("", text):
+            raise ValueError(f"contains a placeholder that haft cannot read: `{text}`")
         return _PLACE.sub(lambda found: self._one(found[0], found[1], is_secret=is_secret), text)
 
     def _one(self, whole: str, name: str, *, is_secret: bool) -> str:

@@ -97,14 +97,22 @@ class StartTrustStore:
         return None
 
     def trust(
-        self, provider: Provider, bound: Mapping[str, Any], who: str, *, by_person: bool, annotations: bool
+        self,
+        provider: Provider,
+        bound: Mapping[str, Any],
+        who: str,
+        *,
+        by_person: bool,
+        annotations: bool,
+        files: Mapping[str, str] | None = None,
     ) -> None:
-        """Let the server start with its present identity and files."""
+        """Let the server start with this identity, and with `files`: their digests when the person saw them. Without
+        `files`, with its files as they are now."""
         record = {
             "name": provider.name,
             "workspace": self._scope(provider),
             "identity": provider.identity,
-            "files": {path: digest_at(path) for path in bound_files(provider)},
+            "files": digests_of(provider) if files is None else dict(files),
             "bound": provider.secrets.masked(dict(bound)),
             "annotations": annotations,
             "byPerson": by_person,
@@ -149,6 +157,11 @@ def bound_files(provider: Provider) -> tuple[str, ...]:
     from haft.policy import loaded_by
 
     return (*provider.files, *loaded_by(provider.files).files)
+
+
+def digests_of(provider: Provider) -> dict[str, str]:
+    """The digests of the files that trust in the start of a server covers."""
+    return {path: digest_at(path) for path in bound_files(provider)}
 
 
 def digest_at(path: str) -> str:

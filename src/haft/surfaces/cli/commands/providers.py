@@ -293,7 +293,9 @@ def trust_provider(
         _confirm("Let this server start?", f"{name} is not trusted: you rejected it")
     _give_inputs(facade, proposal, inputs)
     if proposal.inputs:
-        proposal = facade.proposal(name)
+        seen, proposal = proposal, facade.proposal(name)
+        if proposal.server.provider.identity != seen.server.provider.identity:
+            raise Rejected(f"{name} is not trusted: it changed meanwhile", hint="try again")
     facade.trust(proposal, this_user(), annotations=annotations)
     if not options.json:
         lines([visible(f"{name} may start{'' if changed else ', and could before'}")])
