@@ -87,6 +87,19 @@ def test_a_server_that_wants_a_login_names_the_command(tmp_path):
     assert error.hint == "`haft providers login remote`"
 
 
+@pytest.mark.parametrize(
+    ("address", "headers"), [("http://me:secret@", {}), ("http://", {"authorization": "Basic bWU6c2VjcmV0"})]
+)
+def test_configured_credentials_that_are_refused_are_named(address, headers, tmp_path):
+    with Answers(lambda request: request.reply(401)) as server:
+        provider = provider_at(server.url.replace("http://", address), headers=headers)
+        failure, error = failure_of(provider, tmp_path)
+        assert server.requests[0].headers["authorization"] == "Basic bWU6c2VjcmV0"
+    assert failure.kind == "forbidden"
+    assert "refuses the credentials in its configuration" in error.message
+    assert "secret" not in error.message + error.hint
+
+
 def test_a_server_that_refuses_says_why(tmp_path):
     with Answers(lambda request: request.reply(403, b"your plan ended\x1b[2J")) as server:
         failure, _error = failure_of(provider_at(server.url), tmp_path)

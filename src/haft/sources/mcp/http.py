@@ -105,7 +105,8 @@ class RemoteTransport:
 
     def _client(self) -> RemoteClient:
         auth = self._auth
-        if auth is None and not any(name.lower() == "authorization" for name in self._provider.headers):
+        is_configured = any(name.lower() == "authorization" for name in self._provider.headers)
+        if auth is None and not is_configured and not self._url.userinfo:
             auth = StoredTokens(self._logins)
         return RemoteClient(self._url, self.failures, headers=dict(self._provider.headers), auth=auth)
 
@@ -168,6 +169,8 @@ class RemoteClient(httpx2.AsyncClient):
             return None if same_origin(following.url, self._server) else self.failures.of_redirect(following.url)
         content_type = response.headers.get("content-type", "").lower()
         if response.status_code == 401:
+            if "authorization" in response.request.headers and self.auth is None:
+                return self.failures.of_configured()
             return self.failures.of_login(had_token="authorization" in response.request.headers)
         if response.status_code == 403 and extract_field_from_www_auth(response, "error") == "insufficient_scope":
             return self.failures.of_scope(extract_scope_from_www_auth(response) or "")

@@ -108,6 +108,12 @@ class RemoteFailures:
         message = f"{self._who} does not accept the login any more" if had_token else f"{self._who} requires a login"
         return RemoteFailure("login", message, f"`haft providers login {self._name}`")
 
+    def of_configured(self) -> RemoteFailure:
+        """The failure of a request whose configured credentials were refused."""
+        message = f"{self._who} refuses the credentials in its configuration (HTTP 401)"
+        hint = "check its `Authorization` header and its `url`; without them, `haft providers login` may help"
+        return RemoteFailure("forbidden", message, hint)
+
     def of_scope(self, scope: str) -> RemoteFailure:
         """The failure of a request for which the login does not suffice."""
         message = f"{self._who} requires further rights for this: {self._said(scope) or 'it does not say which'}"
