@@ -236,6 +236,8 @@ def main():
     scenario = os.environ["MCP_CONFORMANCE_SCENARIO"]
     context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
     oauth = {name: context[name] for name in ("client_id", "client_secret") if context.get(name)}
+    if scenario == "auth/client-credentials-basic":
+        oauth["grant"] = "client_credentials"
     if scenario == "auth/basic-cimd":
         oauth["client_metadata_url"] = CLIENT_METADATA
     with tempfile.TemporaryDirectory() as place:

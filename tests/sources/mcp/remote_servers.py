@@ -133,6 +133,7 @@ class Issuer(Answers):
         """What was asked of the token endpoint: a form each."""
         self.authorizations = []
         """What browsers brought: the query of each."""
+        self.gives_refresh_tokens = True
         self.refuses = False
         """Whether people refuse to log in."""
 
@@ -175,9 +176,11 @@ class Issuer(Answers):
                 return
             self.refresh_tokens.discard(form["refresh_token"])
         number = len(self.grants)
-        tokens = {"access_token": f"access-token-{number}", "refresh_token": f"refresh-token-{number}"}
+        tokens = {"access_token": f"access-token-{number}"}
         self.good.add(tokens["access_token"])
-        self.refresh_tokens.add(tokens["refresh_token"])
+        if self.gives_refresh_tokens:
+            tokens["refresh_token"] = f"refresh-token-{number}"
+            self.refresh_tokens.add(tokens["refresh_token"])
         request.reply(200, json.dumps({**tokens, "token_type": "bearer", "expires_in": self.expires_in}))
 
 

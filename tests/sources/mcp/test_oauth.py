@@ -15,6 +15,7 @@ from haft.sources.mcp.http import open_http
 from haft.sources.mcp.login import log_in
 from haft.sources.mcp.login_callback import LoginCallback
 from haft.sources.mcp.logins import Logins, login_secrets
+from haft.values import replace
 
 sys.path.insert(0, str(Path(__file__).parent))
 from remote_servers import Answers, Issuer, browse, provider_at, real_server
@@ -206,6 +207,43 @@ def test_a_configured_client_is_used_without_registration(server, issuer, tmp_pa
     assert issuer.authorizations[0]["scope"] == "few"
     token = next(request for request in issuer.requests if request.path == "/token")
     assert token.headers["authorization"].startswith("Basic ")
+
+
+def test_the_secret_of_a_configured_client_goes_to_its_issuer_alone(server, issuer, tmp_path):
+    """The server says who issues tokens, and a hostile server would name a thief."""
+    oauth = {"client_id": "mine", "client_secret": "configured-secret"}
+    with pytest.raises(ToolFailed, match="the client in the configuration is for `https"):
+        logged_in(provider_at(server, oauth={**oauth, "issuer": "https://login.example"}), tmp_path)
+    logged_in(provider_at(server, oauth={**oauth, "issuer": issuer.url}), tmp_path)
+    logins = Logins(str(tmp_path), "remote", server)
+    logins.keep(replace(logins.current, issuer="https://login.example"))
+    for _ in range(2):
+        with pytest.raises(ToolFailed, match="the client in the configuration is for `https"):
+            logged_in(provider_at(server, oauth=oauth), tmp_path)
+        logins.drop_tokens(logins.current or _login(issuer))
+    assert len(issuer.grants) == 1
+
+
+def test_a_program_with_rights_of_its_own_logs_in_without_a_person(server, issuer, tmp_path):
+    async def nobody(page):
+        pytest.fail("a page was shown")
+
+    oauth = {"grant": "client_credentials", "client_id": "mine", "client_secret": "configured-secret"}
+    provider = provider_at(server, oauth=oauth)
+    issuer.gives_refresh_tokens = False
+    logged_in(provider, tmp_path, nobody)
+    assert added(provider, tmp_path) == "5"
+    issuer.good.clear()
+    assert added(provider, tmp_path) == "5"
+    assert [grant["grant_type"] for grant in issuer.grants] == ["client_credentials"] * 2
+    assert [grant["scope"] for grant in issuer.grants] == ["tools"] * 2
+    assert issuer.authorizations == []
+
+
+@pytest.mark.parametrize("oauth", [{"grant": "password"}, {"grant": "client_credentials", "client_id": "x"}])
+def test_a_grant_that_cannot_work_is_reported(oauth, tmp_path):
+    with pytest.raises(BadConfig, match="grant"):
+        logged_in(provider_at("https://example.org/mcp", oauth=oauth), tmp_path)
 
 
 def test_a_configured_secret_and_tokens_stay_out_of_messages(server, issuer, tmp_path):

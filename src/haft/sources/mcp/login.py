@@ -13,8 +13,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from haft.contracts import BadUsage, ToolFailed
-from haft.sources.mcp.logins import Logins
+from haft.contracts import BadConfig, BadUsage, ToolFailed
+from haft.sources.mcp.logins import CLIENT_CREDENTIALS, Logins
 from haft.values import dataclass
 
 if TYPE_CHECKING:
@@ -115,6 +115,11 @@ def _check(provider: Provider) -> None:
             f"the MCP server `{name}` has an `Authorization` header in its configuration, so there is no login",
             hint="remove the header, then log in",
         )
+    grant = provider.oauth.get("grant", "authorization_code")
+    if grant not in ("authorization_code", CLIENT_CREDENTIALS):
+        raise BadConfig(f"`grant` of the provider `{name}` must be `authorization_code` or `{CLIENT_CREDENTIALS}`")
+    if grant == CLIENT_CREDENTIALS and not (provider.oauth.get("client_id") and provider.oauth.get("client_secret")):
+        raise BadConfig(f"the grant `{CLIENT_CREDENTIALS}` of the provider `{name}` needs a client id and its secret")
     parts = urlsplit(provider.url or "")
     if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
         raise BadUsage(

@@ -20,6 +20,7 @@ from typing import Any, Final
 from haft.contracts import NO_SECRETS, Secrets, StorageFailed
 from haft.values import dataclass, field, replace
 
+CLIENT_CREDENTIALS: Final = "client_credentials"
 _FOLDER: Final = "logins"
 _LEEWAY: Final = 15.0
 """A token is renewed this many seconds before it expires."""
@@ -43,6 +44,13 @@ class Login:
     resource: str | None = None
     """The name of the server in requests for tokens; None if it is not sent."""
 
+    grant: str = "authorization_code"
+    """How haft got the tokens: a person logged in, or `client_credentials` (a program of its own right)."""
+
+    @property
+    def is_renewable(self) -> bool:
+        return bool(self.refresh_token) or self.grant == CLIENT_CREDENTIALS
+
     @property
     def is_expired(self) -> bool:
         return self.expires_at is not None and time.time() > self.expires_at - _LEEWAY
@@ -61,6 +69,7 @@ class Login:
             "resource": self.resource,
             "token_endpoint": self.token_endpoint,
             "client": dict(self.client),
+            "grant": self.grant,
         }
 
 
@@ -80,6 +89,13 @@ class Logins:
         issuer = kept.get("issuer")
         entry = kept.get("issuers", {}).get(issuer) if isinstance(issuer, str) else None
         return None if entry is None else _login(str(issuer), entry)
+
+    @property
+    def last_issuer(self) -> str | None:
+        """The issuer of the last login, also if it is not valid any more."""
+        kept = self._read()
+        found = kept.get("issuer") or kept.get("last_issuer")
+        return found if isinstance(found, str) else None
 
     @property
     def wanted_scope(self) -> str | None:
@@ -103,7 +119,7 @@ class Logins:
         """Forget tokens that the issuer does not renew any more."""
         kept = self._read()
         issuers = {name: entry for name, entry in kept.get("issuers", {}).items() if name != login.issuer}
-        self._write({**kept, "issuer": None, "issuers": issuers})
+        self._write({**kept, "issuer": None, "last_issuer": login.issuer, "issuers": issuers})
 
     def forget(self) -> bool:
         """Forget everything about this server. Returns whether there was anything."""

@@ -17,13 +17,18 @@ import anyio
 import httpx2
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
 from mcp.client.auth.oauth2 import OAuthContext
-from mcp.client.auth.utils import extract_field_from_www_auth, extract_scope_from_www_auth, union_scopes
+from mcp.client.auth.utils import (
+    extract_field_from_www_auth,
+    extract_scope_from_www_auth,
+    issuers_match,
+    union_scopes,
+)
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 from pydantic import AnyUrl
 
 from haft.contracts import HaftError, ToolFailed
 from haft.files import HeldLock, try_lock
-from haft.sources.mcp.logins import Login, Logins, renewed
+from haft.sources.mcp.logins import CLIENT_CREDENTIALS, Login, Logins, renewed
 
 if TYPE_CHECKING:
     from haft.sources.mcp.login_callback import LoginCallback
@@ -46,13 +51,13 @@ class StoredTokens(httpx2.Auth):
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Send a request with the token, and once more with a renewed one if the server refuses it."""
         login = self._logins.current
-        if login is not None and login.is_expired and login.refresh_token:
+        if login is not None and login.is_expired and login.is_renewable:
             async with self._renewing, _alone(self._logins.path):
                 if (renewable := self._still(login)) is not None:
                     self._renew(renewable, (yield _renewal(renewable)))
             login = self._logins.current
         response = yield _with_token(request, login)
-        if response.status_code == 401 and login is not None and login.refresh_token:
+        if response.status_code == 401 and login is not None and login.is_renewable:
             async with self._renewing, _alone(self._logins.path):
                 if (renewable := self._still(login)) is not None:
                     self._renew(renewable, (yield _renewal(renewable)))
@@ -86,12 +91,15 @@ def _with_token(request: httpx2.Request, login: Login | None) -> httpx2.Request:
 
 def _renewal(login: Login) -> httpx2.Request:
     """The request for new tokens, to the address that issued the old ones."""
-    data = {"grant_type": "refresh_token", "refresh_token": login.refresh_token or ""}
-    data["client_id"] = str(login.client.get("client_id", ""))
+    client = OAuthClientInformationFull.model_validate(dict(login.client))
+    if login.refresh_token:
+        data = {"grant_type": "refresh_token", "refresh_token": login.refresh_token, "client_id": client.client_id}
+    else:
+        data = {"grant_type": CLIENT_CREDENTIALS, **({"scope": login.scope} if login.scope else {})}
     if login.resource is not None:
         data["resource"] = login.resource
     context = OAuthContext("", _metadata("http://127.0.0.1"), _NoStorage(), None, None)
-    context.client_info = OAuthClientInformationFull.model_validate(dict(login.client))
+    context.client_info = client
     data, headers = context.prepare_token_auth(data, {"Content-Type": "application/x-www-form-urlencoded"})
     return httpx2.Request("POST", login.token_endpoint, data=data, headers=headers)
 
@@ -166,7 +174,8 @@ class LoginFlow(OAuthClientProvider):
         self._logins = logins
         self._callback = callback
         self._show = show
-        self._configured_scope = provider.oauth.get("scope")
+        self._oauth = provider.oauth
+        self._grant = provider.oauth.get("grant") or "authorization_code"
         self._requested: list[tuple[str, str | None]] = []
         self._failure: Exception | None = None
         self.login: Login | None = None
@@ -195,16 +204,41 @@ class LoginFlow(OAuthClientProvider):
             finally:
                 await flow.aclose()
 
-    async def _perform_authorization_code_grant(self) -> tuple[str, str]:
+    async def _perform_authorization(self) -> httpx2.Request:
         context = self.context
-        scope = self._configured_scope or context.client_metadata.scope
+        self._check_issuer()
+        scope = self._oauth.get("scope") or context.client_metadata.scope
         context.client_metadata.scope = scope = union_scopes(scope, self._logins.wanted_scope)
         wanted = (self._expected_issuer(), scope)  # A server may move to another issuer, or ask for further rights.
         if len(self._requested) >= _MOST_AUTHORIZATIONS or wanted in self._requested:
             raise OAuthFlowError("the server did not accept the token that it had asked for")
         self._requested.append(wanted)
         _choose_method(context)
-        return await super()._perform_authorization_code_grant()
+        if self._grant != CLIENT_CREDENTIALS:
+            return await super()._perform_authorization()
+        data = {"grant_type": CLIENT_CREDENTIALS, **({"scope": scope} if scope else {})}
+        if context.should_include_resource_param(context.protocol_version):
+            data["resource"] = context.get_resource_url()
+        data, headers = context.prepare_token_auth(data, {"Content-Type": "application/x-www-form-urlencoded"})
+        return httpx2.Request("POST", self._get_token_endpoint(), data=data, headers=headers)
+
+    def _select_authorization_server(self, advertised: list[str]) -> str:
+        wanted = self._oauth.get("issuer")
+        return next((each for each in advertised if wanted and issuers_match(each, wanted)), advertised[0])
+
+    def _check_issuer(self) -> None:
+        """Stop if the credentials of the configuration would go to another issuer than the one that they are for. The
+        server names the issuer, so the first login without `issuer` decides."""
+        known = self._oauth.get("issuer")
+        if known is None and self._oauth.get("client_secret"):
+            known = self._logins.last_issuer
+        found = str(self.context.oauth_metadata.issuer) if self.context.oauth_metadata else self._expected_issuer()
+        if known is not None and not issuers_match(known, found):
+            raise ToolFailed(
+                f"the server names `{found}` as the issuer of tokens, and the client in the configuration is for"
+                f" `{known}`",
+                hint="if the new issuer is right, write it as `issuer` under `oauth` of the provider",
+            )
 
     async def _handle_token_response(self, response: httpx2.Response) -> None:
         await super()._handle_token_response(response)
@@ -226,6 +260,7 @@ class LoginFlow(OAuthClientProvider):
             if context.should_include_resource_param(context.protocol_version)
             else None,
             token_endpoint=self._get_token_endpoint(),
+            grant=self._grant,
             client={
                 "client_id": client.client_id,
                 "client_secret": client.client_secret,

@@ -243,6 +243,8 @@ def _oauth(table: Mapping[str, Any]) -> dict[str, str]:
         "client_secret": ("client_secret", "clientSecret"),
         "scope": ("scope", "scopes"),
         "callback_port": ("callback_port", "callbackPort"),
+        "issuer": ("issuer",),
+        "grant": ("grant", "grant_type", "grantType"),
         "redirect_uri": ("redirect_uri", "redirectUri"),
         "client_metadata_url": ("client_metadata_url", "clientMetadataUrl"),
     }
