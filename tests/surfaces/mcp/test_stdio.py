@@ -182,6 +182,19 @@ def _trust(places):
     subprocess.run(command, env=environment, check=True, capture_output=True)
 
 
+def test_what_else_is_written_to_stdout_goes_to_stderr(started, places):
+    (places["workspace"] / "haft.toml").write_text('[[permissions]]\ntool = "shell"\naction = "allow"\n')
+    served = started(runs="import os\nfrom haft.__main__ import main\nos.write(1, b'before\\n')\nmain()")
+    assert os.read(served.process.stdout.fileno(), 100) == b"before\n"
+    listed = served.ask({"jsonrpc": "2.0", "id": 3, "method": "tools/list", "params": {"_meta": META}})
+    assert listed["id"] == 3
+    served.process.stdin.close()
+    assert served.process.wait(SECONDS) == 0
+    said = served.process.stderr.read().decode()
+    assert "haft.toml wait" in said or "haft.toml waits" in said
+    assert served.process.stdout.read() == b""
+
+
 def test_the_end_of_stdin_ends_the_process_also_while_it_imports(started):
     served = started(runs=WITHOUT_THE_PACKAGE)
     served.process.stdin.close()
@@ -233,6 +246,23 @@ def test_kept_answers_of_other_versions_and_options_do_not_count(tmp_path):
     (tmp_path / "mcp" / "first-answer.json").write_text("{")
     assert first_answer.load_kept(str(tmp_path), key) is None
     assert default_home({"HAFT_HOME": str(tmp_path)}) == str(tmp_path)
+
+
+def test_unusual_values_survive_the_way_to_and_from_the_client():
+    from haft.surfaces.mcp.stdio import line_of, message_of
+
+    huge, odd = 2**70, "\ud800"
+    line = json.dumps({**DISCOVER, "params": {"n": huge, "text": odd}}).encode()
+    message = message_of(line).message
+    assert message.params == {"n": huge, "text": odd}
+    assert isinstance(message_of(b"[" * 100_000), Exception)
+    assert isinstance(message_of(b'{"jsonrpc": "2.0", "id": null, "method": 1}'), Exception)
+    from mcp_types import ErrorData, JSONRPCError, JSONRPCResponse
+
+    answer = JSONRPCResponse(jsonrpc="2.0", id=1, result={"n": huge, "text": odd})
+    assert json.loads(line_of(answer)) == {"jsonrpc": "2.0", "id": 1, "result": {"n": huge, "text": odd}}
+    failed = JSONRPCError(jsonrpc="2.0", id=1, error=ErrorData(code=-1, message=odd))
+    assert json.loads(line_of(failed))["error"]["message"] == odd
 
 
 def test_a_client_that_does_not_read_delays_nobody(tmp_path):

@@ -26,6 +26,9 @@ VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 SECONDS_BEFORE_IMPORTS: Final = 0.2
 """How long the imports wait for the first request. Imports beside it would delay its answer."""
+AT_A_TERMINAL: Final = (
+    b"haft serves MCP on stdin and stdout: an agent starts this command, and talks to it. Ctrl-D or Ctrl-C ends it.\n"
+)
 _AT_ONCE: Final = 1 << 16
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _WITH_VALUE: Final = ("-w", "--workspace")
@@ -239,6 +242,8 @@ def begin(words: Sequence[str]) -> FirstAnswers:
     for number in _SIGNALS:
         signal.signal(number, lambda number, _frame: os._exit(128 + number))
     stdin, stdout = claim_streams()
+    if os.isatty(stdin) and not {"-q", "--quiet"} & {*words}:
+        os.write(2, AT_A_TERMINAL)
     first = FirstAnswers(stdin, stdout, load_kept(default_home(os.environ), key_of(words)))
     first.begin()
     return first

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import select
 import sys
@@ -135,14 +136,14 @@ class Incoming(Closing):
 def message_of(line: bytes) -> SessionMessage | Exception:
     """The message in a line; an exception if the line is no message."""
     try:
-        message = orjson.loads(line)
+        message = json.loads(line)  # orjson would round large integers, and refuse texts that are no UTF-16.
         if type(message) is dict and message.get("jsonrpc") == "2.0" and type(message.get("method")) is str:
             params = message.get("params")
             if type(message.get("id")) in (int, str) and (params is None or type(params) is dict):
                 return SessionMessage(types.JSONRPCRequest.model_construct(**message))
         return SessionMessage(types.jsonrpc_message_adapter.validate_python(message, by_name=False))
-    except ValueError as error:
-        return error
+    except (ValueError, RecursionError) as error:
+        return ValueError(str(error))
 
 
 class Outgoing(Closing):
@@ -201,9 +202,12 @@ def line_of(message: types.JSONRPCMessage) -> bytes:
     """A message as one line of JSON."""
     if isinstance(message, types.JSONRPCResponse):
         form = {"jsonrpc": "2.0", "id": message.id, "result": message.result}
-        with contextlib.suppress(TypeError):  # Surrogates, very large integers: the package writes them.
+        with contextlib.suppress(TypeError):
             return orjson.dumps(form, option=orjson.OPT_APPEND_NEWLINE)
-    return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+    else:
+        form = message.model_dump(by_alias=True, exclude_unset=True, mode="python")
+    # Very large integers, and texts that are no UTF-16: `json` writes both.
+    return json.dumps(form).encode() + b"\n"
 
 
 async def serve_stream(served: HaftServer, incoming: Any, outgoing: Any) -> None:

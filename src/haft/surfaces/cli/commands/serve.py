@@ -3,11 +3,14 @@ hands to the command line: surfaces do not import each other."""
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from haft.contracts import BadUsage
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.place import workspace_of
+from haft.surfaces.cli.home import state_home
+from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
 
 
 @click.command("mcp", cls=HaftCommand)
@@ -40,12 +43,17 @@ def serve_mcp(
     profile: str | None,
 ) -> None:
     """Offer the tools to MCP clients, such as agents."""
+    from haft.service import load_config
+
     if allow_hosts and http is None:
         raise BadUsage("`--allow-host` needs `--http`: over stdio there are no host names")
+    workspace = workspace_of(options)
+    tell_what_is_logged(options)
+    tell_ignored(load_config(workspace, os.environ, trust_home=state_home().path), options, is_brief=True)
     serve = options.servers["mcp"]
     raise click.exceptions.Exit(
         serve(
-            workspace=workspace_of(options),
+            workspace=workspace,
             tools=globs,
             lazy=lazy,
             read_only=profile == "read-only",
