@@ -259,7 +259,12 @@ def call(ident, params):
                 "visit a page first",
                 {
                     "elicitations": [
-                        {"mode": "url", "message": "log in", "url": "https://login.example/x", "elicitationId": "e1"}
+                        {
+                            "mode": "url",
+                            "message": "log in",
+                            "url": URL,
+                            "elicitationId": "e1",
+                        }
                     ]
                 },
             )
@@ -352,6 +357,19 @@ def misbehave(ident, params):
         line = b"e" * 100_000 + b"\n"
         while True:
             sys.stderr.buffer.write(line)
+    elif MODE == "floods-requests":
+        while True:
+            STATE["next"] += 1
+            send({"jsonrpc": "2.0", "id": STATE["next"], "method": "ping"})
+            if STATE["next"] > 2_000:
+                time.sleep(1000)
+    elif MODE == "strange-numbers":
+        with LOCK:
+            numbers = '{"huge": 1000000000000000000000000000000, "endless": 1e999, "none": NaN}'
+            print(
+                f'{{"jsonrpc": "2.0", "id": {ident}, "result": {{"content": [], "structuredContent": {numbers}}}}}',
+                flush=True,
+            )
     elif MODE == "bad-result":
         answer(ident, {"content": [{"type": "text"}]})
     elif MODE == "asks-model":
@@ -508,6 +526,7 @@ def handle(message):
         error(ident, -32601, "Method not found")
 
 
+URL = os.environ.get("URL", "https://login.example/x")
 INSTRUCTIONS = "Use me well."
 if os.path.exists("instructions.txt"):
     with open("instructions.txt") as file:
@@ -523,6 +542,8 @@ def main():
     if MODE == "tells-secret":
         print("my token is", os.environ["TOKEN"], file=sys.stderr, flush=True)
     for line in sys.stdin:
+        if MODE == "floods-requests" and STATE["next"] > 1000:
+            time.sleep(1000)  # It reads no answers.
         if line.strip():
             handle(json.loads(line))
     if MODE == "stays":

@@ -115,6 +115,28 @@ def test_a_server_that_floods_is_ended_and_says_so(place, monkeypatch, mode, why
     assert len(place.log()) < 1_100_000
 
 
+def test_a_server_that_sends_requests_and_reads_no_answers_is_ended(place):
+    place.add(mode="floods-requests")
+    echo, total = place.call(("echo", {}), ("add", {"a": 1}))
+    assert "reads no answers" in echo.error.message
+    assert total.result == {"sum": 1}
+
+
+def test_numbers_that_json_cannot_carry_are_harmless(place):
+    place.add(mode="strange-numbers")
+    (echo,) = place.call(("echo", {}))
+    assert echo.error is not None or echo.result == {"huge": str(10**30), "endless": None, "none": None}
+
+
+@pytest.mark.parametrize(
+    "url", ["javascript:alert(1)", "file:///etc/passwd", "https://good.example/\u202e", "http://a b"]
+)
+def test_an_address_that_is_no_web_page_is_not_shown(place, url):
+    place.add(env={"URL": url})
+    (outcome,) = place.call(("page", {}), answers_questions=True)
+    assert outcome.error.code == "tool-failed" and "no valid URL" in outcome.error.message
+
+
 def test_schemas_that_are_too_large_break_only_their_tool(place):
     place.add("s", mode="huge-schema")
     place.add("deep", mode="deep-schema")

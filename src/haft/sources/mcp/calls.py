@@ -133,7 +133,8 @@ class ServerCall:
         by = f"the MCP server `{self._server}`"
         shown: dict[str, Any] = {"mode": params.mode, "message": texts.visible(params.message, texts.LONGEST_MESSAGE)}
         if isinstance(params, types.ElicitRequestURLParams):
-            if len(params.url) > LONGEST_URL or not params.url.isascii() or not params.url.isprintable():
+            is_plain = params.url.isascii() and params.url.isprintable() and " " not in params.url
+            if len(params.url) > LONGEST_URL or not is_plain or not params.url.startswith(("https://", "http://")):
                 raise ToolFailed(f"{by} wants a person to visit an address that is no valid URL")
             return Question(FORM, {**shown, "url": params.url}, by)
         if (why := why_too_large(params.requested_schema)) is not None:

@@ -481,8 +481,8 @@ class McpServer:
             if is_changed:
                 installed = self.installed()
                 self._keep(installed, connection, self.kept.get(installed))
-            pause = LIST_PAUSE if is_changed else min(2 * pause, LONGEST_PAUSE)
             await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)  # A server that says so all the time is asked less and less often.
 
     def digest_of(self, tool: str) -> str | None:
         """The digest of a tool as the connected server defines it now; None if the server has no such tool."""

@@ -3,6 +3,7 @@ and unable to imitate the mark that haft puts before such texts."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -51,7 +52,7 @@ def _escaped(text: str) -> str:
 
 
 def visible_json(value: Any, depth: int = 0) -> Any:
-    """A JSON value of a server, with all its texts as `visible` returns them."""
+    """A JSON value of a server that every reader of JSON can read, with all its texts as `visible` returns them."""
     if isinstance(value, str):
         return visible(value)
     if depth >= MOST_DEPTH:
@@ -60,6 +61,10 @@ def visible_json(value: Any, depth: int = 0) -> Any:
         return {visible(str(key)): visible_json(inner, depth + 1) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [visible_json(inner, depth + 1) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None  # JSON has no such number.
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        return str(value)  # Not all readers of JSON can read such a number.
     return value
 
 

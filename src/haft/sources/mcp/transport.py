@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import anyio
 from mcp.shared.message import SessionMessage
-from mcp_types import ErrorData, JSONRPCError, jsonrpc_message_adapter
+from mcp_types import ErrorData, JSONRPCError, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 
 from haft.contracts import EndedChild, HaftError, Session, Stream
 from haft.sources.mcp.server_log import ServerLog
@@ -28,7 +28,9 @@ MOST_GARBAGE: Final = 20_000_000
 """The most bytes on stdout between two messages that are no message."""
 FLOOD_BYTES: Final = 200_000_000
 FLOOD_SECONDS: Final = 20.0
-"""A process that writes `FLOOD_BYTES` to stderr within this time is ended."""
+"""A process that writes `FLOOD_BYTES` within this time is ended."""
+MOST_REQUESTS: Final = 100
+"""The most requests of a server that wait for an answer."""
 LONGEST_GARBAGE: Final = 2_000
 """The most characters of a line on stdout that the log keeps."""
 UNREADABLE: Final = -32_700
@@ -46,8 +48,10 @@ class ServerStreams:
         self._skipping = False
         self._garbage = 0
         self._waiting_bytes = 0
-        self._stderr_bytes = 0
-        self._stderr_since = 0.0
+        self._counted = 0
+        self._counted_since = 0.0
+        self._requests = 0
+        """How many requests of the server wait for an answer."""
         self.heard = 0
         """How many messages came."""
         self.trouble: str | None = None
@@ -58,8 +62,9 @@ class ServerStreams:
     def output(self, stream: Stream, data: bytes) -> None:
         if self.trouble is not None:
             return
+        self._count(stream, len(data))
         if stream == "stderr":
-            self._stderr(data)
+            self._log.add(data)
             return
         *ended, rest = data.split(b"\n")
         for part in ended:
@@ -71,14 +76,13 @@ class ServerStreams:
         for child in children:
             self._log.add(f"[haft] ended with the server: {child.pid} {child.command}\n".encode("utf-8", "replace"))
 
-    def _stderr(self, data: bytes) -> None:
+    def _count(self, stream: Stream, size: int) -> None:
         now = asyncio.get_running_loop().time()
-        if now - self._stderr_since > FLOOD_SECONDS:
-            self._stderr_since, self._stderr_bytes = now, 0
-        self._stderr_bytes += len(data)
-        self._log.add(data)
-        if self._stderr_bytes > FLOOD_BYTES:
-            self._fail("it floods its stderr")
+        if now - self._counted_since > FLOOD_SECONDS:
+            self._counted_since, self._counted = now, 0
+        self._counted += size
+        if self._counted > FLOOD_BYTES:
+            self._fail(f"it floods its {stream}")
 
     def _add(self, part: bytes) -> None:
         if self._skipping:
@@ -106,6 +110,11 @@ class ServerStreams:
             return
         self._garbage = 0
         self.heard += 1
+        if isinstance(message.message, JSONRPCRequest):
+            self._requests += 1
+            if self._requests > MOST_REQUESTS:
+                self._fail("it sends requests, and reads no answers")
+                return
         self._pass_on(message, len(text))
 
     def _note_garbage(self, text: bytes) -> None:
@@ -147,6 +156,8 @@ class ServerStreams:
             async for each in written:
                 text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
                 await session.send(text.encode() + b"\n")
+                if isinstance(each.message, JSONRPCResponse | JSONRPCError):
+                    self._requests -= 1
 
         async def close_at_end() -> None:
             with contextlib.suppress(HaftError, OSError):
