@@ -51,8 +51,9 @@ def _requiring(app, tokens, issuer):
             return await app(scope, receive, send)
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}
         if scope["path"].startswith("/.well-known/oauth-protected-resource") and issuer is not None:
-            origin = f"http://{headers['host']}"
-            known = {"resource": f"{origin}/mcp", "authorization_servers": [issuer], "scopes_supported": ["tools"]}
+            path = scope["path"].removeprefix("/.well-known/oauth-protected-resource")
+            known = {"resource": f"http://{headers['host']}{path}", "authorization_servers": [issuer]}
+            known["scopes_supported"] = ["tools"]
             return await _respond(send, 200, json.dumps(known).encode())
         if headers.get("authorization", "").removeprefix("Bearer ") not in tokens():
             return await _respond(send, 401, b"")

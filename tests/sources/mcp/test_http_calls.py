@@ -1,5 +1,6 @@
 """Calls of tools of remote servers, through the whole service."""
 
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -143,3 +144,40 @@ def test_a_token_is_masked_in_the_answer_of_a_tool(place):
     for each in (outcome, renewed):
         assert each.status == "done"
         assert each.output == "you sent Bearer [secret removed by haft]"
+
+
+class Flood(Forgetful):
+    """Its tool answers with a stream: of events without end, of one event without end, or of nothing."""
+
+    def __init__(self, kind):
+        super().__init__((404,))
+        self._kind = kind
+
+    def _result(self, request, ident, result):
+        if "content" not in result or len(self.calls) > 1:
+            super()._result(request, ident, result)
+            return
+        request.send_response(200)
+        request.send_header("content-type", "text/event-stream")
+        request.end_headers()
+        note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x" * 1000}}
+        event = b"event: message\ndata: " + json.dumps(note).encode() + b"\n\n"
+        with contextlib.suppress(OSError):
+            request.wfile.write(b"event: message\ndata: " if self._kind == "one event" else b": begins\n\n")
+            while self._kind != "nothing":
+                request.wfile.write(b"x" * 1_000_000 if self._kind == "one event" else event * 100)
+            request.connection.recv(1)
+
+
+@pytest.mark.parametrize("kind", ["events", "one event", "nothing"])
+def test_an_answer_without_end_ends_with_the_deadline_or_the_limit_and_others_go_on(place, kind):
+    with Flood(kind) as server:
+        place.add_table("s", {"url": f"{server.url}/mcp"})
+        place.text("[limits]\nmax_seconds = 2\n")
+        first, second = place.call(("count", {}), ("count", {}))
+    assert first.status == "error"
+    if kind == "one event":
+        assert "20000000 byte limit" in first.error.message
+    else:
+        assert first.error.code == "timed-out"
+    assert second.output == "2"

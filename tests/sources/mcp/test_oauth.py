@@ -69,6 +69,14 @@ def test_a_login_is_used_by_later_calls(server, issuer, tmp_path):
     assert added(provider, tmp_path) == "5"
 
 
+def test_a_login_at_a_server_of_the_older_transport(issuer, tmp_path):
+    with real_server("sse", token=lambda: issuer.good, issuer=issuer.url) as url:
+        provider = provider_at(url, transport="sse")
+        assert added(provider, tmp_path).hint == "`haft providers login remote`"
+        assert logged_in(provider, tmp_path).needed
+        assert added(provider, tmp_path) == "5"
+
+
 def test_tokens_are_stored_for_their_owner_only_and_are_masked(server, issuer, tmp_path):
     os.umask(0o022)
     logged_in(provider_at(server), tmp_path)

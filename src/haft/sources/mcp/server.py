@@ -395,7 +395,7 @@ class McpServer:
                         continue  # The server forgot the session, and took no notice of the call.
                     raise failed.error() from None
                 if connection.is_over or connecting.is_closed(error):
-                    failure = await self._died(connection)
+                    failure = await self._died(connection, error)
                     if is_last or self.removed is not None:
                         raise failure from None
                     continue
@@ -440,12 +440,14 @@ class McpServer:
             if connection.session is not None:
                 await connection.session.end()
 
-    async def _died(self, connection: Connection) -> HaftError:
+    async def _died(self, connection: Connection, cause: Exception) -> HaftError:
         """The error for a call whose server ended before it answered."""
         self._note_failure()
         if connection.session is None:
-            connection.is_lost = True
-            return self._error("closed the connection before it answered", hint=NOT_REPEATED)
+            words = texts.line(str(cause))
+            # Over HTTP, each answer has a stream of its own: other calls go on.
+            connection.is_lost = not words.startswith("SSE stream")
+            return self._error(f"did not answer: {words}", hint=NOT_REPEATED)
         error = await self._ended(connection.session, connection.streams)
         if isinstance(error, ToolFailed):
             error.hint = NOT_REPEATED if error.hint is None else f"{NOT_REPEATED}; {error.hint}"
