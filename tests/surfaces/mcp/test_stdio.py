@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+import sampling
 from haft.service import default_home
 from haft.surfaces.mcp import first_answer
 
@@ -137,7 +138,7 @@ def test_both_eras_share_one_pipe_and_every_request_is_answered_once(started):
         assert served.process.stdout.read() == b""
 
 
-@pytest.mark.parametrize("end", ["eof", signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("end", sampling.some(["eof", signal.SIGINT, signal.SIGTERM], 1, "the end of a server"))
 def test_it_ends_with_everything_that_it_started(started, places, end):
     (places["home"]).mkdir()
     (places["workspace"] / "haft.toml").write_text('[[permissions]]\ntool = "shell"\naction = "allow"\n')
@@ -193,6 +194,26 @@ def test_what_else_is_written_to_stdout_goes_to_stderr(started, places):
     said = served.process.stderr.read().decode()
     assert "haft.toml wait" in said or "haft.toml waits" in said
     assert served.process.stdout.read() == b""
+
+
+def test_a_client_of_an_early_version_gets_no_links(started, places):
+    served = started()
+    params = {**INITIALIZE["params"], "protocolVersion": "2024-11-05"}
+    answer = served.ask({**INITIALIZE, "params": params})
+    assert answer["result"]["protocolVersion"] == "2024-11-05"
+    served.send(INITIALIZED)
+    (places["workspace"] / "long.txt").write_text("x" * 200_000)
+    read = {"name": "read_file", "arguments": {"path": "long.txt"}}
+    result = served.ask({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": read})["result"]
+    assert {block["type"] for block in result["content"]} == {"text"}
+    assert "structuredContent" not in result
+
+
+def test_a_process_without_stdin_ends_at_once(places):
+    command = f"exec {sys.executable} -m haft -w {places['workspace']} serve mcp <&-"
+    environment = {**os.environ, "HAFT_HOME": str(places["home"])}
+    done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, timeout=SECONDS)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 def test_the_end_of_stdin_ends_the_process_also_while_it_imports(started):

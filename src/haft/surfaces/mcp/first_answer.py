@@ -252,7 +252,7 @@ def begin(words: Sequence[str]) -> FirstAnswers:
 def claim_streams() -> tuple[int, int]:
     """Keep stdin and stdout for the protocol, under other numbers. Other code finds an empty stdin, and its output goes
     to stderr."""
-    stdin, stdout = os.dup(0), os.dup(1)
+    stdin, stdout = _copy_of(0), _copy_of(1)
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     try:
@@ -261,3 +261,10 @@ def claim_streams() -> tuple[int, int]:
         os.dup2(nothing, 1)
     os.close(nothing)
     return stdin, stdout
+
+
+def _copy_of(descriptor: int) -> int:
+    try:
+        return os.dup(descriptor)
+    except OSError:  # The process was started without it.
+        return os.open(os.devnull, os.O_RDWR)

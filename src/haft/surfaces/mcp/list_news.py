@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.subscriptions import (
@@ -18,6 +18,7 @@ from mcp.server.subscriptions import (
     ToolsListChanged,
 )
 
+from haft.contracts import Listing
 from haft.surfaces.mcp.log_messages import connection_of
 from haft.surfaces.mcp.results import OUTPUT
 from haft.surfaces.mcp.skills import ServedSkills
@@ -51,20 +52,22 @@ class ListNews:
     async def watch(self) -> None:
         """Tell the clients of changes, until this task is cancelled."""
         tools: Any = None
-        skills = [*self._skill_marks()]
+        offers: Any = None
         async for listings in self._service.watch_tools():
-            now = [(listing.spec.name, listing.spec.digest) for listing in listings]
-            if tools is not None and now != tools:
+            before, tools = tools, [(listing.spec.name, listing.spec.digest) for listing in listings]
+            if before is not None and tools != before:
                 await self.tools_changed()
-            tools = now
-            found = [*self._skill_marks()]
-            if found != skills:
-                skills = found
+            before, offers = offers, [*self._offer_marks(listings)]
+            if before is not None and offers != before:
                 await self.offers_changed()
 
-    def _skill_marks(self) -> Iterator[tuple[str, str]]:
+    def _offer_marks(self, listings: Sequence[Listing]) -> Iterator[tuple[str, str]]:
+        """What prompts and resources depend on: the skills, and the hosted servers as their tools show them."""
         for skill in self._skills.found():
             yield skill.name, skill.description
+        for listing in listings:
+            if listing.spec.kind == "mcp":
+                yield listing.spec.name, listing.spec.digest
 
     async def tools_changed(self) -> None:
         """Tell the clients that the tools have changed."""

@@ -169,6 +169,15 @@ def _output_link(outcome: Outcome) -> dict[str, Any]:
     }
 
 
+def without_links(result: dict[str, Any]) -> dict[str, Any]:
+    """A result for clients of early versions, which know neither resource links nor structured content."""
+    content = [
+        {"type": "text", "text": f"[resource] {block['uri']}"} if block["type"] == "resource_link" else block
+        for block in result["content"]
+    ]
+    return {key: value for key, value in result.items() if key != "structuredContent"} | {"content": content}
+
+
 def text_result(text: str, structured: dict[str, Any] | None = None, *, is_error: bool = False) -> dict[str, Any]:
     """A result with one text. `structured` has the same facts for programs."""
     result: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": is_error}

@@ -26,6 +26,7 @@ from haft.surfaces.mcp.options import ServeOptions
 from haft.surfaces.mcp.own_tools import NAMES, OwnTools
 from haft.surfaces.mcp.prompts import Prompts
 from haft.surfaces.mcp.resources import Resources
+from haft.surfaces.mcp.results import without_links
 from haft.surfaces.mcp.skills import EXTENSION, ServedSkills
 from haft.surfaces.mcp.tasks import Tasks
 from haft.surfaces.mcp.waiting_calls import WaitingCalls
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
     Context = ServerRequestContext[Any, Any]
 
+FIRST_WITH_LINKS: Final = "2025-06-18"
+"""The first version of the protocol with resource links and structured content."""
 PLAIN_VERSIONS: Final = frozenset({"2025-06-18", "2025-11-25"})
 MODERN_VERSION: Final = "2026-07-28"
 PLAIN_PARAMETERS: Final = frozenset({"name", "arguments", "_meta"})
@@ -110,6 +113,8 @@ class HaftServer:
 
     async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> Any:
         result = await self.call(context, params.name, params.arguments or {}, context.params or {})
+        if context.protocol_version < FIRST_WITH_LINKS and "content" in result:
+            result = without_links(result)
         return _answer(types.CallToolResult, result)
 
     # Resources, prompts, skills.
