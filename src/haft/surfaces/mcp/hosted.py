@@ -28,33 +28,36 @@ class Offer(NamedTuple):
 
 
 class Hosted:
-    """What hosted servers offer beside tools."""
+    """What hosted servers offer beside tools. Listing asks all servers; reading one thing asks them only if the last
+    list does not have it."""
 
     def __init__(self, service: ToolService) -> None:
-        self._service: Any = service
+        self._service = service
+        self._resources: list[Offer] = []
+        self._templates: list[Offer] = []
+        self._prompts: list[Offer] = []
 
     async def resources(self) -> list[Offer]:
         """The resources, by server."""
-        return _offers(await self._service.providers.resources(), "uri", "{server}+{name}", ())
+        found = await self._service.providers.resources()
+        self._resources = _offers(found, "uri", "{server}+{name}", ())
+        return self._resources
 
     async def templates(self) -> list[Offer]:
         """The templates of resources."""
-        return _offers(await self._service.providers.templates(), "uriTemplate", "{server}+{name}", ())
+        found = await self._service.providers.templates()
+        self._templates = _offers(found, "uriTemplate", "{server}+{name}", ())
+        return self._templates
 
     async def prompts(self, taken: Collection[str]) -> list[Offer]:
         """The prompts. `taken`: names that haft's own prompts have."""
-        return _offers(await self._service.providers.prompts(), "name", "{server}__{name}", taken)
+        self._prompts = _offers(await self._service.providers.prompts(), "name", "{server}__{name}", taken)
+        return self._prompts
 
     async def resource(self, uri: str) -> tuple[str, str] | None:
         """The server of a resource, and the URI that the server knows; None if no server has the resource."""
-        for offer in await self.resources():
-            if offer.form["uri"] == uri:
-                return offer.server, offer.name
-        for offer in await self.templates():
-            if matches(offer.form["uriTemplate"], uri):
-                prefix = f"{offer.server}+"
-                return offer.server, uri if offer.form["uriTemplate"] == offer.name else uri.removeprefix(prefix)
-        return None
+        known = _resource_in(uri, self._resources, self._templates)
+        return known or _resource_in(uri, await self.resources(), await self.templates())
 
     async def template(self, uri: str) -> tuple[str, str] | None:
         """The server of a template or a resource, and the URI that the server knows; None if no server has it."""
@@ -63,10 +66,26 @@ class Hosted:
                 return offer.server, offer.name
         return await self.resource(uri)
 
+    async def prompt(self, name: str, taken: Collection[str]) -> Offer | None:
+        """The prompt that clients know by this name; None if no server has it."""
+        known = [offer for offer in self._prompts if offer.form["name"] == name]
+        found = known or [offer for offer in await self.prompts(taken) if offer.form["name"] == name]
+        return found[0] if found else None
+
     async def complete(self, server: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """What a server would complete an argument with."""
-        found: dict[str, Any] = await self._service.providers.complete(server, params)
-        return found
+        return await self._service.providers.complete(server, params)
+
+
+def _resource_in(uri: str, resources: Sequence[Offer], templates: Sequence[Offer]) -> tuple[str, str] | None:
+    for offer in resources:
+        if offer.form["uri"] == uri:
+            return offer.server, offer.name
+    for offer in templates:
+        template = offer.form["uriTemplate"]
+        if matches(template, uri):
+            return offer.server, uri if template == offer.name else uri.removeprefix(f"{offer.server}+")
+    return None
 
 
 def _offers(

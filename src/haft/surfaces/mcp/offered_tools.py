@@ -111,9 +111,8 @@ class OfferedTools:
         return self._long_names[1]
 
     def has(self, name: str) -> bool:
-        """Whether haft has a tool of this name, and this server offers it."""
-        listing = self._service.catalogue.listing(name)
-        return listing is not None and self.offers(listing.spec)
+        """Whether haft has a tool of this name that is switched on, and this server offers it."""
+        return any(one.spec.name == name and self.offers(one.spec) for one in self._service.tools())
 
     def input_schema(self, name: str) -> Mapping[str, Any] | None:
         """The input schema of an offered tool; None if there is no such tool."""

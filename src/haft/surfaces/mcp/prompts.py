@@ -54,17 +54,17 @@ class Prompts:
                 return ended
             message = {"role": "user", "content": {"type": "text", "text": ended.output}}
             return {"description": own[name], "messages": [message]}
-        for offer in await self._of_servers(own):
-            if offer.form["name"] == name:
-                wanted = {"server": offer.server, "name": offer.name, "arguments": dict(arguments)}
-                ended = done_or_raise(await self._calls.run(context, GET_PROMPT, wanted, context.params or {}))
-                return ended if isinstance(ended, dict) else ended.result
-        raise MCPError(code=UNKNOWN, message=f"Unknown prompt: {name[:100]}")
+        offer = await self._hosted.prompt(name, own) if self._offered.has(GET_PROMPT) else None
+        if offer is None:
+            raise MCPError(code=UNKNOWN, message=f"Unknown prompt: {name[:100]}")
+        wanted = {"server": offer.server, "name": offer.name, "arguments": dict(arguments)}
+        ended = done_or_raise(await self._calls.run(context, GET_PROMPT, wanted, context.params or {}))
+        return ended if isinstance(ended, dict) else ended.result
 
     async def server_of(self, name: str) -> tuple[str, str] | None:
         """The server of a prompt, and the name that the server knows; None if it is no prompt of a server."""
         own = self._own()
-        for offer in [] if name in own else await self._of_servers(own):
-            if offer.form["name"] == name:
-                return offer.server, offer.name
-        return None
+        if name in own or not self._offered.has(GET_PROMPT):
+            return None
+        offer = await self._hosted.prompt(name, own)
+        return None if offer is None else (offer.server, offer.name)
