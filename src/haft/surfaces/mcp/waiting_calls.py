@@ -158,9 +158,16 @@ class WaitingCalls:
             record = await self.service.runs.get(run)
         except HaftError:
             return None
-        if not isinstance(record, RunRecord) or record.is_open:
+        if not isinstance(record, RunRecord):
             return None
         began = any(event.status == "in-progress" for event in record.states())
+        if record.is_open and began:
+            from mcp.shared.exceptions import MCPError
+
+            message = f"run {run} is in progress in another server of haft: `wait` with this run waits for its result"
+            raise MCPError(code=WAITING_CODE, message=message, data={"run": run, "status": record.status})
+        if record.is_open:
+            return None
         gone = record.status == "cancelled" or (record.outcome["error"] or {}).get("code") == "interrupted"
         return None if gone and not began else outcome_from(record.outcome)
 
