@@ -129,7 +129,7 @@ def spec_of(provider: Provider, known: Known, tool: Mapping[str, Any]) -> ToolSp
         grants=provider.grants,
         timeout=provider.timeouts.get(name, provider.timeout),
         prepares=True,
-        meta={"mcp": {"server": provider.name, "tool": name, "definition": definition}, **skill},
+        meta={"mcp": {"server": provider.name, "tool": name, "definition": definition, **_entry(provider)}, **skill},
     )
 
 
