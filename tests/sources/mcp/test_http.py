@@ -1,3 +1,4 @@
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -65,9 +66,9 @@ def test_configured_headers_are_sent(tmp_path):
 
 
 def test_a_server_that_is_not_there_is_unreachable(tmp_path):
-    with Answers(lambda request: None) as gone:
-        pass
-    failure, error = failure_of(provider_at(gone.url), tmp_path)
+    with socket.socket() as held:  # It has a port, and does not listen.
+        held.bind(("127.0.0.1", 0))
+        failure, error = failure_of(provider_at(f"http://127.0.0.1:{held.getsockname()[1]}/mcp"), tmp_path)
     assert failure.kind == "unreachable"
     assert not failure.may_have_arrived
     assert "the MCP server `remote` cannot be reached at `127.0.0.1`" in error.message
