@@ -132,10 +132,11 @@ class Haft:
 
     def _answer(self, line):
         """Answer the questions of a server with the values that it suggests."""
-        if f"the MCP server `{NAME}` asks: " not in line:
+        if f"the MCP server `{NAME}`" not in line:
             return
-        while not (waiting := json.loads(self.run("inbox", "--json")[1])):
-            time.sleep(0.1)  # The inbox has the question a moment later than the terminal.
+        end = time.monotonic() + 10  # The inbox has the question a moment later than the terminal.
+        while not (waiting := json.loads(self.run("inbox", "--json")[1])) and time.monotonic() < end:
+            time.sleep(0.1)
         for request in waiting:
             properties = request["question"]["params"]["requestedSchema"].get("properties", {})
             values = {name: field["default"] for name, field in properties.items() if "default" in field}
