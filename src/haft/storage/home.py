@@ -10,6 +10,7 @@ HAFT_HOME/            0700
   definitions/        a cache of the descriptions of tools
   skills/             which skills are active, by workspace
   logins/             tokens of remote MCP servers
+  providers/          MCP servers: which may start, values that a person gave for them, tokens, logs and packages
   package-indexes/    from which hosts package indexes serve their files, for a day
   tokens/             the tokens of MCP clients, hashed: see service/tokens.py
   request-states/     the key of request states, and which states were used: see service/sealed_states.py
