@@ -169,12 +169,13 @@ def _starts(base: str, workspace: str, env: dict[str, str], serve: list[str]) ->
     haft, bare = in_turns_blocking(first_answer, pydantic, rounds=15)
     found = [Row("haft serve mcp, the first answer", haft, 'python -c "import pydantic"', bare, 3.0)]
 
-    many = os.path.join(base, "many")
-    os.makedirs(os.path.join(many, "haft"))
+    many, none = os.path.join(base, "many"), os.path.join(base, "none")
     mark = os.path.join(base, "started")
-    with open(os.path.join(many, "haft", "haft.toml"), "w") as file:
-        for number in range(SERVERS):
-            file.write(f'[providers.server{number}]\ncommand = "touch"\nargs = ["{mark}"]\n')
+    servers = [f'[providers.server{number}]\ncommand = "touch"\nargs = ["{mark}"]\n' for number in range(SERVERS)]
+    for config, written in ((many, servers), (none, [])):
+        os.makedirs(os.path.join(config, "haft"))
+        with open(os.path.join(config, "haft", "haft.toml"), "w") as file:
+            file.write("\n".join(["plugins = []", *written]))
 
     def listed(config: str) -> object:
         words = [_program(), "tools", "list"]
@@ -182,7 +183,6 @@ def _starts(base: str, workspace: str, env: dict[str, str], serve: list[str]) ->
             words, check=True, capture_output=True, cwd=workspace, env={**env, "XDG_CONFIG_HOME": config}
         )
 
-    none = os.path.join(base, "none")
     with_servers, without = in_turns_blocking(lambda: listed(many), lambda: listed(none), rounds=15)
     assert not os.path.exists(mark), "haft tools list started an MCP server"
     return [*found, Row(f"haft tools list, {SERVERS} MCP servers", with_servers, "with none", without, 1.5)]

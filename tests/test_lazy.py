@@ -1,12 +1,14 @@
 """The faces of the packages: what a face says to the type checker and what it gives to Python are the same names."""
 
 import ast
+import sys
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import haft
+from haft.lazy import late_module
 
 ROOT = Path(haft.__file__).parent
 FACES = sorted(
@@ -42,3 +44,12 @@ def test_a_face_gives_every_name_that_it_lists_and_no_other(path):
 def test_a_face_has_no_other_names():
     with pytest.raises(AttributeError, match="no attribute 'absent'"):
         import_module(name_of(FACES[0])).absent
+
+
+def test_a_late_module_is_imported_when_something_of_it_is_used():
+    sys.modules.pop("colorsys", None)
+    colorsys = late_module("colorsys")
+    assert "colorsys" not in sys.modules
+    assert colorsys.rgb_to_hsv is import_module("colorsys").rgb_to_hsv
+    with pytest.raises(AttributeError):
+        colorsys.nothing

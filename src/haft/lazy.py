@@ -1,5 +1,6 @@
 """Lazy loading: each public name of a package is imported when it is first used, and each regular expression is
-compiled when it is first used. So a command that only lists tools does not load the code for calls.
+compiled when it is first used. Some modules of Python's library are imported on first use as well. So a command that
+only lists tools does not load the code for calls.
 
 A package's `__init__.py`, its face, lists its names twice: for the type checker under `TYPE_CHECKING`, and for Python
 in the table that it passes to `face`. A test compares the two.
@@ -50,4 +51,16 @@ else:
             return found
 
 
-__all__ = ["face", "regex"]
+class late_module:  # noqa: N801  stands for a function
+    """A module of Python's library that is imported on first use. Only for modules that take long to import."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(import_module(self._name), name)
+        setattr(self, name, found)
+        return found
+
+
+__all__ = ["face", "late_module", "regex"]

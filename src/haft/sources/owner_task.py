@@ -7,11 +7,17 @@ the owner, both opens and closes the session.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import contextvars
 from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from haft.lazy import late_module
+
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = late_module("asyncio")
 
 Value = TypeVar("Value")
 

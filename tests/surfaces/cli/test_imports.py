@@ -1,5 +1,6 @@
 """What the quick commands load: listing tools must stay cheaper than the libraries that calling them needs."""
 
+import os
 import subprocess
 import sys
 
@@ -19,6 +20,23 @@ def test_quick_commands_load_nothing_heavy(words):
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_configured_mcp_servers_are_listed_without_loading_what_calls_them(tmp_path):
+    own = tmp_path / "config" / "haft" / "haft.toml"
+    own.parent.mkdir(parents=True)
+    mark = tmp_path / "started"
+    for number in range(10):
+        with own.open("a") as file:
+            file.write(f'[providers.server{number}]\ncommand = "touch"\nargs = ["{mark}"]\n')
+    program = (
+        "import sys\nfrom haft.surfaces.cli.main import run\nrun(['tools', 'list', '--all'])\n"
+        f"print([name for name in {(*HEAVY, 'mcp', 'shutil')!r} if name in sys.modules], file=sys.stderr)"
+    )
+    env = os.environ | {"XDG_CONFIG_HOME": str(tmp_path / "config"), "HAFT_HOME": str(tmp_path / "state")}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=env)
+    assert "mcp__server9" in done.stdout and done.stderr.splitlines()[-1] == "[]"
+    assert not mark.exists()
 
 
 def test_the_face_is_small_lazy_and_complete():

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from haft.sources.checks.findings import Finding
+if TYPE_CHECKING:
+    from haft.sources.checks.findings import Finding
 
 _KINDS: Final = (
     ("a mark that turns the direction of writing", "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"),
@@ -59,6 +60,8 @@ def _kind(character: str) -> str:
 
 def hidden_in_source(source: str) -> Iterator[Finding]:
     """One finding for each line with a hidden character, up to `MOST_LINES`."""
+    from haft.sources.checks.findings import Finding
+
     found = 0
     for number, line in enumerate(source.removeprefix("\ufeff").split("\n"), 1):
         for _at, what in islice(hidden_in(line), 1):
@@ -72,6 +75,8 @@ def hidden_in_source(source: str) -> Iterator[Finding]:
 
 def hidden_in_definition(name: str, description: str, schema: Mapping[str, Any]) -> Iterator[Finding]:
     """One finding for each text of a definition with a hidden character."""
+    from haft.sources.checks.findings import Finding
+
     texts = [("the name", name), ("the description", description), *texts_of("the parameters", schema, 0)]
     found: dict[str, str] = {}
     for where, text in texts:

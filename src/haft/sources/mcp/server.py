@@ -6,11 +6,11 @@ servers answer calls at the same time.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from haft.contracts import (
@@ -25,6 +25,7 @@ from haft.contracts import (
     ToolContext,
     ToolFailed,
 )
+from haft.lazy import late_module
 from haft.sources.mcp import texts
 from haft.sources.mcp.definitions import KeptDefinitions, Known, digest_of, prepared
 from haft.sources.mcp.provider import InstalledServer, Provider, ServerPackages, StartTrust
@@ -34,9 +35,14 @@ from haft.sources.owner_task import OwnerTask
 from haft.values import replace
 
 if TYPE_CHECKING:
+    import asyncio
+
     from haft.sources.mcp.calls import ServerCall
     from haft.sources.mcp.connection import Connection
     from haft.sources.mcp.transport import ServerStreams
+
+else:
+    asyncio = late_module("asyncio")  # Listing tools makes servers, and starts none.
 
 START_SECONDS: Final = 60.0
 FIRST_PAUSE: Final = 0.5
@@ -88,8 +94,6 @@ class McpServer:
         self._state_home = state_home
         self._changed = changed
         self._owner: OwnerTask[Connection] | None = None
-        self._starting = asyncio.Lock()
-        self._turn = asyncio.Lock()
         self._calls: dict[RunId, ServerCall] = {}
         self._failures = 0
         self._failed_at = 0.0
@@ -104,6 +108,14 @@ class McpServer:
         """The number of messages at a cancellation after which the server was not heard; None if there is no doubt."""
         self.removed: str | None = None
         """Why the server must not be used any more; None if it may be."""
+
+    @cached_property
+    def _starting(self) -> asyncio.Lock:
+        return asyncio.Lock()
+
+    @cached_property
+    def _turn(self) -> asyncio.Lock:
+        return asyncio.Lock()
 
     @property
     def name(self) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -42,11 +41,17 @@ def named_files(command: str, args: Sequence[str], directory: str, workspace: st
     return tuple(found)
 
 
+def _on_path(command: str, path: str) -> str | None:
+    """The program that a command finds on PATH. `shutil` has a function for this, and takes longer to load."""
+    places = (os.path.join(entry, command) for entry in path.split(os.pathsep) if entry)
+    return next((place for place in places if os.path.isfile(place) and os.access(place, os.X_OK)), None)
+
+
 def _candidates(command: str, args: Sequence[str], directory: str, workspace: str, path: str) -> Iterator[str]:
     program = os.path.basename(command)
     if "/" in command:
         yield os.path.join(directory, os.path.expanduser(command))
-    elif (real := shutil.which(command, path=path)) is not None and _lies_in(os.path.realpath(real), workspace):
+    elif (real := _on_path(command, path)) is not None and _lies_in(os.path.realpath(real), workspace):
         yield real
     places = [directory, *(os.path.join(directory, each) for each in _directories(args))]
     is_interpreter = _INTERPRETERS.fullmatch(program) is not None

@@ -12,14 +12,19 @@ import contextlib
 import hashlib
 import json
 import os
-import shutil
 import time
 from collections.abc import Iterator
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from haft.files import HeldLock, sync_filesystem, try_lock
+from haft.lazy import late_module
 from haft.toolsets.providers.packages.command_line import PackageCommand
 from haft.values import dataclass
+
+if TYPE_CHECKING:
+    import shutil
+else:
+    shutil = late_module("shutil")
 
 FORMAT: Final = 1
 """The version of how servers are installed. Those of another version are installed again."""

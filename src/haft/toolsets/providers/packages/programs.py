@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Mapping
 from typing import Final
@@ -34,6 +33,8 @@ def find_program(name: str, env: Mapping[str, str], workspace: str) -> str | Non
         for entry in entries
         if os.path.isabs(entry) and not is_below(os.path.realpath(entry), (real,)) and not is_below(entry, (workspace,))
     ]
+    import shutil
+
     return shutil.which(name, path=os.pathsep.join(usable))
 
 
