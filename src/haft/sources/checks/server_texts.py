@@ -16,7 +16,7 @@ from haft.contracts import Listing, ToolSpec
 from haft.lazy import regex
 from haft.schema import shortened
 from haft.sources.checks.findings import Finding
-from haft.sources.checks.hidden import texts_of
+from haft.sources.checks.hidden import hidden_in, texts_of
 
 MOST_READ: Final = 20_000
 """How many characters of one text are checked."""
@@ -55,6 +55,7 @@ _INSTRUCTS: Final = regex(
     "|".join((_OTHER_ORDERS, _SECRECY, _ORDER_OF_TOOLS, _SECRETS, _OTHER_SPEAKERS)), re.IGNORECASE | re.MULTILINE
 )
 _NAME: Final = regex(r"(?<![\w./@-])[A-Za-z][\w-]{2,120}(?![\w/-])")
+_ESCAPE: Final = regex(r"\\x([0-9a-f]{2})|\\u([0-9a-f]{4})|\\U(000[0-9a-f]{5})")
 _QUOTED: Final = regex(r"[`'\"“]([A-Za-z][\w-]{2,120})[`'\"”]")
 
 
@@ -64,6 +65,7 @@ def check_server_texts(spec: ToolSpec, others: Iterable[Listing]) -> Iterator[Fi
     texts = list(_texts(spec))
     yield from islice(_instructions(texts), MOST_FOUND)
     yield from islice(_other_tools(spec, texts, others), MOST_FOUND)
+    yield from islice(_hidden(texts), MOST_FOUND)
 
 
 def _texts(spec: ToolSpec) -> Iterator[tuple[str, str]]:
@@ -72,7 +74,9 @@ def _texts(spec: ToolSpec) -> Iterator[tuple[str, str]]:
     for where, value in (("the parameters", spec.input_schema), ("the output schema", spec.output_schema or {})):
         for place, text in texts_of(where, value):
             yield place, text[:MOST_READ]
-    instructions: Any = spec.meta.get("instructions")
+    facts: Any = spec.meta.get("mcp")
+    definition: Any = facts.get("definition") if isinstance(facts, Mapping) else None
+    instructions: Any = definition.get("instructions") if isinstance(definition, Mapping) else None
     if isinstance(instructions, str):
         yield "the instructions of its server", instructions[:MOST_READ]
 
@@ -86,6 +90,22 @@ def _instructions(texts: Sequence[tuple[str, str]]) -> Iterator[Finding]:
                 f"{where} {_have(where)} words that instruct the model: “{words}”",
                 "read the whole text with `haft tools show`; use the server only if you want the model to follow it",
             )
+
+
+def _hidden(texts: Sequence[tuple[str, str]]) -> Iterator[Finding]:
+    """Hidden characters, which haft has replaced by escapes before anyone reads the text."""
+    for where, text in texts:
+        for match in _ESCAPE.finditer(text):
+            for _at, what in hidden_in(chr(int(match[1] or match[2] or match[3], 16))):
+                yield Finding(
+                    "hidden-characters",
+                    f"{where} {_have(where)} {what}, which haft shows as `{match[0]}`",
+                    "read the whole text with `haft tools show`: people do not see such a character, and models do",
+                )
+                break
+            else:
+                continue
+            break
 
 
 def _other_tools(spec: ToolSpec, texts: Sequence[tuple[str, str]], others: Iterable[Listing]) -> Iterator[Finding]:
