@@ -5,13 +5,19 @@ import json
 
 import pytest
 
+import sampling
 from haft.contracts import ApprovalAnswer
 
 OLD, NEW = "2025-11-25", "2026-07-28"
-ERAS = pytest.mark.parametrize("era", [OLD, NEW])
 
 
-@ERAS
+def eras(test):
+    """In `make test`, one of the two eras is drawn for each test."""
+    both = [OLD, NEW]
+    return pytest.mark.parametrize("era", sampling.some(both, 1, test.__name__) if sampling.IS_DAILY else both)(test)
+
+
+@eras
 def test_texts_are_the_output_structured_content_the_result_and_other_blocks_the_content(place, era):
     place.add(era=era)
     total, picture = place.call(("add", {"a": 1, "b": 2}), ("picture", {}))
@@ -21,7 +27,7 @@ def test_texts_are_the_output_structured_content_the_result_and_other_blocks_the
     assert picture.content[0] == {"type": "image", "data": "aGFmdA==", "mimeType": "image/png"}
 
 
-@ERAS
+@eras
 def test_a_result_that_is_an_error_fails_and_keeps_its_text(place, era):
     place.add(era=era)
     (failed,) = place.call(("fail", {}))
@@ -41,7 +47,7 @@ def test_an_output_schema_that_is_no_schema_does_no_harm(place):
     assert total.result == {"sum": 2}
 
 
-@ERAS
+@eras
 def test_progress_of_the_server_is_progress_of_the_run(place, era):
     place.add(era=era)
 
@@ -55,7 +61,7 @@ def test_progress_of_the_server_is_progress_of_the_run(place, era):
     assert ("step 2", 0.2) in [(each["message"], each["fraction"]) for each in events]
 
 
-@ERAS
+@eras
 def test_a_cancelled_call_is_cancelled_at_the_server_which_goes_on(place, era):
     place.add(era=era)
 
@@ -78,7 +84,7 @@ def test_a_cancelled_call_is_cancelled_at_the_server_which_goes_on(place, era):
     assert len(json.loads(cancelled.output)) == 1
 
 
-@ERAS
+@eras
 def test_a_server_asks_the_person_and_the_answer_goes_back(place, era):
     place.add(era=era)
     asked = []
@@ -96,7 +102,7 @@ def test_a_server_asks_the_person_and_the_answer_goes_back(place, era):
         assert given["state"] == "s1"
 
 
-@ERAS
+@eras
 def test_a_person_who_declines_declines_at_the_server(place, era):
     place.add(era=era)
     (outcome,) = place.call(("ask", {}), approver=lambda request: request.question is None, answers_questions=True)
@@ -116,7 +122,7 @@ def test_a_page_to_visit_is_shown_and_the_call_goes_on_after_that(place):
     assert (urls, outcome.output) == (["https://login.example/x"], "thank you")
 
 
-@ERAS
+@eras
 def test_sampling_and_roots_are_not_declared_but_questions_and_tasks_are(place, era):
     place.add(era=era)
     (outcome,) = place.call(("caps", {}))
@@ -126,7 +132,7 @@ def test_sampling_and_roots_are_not_declared_but_questions_and_tasks_are(place, 
     assert ("io.modelcontextprotocol/tasks" in capabilities.get("extensions", {})) == (era == NEW)
 
 
-@ERAS
+@eras
 def test_a_server_that_asks_for_a_model_is_refused(place, era):
     place.add(mode="asks-model", era=era)
     echo, total = place.call(("echo", {}), ("add", {"a": 1}))
@@ -143,7 +149,7 @@ def test_a_server_that_asks_for_input_for_ever_is_ended(place):
     assert "20 times" in echo.error.message
 
 
-@ERAS
+@eras
 def test_a_task_is_followed_to_its_result(place, era):
     place.add(era=era)
 

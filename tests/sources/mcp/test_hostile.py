@@ -5,9 +5,16 @@ import json
 
 import pytest
 
+import sampling
 from haft.contracts import ApprovalAnswer
 
 OLD, NEW = "2025-11-25", "2026-07-28"
+
+
+def eras(test):
+    """In `make test`, one of the two eras is drawn for each test."""
+    both = [OLD, NEW]
+    return pytest.mark.parametrize("era", sampling.some(both, 1, test.__name__) if sampling.IS_DAILY else both)(test)
 
 
 def listings(service):
@@ -49,7 +56,7 @@ def test_a_server_that_ignores_a_cancellation_and_is_stuck_is_replaced(place, mo
     assert slow.error.code == "timed-out" and total.result == {"sum": 1}
 
 
-@pytest.mark.parametrize("era", [OLD, NEW])
+@eras
 def test_lines_that_are_no_messages_go_to_the_log(place, era):
     place.add(mode="garbage", era=era)
     (echo,) = place.call(("echo", {}))
@@ -128,13 +135,16 @@ def test_numbers_that_json_cannot_carry_are_harmless(place):
     assert echo.error is not None or echo.result == {"huge": str(10**30), "endless": None, "none": None}
 
 
-@pytest.mark.parametrize(
-    "url", ["javascript:alert(1)", "file:///etc/passwd", "https://good.example/\u202e", "http://a b"]
-)
-def test_an_address_that_is_no_web_page_is_not_shown(place, url):
-    place.add(env={"URL": url})
-    (outcome,) = place.call(("page", {}), answers_questions=True)
-    assert outcome.error.code == "tool-failed" and "no valid URL" in outcome.error.message
+def test_an_address_that_is_no_web_page_is_not_shown(place):
+    urls = ["javascript:alert(1)", "file:///etc/passwd", "https://good.example/\u202e", "http://a b"]
+    for number, url in enumerate(urls):
+        place.add(f"s{number}", env={"URL": url})
+
+    async def work(service):
+        return [await service.call(f"mcp__s{number}__page", {}) for number in range(len(urls))]
+
+    for outcome in place.run(work, answers_questions=True):
+        assert outcome.error.code == "tool-failed" and "no valid URL" in outcome.error.message
 
 
 def test_schemas_that_are_too_large_break_only_their_tool(place):
@@ -207,7 +217,7 @@ def test_names_that_clash_are_reported_and_displace_nobody(place):
     assert len(long) == 2 and all(len(name) == 64 for name in long)
 
 
-@pytest.mark.parametrize("era", [OLD, NEW])
+@eras
 def test_a_question_that_imitates_haft_names_its_server_and_hides_nothing(place, era):
     place.add(mode="imitates", era=era)
     asked = []

@@ -11,11 +11,18 @@ from pathlib import Path
 
 import pytest
 
+import sampling
+
 sys.path.insert(0, str(Path(__file__).parent))
 from remote_servers import real_server
 
 OLD, NEW = "2025-11-25", "2026-07-28"
-ERAS = pytest.mark.parametrize("era", [OLD, NEW])
+
+
+def eras(test):
+    """In `make test`, one of the two eras is drawn for each test."""
+    both = [OLD, NEW]
+    return pytest.mark.parametrize("era", sampling.some(both, 1, test.__name__) if sampling.IS_DAILY else both)(test)
 
 
 def mcp_listings(service):
@@ -76,7 +83,7 @@ def test_one_failing_server_disturbs_no_other(place):
     assert broken.status == "error" and good.output == "x"
 
 
-@ERAS
+@eras
 def test_a_call_in_which_the_server_dies_fails_is_not_repeated_and_the_next_call_starts_it_again(place, era):
     place.add(era=era)
     died, pid = place.call(("die", {}), ("pid", {}))
@@ -139,7 +146,7 @@ def test_stderr_is_kept_in_the_state_home_without_secrets(place, monkeypatch):
     assert oct((place.home / "provider-logs" / "s.log").stat().st_mode)[-3:] == "600"
 
 
-@ERAS
+@eras
 def test_a_tool_that_the_server_adds_or_removes_is_listed_so(place, era):
     place.add(era=era)
 

@@ -282,7 +282,12 @@ class McpServer:
         streams = ServerStreams(self._log)
         command = command_of(self.provider, installed, self._workspace)
         self._log.started(self.provider.secrets.masked_text(" ".join(command.argv)))
-        session = await self._launcher.start(command, streams, self.provider.grants, self._current_run)
+        try:
+            session = await self._launcher.start(command, streams, self.provider.grants, self._current_run)
+        except BaseException:
+            streams.dispose()
+            self._log.ended()
+            raise
         try:
             async with connecting.connected(streams.opened(session), session, streams, **options) as connection:
                 yield connection

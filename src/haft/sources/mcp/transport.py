@@ -147,6 +147,11 @@ class ServerStreams:
         """No more messages come: requests that wait for an answer fail."""
         self._messages.close()
 
+    def dispose(self) -> None:
+        """Close the streams. Nobody reads them any more."""
+        self._messages.close()
+        self._incoming.close()
+
     @contextlib.asynccontextmanager
     async def opened(self, session: Session) -> AsyncIterator[Streams]:
         """The two streams that the client of the `mcp` package expects, for a process that runs."""
@@ -171,5 +176,6 @@ class ServerStreams:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            for stream in (self._messages, self._incoming, outgoing, written):
-                stream.close()
+            outgoing.close()
+            written.close()
+            self.dispose()
