@@ -149,3 +149,19 @@ def test_a_file_that_changes_while_it_is_trusted_lets_no_server_start(facade, tm
     file.write_text('[providers.a]\ncommand = "evil"\n')
     trust.trust(seen, PERSON)
     assert facade().proposal("a").why_not is not None
+
+
+def test_a_server_that_is_added_while_a_service_is_open_is_there_and_is_gone_when_it_is_removed(facade, tmp_path):
+    async def ask():
+        async with ToolService.open(tmp_path / "workspace", home=tmp_path / "state") as service:
+            here = facade()
+            here.add("late", here.written("late", {"command": "x"}), PERSON, in_workspace=False, replaces=False)
+            async with asyncio.timeout(60):
+                while not any(one.spec.name == "mcp__late" for one in service.tools(all=True)):
+                    await service.look_again("mcp__late")
+            facade().remove("late", PERSON)
+            async with asyncio.timeout(60):
+                while any(one.spec.name == "mcp__late" for one in service.tools(all=True)):
+                    await service.look_again("mcp__late")
+
+    asyncio.run(ask())

@@ -309,6 +309,64 @@ def test_a_host_without_configuration_has_the_servers_of_the_workspace(place):
     assert only(Host(str(place.workspace), place.home, place.env, None, None)).name == "a"
 
 
+def test_the_servers_of_an_open_host_follow_the_files(place):
+    host = place.host({"providers": {"passed": {"command": "x"}}})
+
+    def names():
+        return [one.name for one in providers_of(host)]
+
+    assert names() == ["passed"]
+    place.user.write_text('[providers.mine]\ncommand = "a"\n')
+    (place.workspace / ".mcp.json").write_text('{"mcpServers": {"project": {"command": "c"}}}')
+    assert names() == ["passed", "mine", "project"]
+    place.user.write_text("[providers.mine\n")
+    assert names() == ["passed", "mine", "project"], "somebody is editing the file"
+    place.user.write_text('[providers.other]\ncommand = "a"\n[limits]\nmax_seconds = 1\n')
+    (place.workspace / ".mcp.json").unlink()
+    assert names() == ["passed", "other"] and host.config.limits.max_seconds == 120
+
+
+NASTY = [
+    5,
+    -1,
+    1e400,
+    True,
+    None,
+    "",
+    "\0",
+    "\ud800",
+    "\u202e",
+    "x" * 10_000,
+    [],
+    [[]],
+    [5, None],
+    {},
+    {"": 5},
+    {"a": {}},
+]
+KEYS = (
+    *("type", "command", "args", "env", "cwd", "url", "httpUrl", "headers", "grant", "include", "exclude", "timeout"),
+    *("timeouts", "inputs", "oauth", "enabled", "disabled", "env_vars", "bearer_token_env_var", "env_http_headers"),
+)
+
+
+def test_no_value_of_any_key_disturbs_another_server(place):
+    servers = {
+        f"{kind}-{key}-{number}": {**base, key: value}
+        for kind, base in (("local", {"command": "x"}), ("remote", {"url": "http://a.example/mcp"}))
+        for key in KEYS
+        for number, value in enumerate(NASTY)
+    }
+    names = list(servers)
+    for start in range(0, len(names), 150):
+        part = {name: servers[name] for name in names[start : start + 150]}
+        (place.workspace / ".mcp.json").write_text(json.dumps({"mcpServers": {**part, "good": {"command": "x"}}}))
+        found = configured_servers(place.host())
+        assert len(found) == len(part) + 1 and found[-1].provider.name == "good" and found[-1].provider.problem is None
+        problems = [one.provider.problem for one in found if one.provider.problem is not None]
+        assert all(each.isprintable() and len(each) < 1_000 for each in problems)
+
+
 def test_settings_of_a_server_arrive(place):
     place.user.write_text(
         '[providers.a]\ncommand = "x"\ncwd = "~/there"\ninclude = ["get_*"]\nexclude = ["get_x"]\ntimeout = 5\n'

@@ -17,7 +17,7 @@ from haft.contracts import CallError, HaftError, Provenance, Secrets
 from haft.files import digest_of, shown
 from haft.lazy import regex
 from haft.sources.mcp import Provider
-from haft.toolsets.providers.finding import SERVERS_FILE, WORKSPACE_FILE, start_trust
+from haft.toolsets.providers.finding import SERVERS_FILE, WORKSPACE_FILE, provider_tables, start_trust
 from haft.toolsets.providers.inputs import Input, InputStore, declared
 from haft.toolsets.providers.named_files import named_files
 from haft.toolsets.providers.packages import why_not_installable
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 MOST_SERVERS: Final = 200
 """The most servers that haft reads from one file."""
 LONGEST_NAME: Final = 40
+LONGEST_PROBLEM: Final = 400
+"""The most characters of a problem. It may quote a text of the file."""
 _NOT_IN_NAME: Final = regex(r"[^A-Za-z0-9-]+")
 
 
@@ -114,12 +116,10 @@ class _Reader:
         self._trust = start_trust(host)
 
     def places(self) -> Iterator[_Place]:
-        if self._host.is_configured:
-            tables = self._host.config.providers
-            for one in sorted(tables, key=lambda each: os.path.isabs(each.source)):
-                base = os.path.dirname(one.source)
-                inside = os.path.isabs(one.source) and os.path.realpath(base) == self._host.workspace
-                yield _Place(one.source, one.tables, "workspace" if inside else "user", is_own=True)
+        for one in sorted(provider_tables(self._host), key=lambda each: os.path.isabs(each.source)):
+            base = os.path.dirname(one.source)
+            inside = os.path.isabs(one.source) and os.path.realpath(base) == self._host.workspace
+            yield _Place(one.source, one.tables, "workspace" if inside else "user", is_own=True)
         yield from self._of_workspace()
         for skill in self._host.skills.last_found():
             if skill.is_usable and skill.provenance != "builtin":
@@ -252,4 +252,6 @@ def _beside_its_file(written: WrittenServer, place: _Place) -> WrittenServer:
 
 
 def _problem(name: str, place: _Place, what: str) -> str:
-    return f"the server `{shown(name)}` in {shown(place.source)} {shown(what)}"
+    said = shown(what)
+    said = said if len(said) <= LONGEST_PROBLEM else f"{said[:LONGEST_PROBLEM]}…"
+    return f"the server `{shown(name)[:100]}` in {shown(place.source)} {said}"

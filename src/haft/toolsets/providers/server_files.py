@@ -12,6 +12,7 @@ from typing import Any, Final
 from haft.config import read_config
 from haft.contracts import BadConfig
 from haft.lazy import regex
+from haft.toolsets.providers.spellings import declared_inputs
 from haft.values import dataclass, field
 
 _JSONC: Final = regex(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|,(?=\s*[}\]])', re.DOTALL)
@@ -90,7 +91,7 @@ def _found(tables: Mapping[str, Any], workspace: str | None) -> ServerTables | N
         for one, around in keys:
             if isinstance(one, Mapping):
                 servers |= one
-                inputs += [each for each in around.get("inputs") or () if isinstance(each, Mapping)]
+                inputs += declared_inputs(around)
         if servers:
             return ServerTables(servers, tuple(inputs), is_own)
     if tables and all(isinstance(one, Mapping) and _SERVER_KEYS & one.keys() for one in tables.values()):

@@ -131,7 +131,7 @@ def read_server(table: Any, *, is_own: bool) -> WrittenServer:
         timeout=_timeout(table, is_own=is_own),
         timeouts={name: _seconds("timeouts", each) for name, each in _table(table, "timeouts").items()},
         trusts_annotations=_truth(table, "trust_annotations"),
-        inputs=tuple(one for one in table.get("inputs") or () if isinstance(one, Mapping)),
+        inputs=declared_inputs(table),
         oauth=_oauth(table),
         is_disabled=_truth(table, "disabled") or table.get("enabled") is False,
     )
@@ -143,6 +143,12 @@ def grants_of(grant: Mapping[str, Any]) -> Grants:
         return grants_from(grant)
     except ValueError as error:
         raise ValueError(f"has a `grant` that cannot be used: {error}") from None
+
+
+def declared_inputs(table: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """The inputs that a table declares. Everything else under `inputs` is left out."""
+    given = table.get("inputs")
+    return tuple(one for one in given if isinstance(one, Mapping)) if isinstance(given, list) else ()
 
 
 def _check_keys(table: Mapping[str, Any]) -> None:
