@@ -57,12 +57,12 @@ def looked_for(lines: Sequence[str], home: str) -> Iterator[str]:
     """The absolute paths of credentials files that exist, although one of the lines reports them as missing."""
     for line in lines:
         for name in FILES:
-            path = os.path.join(home, name)
-            if name in line and _COMPLAINT.search(line) and _is_meant(line, name, home) and os.path.lexists(path):
-                yield path
+            if name in line and _COMPLAINT.search(line) and _is_meant(line, name, home):
+                path = os.path.join(home, name)
+                if os.path.lexists(path):
+                    yield path
         for words, name in _WITHOUT_A_NAME.items():
-            path = os.path.join(home, name)
-            if re.search(words, line, re.IGNORECASE) and os.path.lexists(path):
+            if re.search(words, line, re.IGNORECASE) and os.path.lexists(path := os.path.join(home, name)):
                 yield path
 
 

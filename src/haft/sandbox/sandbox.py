@@ -47,6 +47,7 @@ from haft.contracts import (
     says_secret,
 )
 from haft.files import activated_in, state_of
+from haft.lazy import regex
 from haft.processes import Helper, ProcessLauncher, StaleHelper, Starter, WarmStarter, plain_starter, replaced_error
 from haft.sandbox.abilities import NOT_LINUX, Abilities
 from haft.sandbox.environment import built_environment
@@ -72,6 +73,7 @@ IN_PROCESS: Final = Confinement(reason="it runs in this process")
 REMOTE: Final = Confinement(reason="it runs elsewhere: nothing of it runs here, and nothing confines it")
 MAX_RESERVED_BYTES: Final = 64_000_000
 MAX_ENVIRONMENTS: Final = 100
+_WORD: Final = regex(r"[A-Za-z]{3}")
 _HOLD: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC
 _log = logging.getLogger("haft")
 
@@ -732,11 +734,13 @@ class Sandbox:
         from haft.files import missed_by, note
         from haft.sandbox.evidence import looked_for_credentials, swallowed_failure
 
-        if not failed and (found := swallowed_failure(output, confinement)) is not None:
+        says_something = _WORD.search(output) is not None  # Most short results are numbers, and complain of nothing.
+        if not failed and says_something and (found := swallowed_failure(output, confinement)) is not None:
             yield f"{found.message}; {found.hint}"
-        for path, how in () if explained else looked_for_credentials(output, confinement, self._host_facts()):
-            yield f"`{call.name}` looked for {path}, which the sandbox hides; {how}"
-        if missed := missed_by(call, output, confinement, self._host, failed=failed):
+        if says_something and not explained:
+            for path, how in looked_for_credentials(output, confinement, self._host_facts()):
+                yield f"`{call.name}` looked for {path}, which the sandbox hides; {how}"
+        if (failed or says_something) and (missed := missed_by(call, output, confinement, self._host, failed=failed)):
             decided = call.decision
             is_answer = decided is not None and decided.source.startswith("remembered:") and decided.grants != NO_GRANTS
             answer = decided.source if decided is not None and is_answer else None

@@ -178,10 +178,13 @@ class PluginWorker:
             listener.answer = asyncio.get_running_loop().create_future()
             listener.calls.begun(session.send)
             over = asyncio.ensure_future(session.wait())
+            # From here on, the helper counts for this call. Its answer takes as long as a short call, so nobody waits.
+            counting = asyncio.ensure_future(session.begin_call())
             try:
-                await session.begin_call()
+                await asyncio.sleep(0)  # The helper hears of the call before the worker does.
                 session.send(_request(tool, arguments, context))
                 await asyncio.wait((over, listener.answer), return_when=asyncio.FIRST_COMPLETED)
+                await counting
                 if not listener.answer.done():
                     return await self._died(tool, over)
                 for _ in range(3):  # Let the loop read output that was written before the answer.
@@ -193,6 +196,7 @@ class PluginWorker:
                 raise
             finally:
                 over.cancel()
+                counting.cancel()
                 listener.context = None
                 listener.answer = None
 
