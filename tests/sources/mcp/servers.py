@@ -3,6 +3,7 @@ itself, so that it starts fast and can break every rule."""
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -539,6 +540,9 @@ def main():
     if MODE == "banner":
         print("Welcome to the server!", flush=True)
         print("listening …", file=sys.stderr, flush=True)
+    if MODE == "ignores-signals":
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
     if MODE == "tells-secret":
         print("my token is", os.environ["TOKEN"], file=sys.stderr, flush=True)
     for line in sys.stdin:
@@ -546,7 +550,7 @@ def main():
             time.sleep(1000)  # It reads no answers.
         if line.strip():
             handle(json.loads(line))
-    if MODE == "stays":
+    if MODE == "ignores-signals":
         time.sleep(1000)
 
 

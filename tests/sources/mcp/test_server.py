@@ -16,6 +16,8 @@ import sampling
 sys.path.insert(0, str(Path(__file__).parent))
 from remote_servers import real_server
 
+from haft.toolsets.providers import providers_of, start_trust
+
 OLD, NEW = "2025-11-25", "2026-07-28"
 
 
@@ -429,3 +431,37 @@ def test_a_server_that_is_reached_over_http_is_used_like_any_other(place):
     assert outcome.changes.reason == "it runs elsewhere: its changes are not tracked"
     (gone,) = place.call(("add", {"a": 1, "b": 2}))
     assert gone.error.code == "tool-failed" and "cannot be reached" in gone.error.message
+
+
+def test_the_server_of_a_skill_is_there_for_threads_in_which_the_skill_is_active(place):
+    skill = place.workspace / ".agents" / "skills" / "helper"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: helper\ndescription: Helps.\n---\n")
+    table = {"command": sys.executable, "args": [str(Path(__file__).with_name("servers.py"))]}
+    (skill / "mcp.json").write_text(json.dumps({"s": table}))
+
+    async def work(service):
+        host = service._host.discovery._host
+        untrusted = mcp_listings(service)["mcp__s"].state
+        (provider,) = providers_of(host)
+        start_trust(host).trust(provider, {}, "me", by_person=True, annotations=False)
+        inactive = await service.call("mcp__s__echo", {}, thread="T-one")
+        host.activations.activate(str(skill), "T-one")
+        return (
+            untrusted,
+            inactive,
+            await service.call("mcp__s__echo", {"text": "hi"}, thread="T-one"),
+            await service.call("mcp__s__echo", {}, thread="T-two"),
+        )
+
+    untrusted, inactive, active, other = place.run(work)
+    assert untrusted == "changed"
+    assert inactive.status == "error" and "haft skills activate helper" in inactive.error.message
+    assert active.output == "hi"
+    assert other.status == "error" and "its skill `helper` is not active" in other.error.message
+
+
+def test_a_server_that_ignores_signals_ends_with_its_host(place, tmp_path):
+    place.add(mode="ignores-signals")
+    place.call(("echo", {}))
+    assert _processes_with(str(tmp_path).encode()) == []
