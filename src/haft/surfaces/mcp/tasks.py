@@ -26,7 +26,8 @@ from pydantic import Field
 
 from haft.contracts import HaftError, Outcome, Principal, RunId, iso_time, outcome_from
 from haft.surfaces.mcp.clients import TASKS, client_of
-from haft.surfaces.mcp.waiting_calls import WaitingCalls, WaitingRun, missing_tasks
+from haft.surfaces.mcp.missing_capabilities import missing_tasks
+from haft.surfaces.mcp.waiting_calls import WaitingCalls, WaitingRun
 
 if TYPE_CHECKING:
     from mcp.server import Server
