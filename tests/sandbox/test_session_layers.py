@@ -418,4 +418,4 @@ async def test_a_plugin_that_may_write_cannot_call_a_tool_of_itself(workspace, d
     async with opened(workspace, described) as service:
         code, message = (await run(service, call)).result
         assert code == "deadlock"
-        assert "a plugin answers one call at a time" in message
+        assert "its process answers one call at a time" in message

@@ -224,11 +224,11 @@ class EngineSelector:
         calls = None if session is None else self._calls.get(session)
         if calls is not None and calls.at_work == within.run:
             return Deadlock(
-                f"`{tool}` was not called: a plugin answers one call at a time, and it still answers {within.run}, "
+                f"`{tool}` was not called: its process answers one call at a time, and it still answers {within.run},"
                 " which waits for this call"
             )
         return ToolFailed(
-            f"`{tool}` was not called: the process of its plugin started before {within.run}, which calls it, and"
+            f"`{tool}` was not called: its process started before {within.run}, which calls it, and"
             " cannot see the changes that this call has made so far",
             hint="call it from a tool that does not work in a layer: a function in the host's process, or a Python"
             " plugin without a write grant",

@@ -115,11 +115,15 @@ class Sessions:
             if not paths:
                 return
             _log.warning(
-                "after %s, the last call of a plugin's process, changed: %s", run, changes.describe_paths(paths)
+                "after %s, the last call of a process that outlives its calls, changed: %s",
+                run,
+                changes.describe_paths(paths),
             )
             self._trail().record_changes_between(run, paths)
         except (changes.CallStopped, HaftError, OSError) as error:
-            _log.warning("what changed after the last call of a plugin's process is not known: %r", error)
+            _log.warning(
+                "what changed after the last call of a process that outlives its calls is not known: %r", error
+            )
 
 
 class _SessionConnections:
@@ -145,7 +149,9 @@ class _SessionConnections:
         if (observer := self._observer()) is not None:
             observer.ended(connection)
         else:
-            _log.warning("between calls, a plugin's process had a connection: %s", connection.to_json())
+            _log.warning(
+                "between calls, a process of a plugin or an MCP server had a connection: %s", connection.to_json()
+            )
 
     def incomplete(self, why: str) -> None:
         if (observer := self._observer()) is not None:

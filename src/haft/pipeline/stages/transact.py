@@ -64,7 +64,7 @@ class Transact:
         circle = nesting.find_deadlock(run, self._with_sessions)
         if circle is not None and circle != nesting.busy_with(run):  # A plugin that calls itself gets another error.
             raise Deadlock(
-                f"`{run.call.name}` was not called: its plugin answers one call at a time, and its current call waits"
+                f"`{run.call.name}` was not called: its process answers one call at a time, and its current call waits"
                 f" for {circle}, which waits for this call"
             )
         self._with_sessions.add(run)
