@@ -91,6 +91,8 @@ def test_every_spelling_of_a_transport_is_understood(table, transport):
         ({"command": "x", "timeout": -1}, "is no number of seconds"),
         ({"command": "x", "enabled_tools": 5}, "is not a list of texts"),
         ({"command": "x", "grant": {"network": ["*.com"]}}, "has a `grant` that cannot be used: `*.com`"),
+        ({"command": "x", "grant": {"network": ["*.co.uk"]}}, "names below `co.uk` belong to many owners"),
+        ({"command": "x", "grant": {"network": ["a b"]}}, "`a b` is no host"),
         ({"command": "x", "grant": {"writing": ["."]}}, "there is no grant `writing`"),
         ({"url": "http://x", "headers": {"a b": "c"}}, "which HTTP does not allow"),
         ({"url": "http://x", "headers": {"a": "b\nc: d"}}, "line break in the header `a`"),

@@ -157,8 +157,8 @@ class ProvidersFacade:
         whole = next((one for one in listings if "tool" not in one.spec.meta["mcp"]), None)
         if whole is not None and not tools:
             return ListedProvider(server, whole.state, whole.reason, ())
-        if provider.skill is not None and listings and not any(one.enabled for one in listings):
-            return ListedProvider(server, "inactive", f"its skill `{provider.skill[0]}` is not active", tools)
+        if tools and not any(one.enabled for one in listings):
+            return ListedProvider(server, listings[0].state, listings[0].reason, tools)
         return ListedProvider(server, "ready", None, tools)
 
     def proposal(self, name: str) -> StartProposal:

@@ -255,6 +255,9 @@ def test_a_server_is_added_called_read_restarted_and_removed(haft, own, server):
     assert "the server says hello" in log and "the-token-itself" not in log
     assert haft("providers", "logs", "notes", "--lines", "1", "--json").json["log"].count("\n") == 1
     assert haft("providers", "restart", "notes", "--json").json == {"name": "notes", "tools": ["mcp__notes__echo"]}
+    (disabled,) = haft("providers", "list", "--json", HAFT_TOOLS_DISABLE="mcp:*").json
+    assert (disabled["state"], disabled["tools"]) == ("disabled", ["mcp__notes__echo"])
+    assert "MCP tools disabled" in disabled["reason"]
     server.write_text(SERVER + "# changed\n")
     refused = haft("tools", "use", "mcp__notes__echo", "--approve")
     assert refused.code != 0 and "haft providers trust notes" in refused.out + refused.err
@@ -282,6 +285,7 @@ def test_the_server_of_a_skill_is_there_where_the_skill_is_active(haft, server):
     assert "the skill `noting` names it" in haft("providers", "list").err
     assert haft("providers", "trust", "notes", "--yes").code == 0
     assert "mcp__notes__echo" not in haft("tools", "list").out
+    assert states(haft) == {"notes": "inactive"}
     call = ["tools", "use", "mcp__notes__echo", "--approve", "--only", "output"]
     assert haft(*call, "--thread", "T-1").code != 0
     assert haft("skills", "activate", "noting", "--thread", "T-1").code == 0

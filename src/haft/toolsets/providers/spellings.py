@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from haft.contracts import Grants, grants_from, near_miss
+from haft.contracts import Grants, check_owned, grants_from, near_miss
 from haft.lazy import regex
 from haft.sources.mcp import ProviderTransport
 from haft.values import dataclass, field
@@ -140,7 +140,9 @@ def read_server(table: Any, *, is_own: bool) -> WrittenServer:
 def grants_of(grant: Mapping[str, Any]) -> Grants:
     """The grants in a server's table. Raises `ValueError` with a sentence."""
     try:
-        return grants_from(grant)
+        found = grants_from(grant)
+        check_owned(found.network)
+        return found
     except ValueError as error:
         raise ValueError(f"has a `grant` that cannot be used: {error}") from None
 
