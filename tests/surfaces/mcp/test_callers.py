@@ -108,3 +108,10 @@ def test_a_stdio_client_gets_a_name_that_nobody_else_has_and_that_can_be_read(so
 )
 def test_only_text_is_a_thread_name(meta, name):
     assert thread_name(meta) == name
+
+
+def test_a_stdio_client_cannot_take_the_name_of_a_client_with_a_token():
+    callers = Callers("ana", token_names=lambda: {"codex", "ana-client"})
+    over_stdio = callers.of(context(software="codex"))
+    assert over_stdio.name == "codex-stdio" and over_stdio.key == "stdio:codex-stdio"
+    assert Callers("ana", token_names=lambda: {"ana-client"}).of(context(software="ana")).name == "ana-client-stdio"

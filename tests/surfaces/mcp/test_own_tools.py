@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from haft import tool
+from haft import ToolService, tool
 
 RULES = {"permissions": [{"tool": "write_file", "action": "allow"}, {"tool": "flood", "action": "allow"}]}
 
@@ -124,5 +124,52 @@ def test_wrong_arguments_are_explained(served, name, arguments):
             refused = await client.call_tool(name, arguments)
             assert refused.is_error is True
             assert refused.structured_content["error"]["code"] == "invalid-arguments"
+
+    asyncio.run(main())
+
+
+def test_the_runs_of_this_client_in_another_workspace_do_not_exist(served, places, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+
+    async def main():
+        async with served("legacy", settings=RULES) as (client, _service):
+            called = await client.call_tool("write_file", {"path": "a.txt", "content": "of this workspace"})
+            run = called.structured_content["run"]
+        elsewhere = ToolService.open(workspace=tmp_path / "elsewhere", home=places["home"], settings=RULES)
+        async with elsewhere, served("legacy", service=elsewhere) as (client, _service):
+            for name in ("undo", "redo", "diff", "output", "wait", "cancel"):
+                refused = await client.call_tool(name, {"run": run})
+                assert refused.is_error is True, name
+                assert "you have no run called" in refused.content[0].text
+            assert (await client.call_tool("runs", {})).structured_content["runs"] == []
+
+    asyncio.run(main())
+
+
+def test_the_beginning_of_ids_says_nothing_about_the_runs_of_others(served):
+    async def main():
+        async with served("legacy", settings=RULES) as (client, service):
+            for path in ("a", "b"):
+                await service.call("write_file", {"path": path, "content": "x"})
+            refused = await client.call_tool("output", {"run": "r_"})
+            assert "you have no run called `r_`" in refused.content[0].text
+
+    asyncio.run(main())
+
+
+def test_a_client_redoes_only_what_it_undid_itself(served, places):
+    file = places["workspace"] / "a.txt"
+
+    async def main():
+        async with served("legacy", settings=RULES) as (client, service):
+            run = (await client.call_tool("write_file", {"path": "a.txt", "content": "x"})).structured_content["run"]
+            undo = (await client.call_tool("undo", {})).structured_content["run"]
+            assert (await service.runs.get(undo)).record["decision"]["by"] == "rule"
+            assert (await client.call_tool("redo", {"run": run})).is_error is False and file.exists()
+            await service.undo(run)
+            refused = await client.call_tool("redo", {"run": run})
+            assert refused.is_error is True and "needs a person" in refused.content[0].text
+            assert not file.exists()
+            assert (await service.redo(run)).ok and file.exists()
 
     asyncio.run(main())

@@ -6,8 +6,9 @@ import hashlib
 
 import pytest
 from mcp.shared.exceptions import MCPError
+from tests.surfaces.mcp.raw_client import serving
 
-from haft import Context, tool
+from haft import Context, Principal, tool
 
 SKILL = "---\nname: tidy-up\ndescription: How to tidy up.\nversion: 2026-01-02\n---\n\nTidy up.\n"
 
@@ -179,5 +180,33 @@ def test_what_a_tool_says_is_logged_for_clients_that_want_it(served):
             await _raw(client, "logging/setLevel", {"level": "error"})
             await client.call_tool("talk", {})
             assert len(heard) == 2
+
+    asyncio.run(main())
+
+
+def test_a_subscription_tells_of_the_end_of_own_runs_only(places):
+    go = asyncio.Event()
+
+    @tool(readonly=True)
+    async def slow() -> str:
+        """Wait for a sign."""
+        await go.wait()
+        return "at last"
+
+    async def main():
+        async with serving(places, tools=[slow]) as served:
+            client = await served.connect("2025-11-25")
+            other = served.service.call("slow", {}, who=Principal("other", kind="agent"))
+            _, own = client.send("tools/call", {"name": "slow", "arguments": {}})
+            while len(served.service._host.running().live) < 2:
+                await asyncio.sleep(0.01)
+            for run in served.service._host.running().live:
+                await client.request("resources/subscribe", {"uri": f"haft://runs/{run}/output"})
+            go.set()
+            await other
+            mine = (await own)["result"]["_meta"]["dev.haft/run"]
+            await client.request("ping", {})
+            told = [each for each in client.notifications if each["method"] == "notifications/resources/updated"]
+            assert [each["params"]["uri"] for each in told] == [f"haft://runs/{mine}/output"]
 
     asyncio.run(main())

@@ -315,3 +315,21 @@ def test_a_header_that_names_another_task_is_refused():
         with pytest.raises(Exception, match="mcp-name") as caught:
             check_header(Request(name), "r_1")
         assert caught.value.error.code == -32020
+
+
+def test_a_task_of_this_client_in_another_workspace_is_unknown(places, tmp_path):
+    async def first(_served, client):
+        made = await client.call("compute", {"seconds": 0})
+        await reached(client, made["taskId"])
+        return made["taskId"]
+
+    task = run(places, first)
+    (tmp_path / "elsewhere").mkdir()
+
+    async def body(_served, client):
+        for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+            with pytest.raises(ProtocolError) as caught:
+                await client.request(method, {"taskId": task, "inputResponses": {}})
+            assert caught.value.code == -32602
+
+    run({**places, "workspace": tmp_path / "elsewhere"}, body)

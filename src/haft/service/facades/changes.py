@@ -17,10 +17,11 @@ from haft.changes import (
     difference,
     preview_reversal,
 )
-from haft.contracts import BadUsage, Call, Decision, Principal, RunId, ToolName, UnknownRun, new_run_id
+from haft.contracts import BadUsage, Call, Decision, NeedsPerson, Principal, RunId, ToolName, UnknownRun, new_run_id
 from haft.pipeline import Run
 from haft.service.assembly import Host
 from haft.service.changes import nested_changes_text, nothing_to, rows_for
+from haft.values import replace
 
 BY_NAME: Final = Decision(
     action="allow",
@@ -30,6 +31,7 @@ BY_NAME: Final = Decision(
     by="person",
     reason="it was called directly",
 )
+BY_AGENT: Final = replace(BY_NAME, by="rule", reason="an agent called it directly")
 
 
 class HostChanges:
@@ -51,9 +53,12 @@ class HostChanges:
 
     def redo(self, *runs: str, force: bool = False, who: str | Principal | None = None) -> Run:
         """Redo the changes of runs that were undone. `runs` are the undone runs, not the runs that undid them. Returns
-        the run that does the redo, without waiting for its end."""
+        the run that does the redo, without waiting for its end. An agent can redo only changes that it undid itself:
+        raises `NeedsPerson` if someone else undid them."""
         principal = self._host.acting(who)
         rows = self._rows("redo", runs, None, principal.who)
+        if principal.kind != "person":
+            self._check_undone_by(principal, rows)
         return self._settle("redo", [row.run for row in rows], principal, force=force)
 
     def apply(self, run: str, *, who: str | Principal | None = None) -> Run:
@@ -101,6 +106,16 @@ class HostChanges:
                 self._change_set(direction, run)
         return self._here(rows_for(changes.ledger, changes.workspace, who, runs, thread, direction, self._made_by))
 
+    def _check_undone_by(self, principal: Principal, rows: Sequence[Row]) -> None:
+        """Raise `NeedsPerson` if someone else undid one of these change sets: what a person took back, no agent brings
+        back."""
+        for row in rows:
+            if row.state != "undone":
+                continue
+            by = self._host.history().find(row.latest).record
+            if (by["who"], by.get("whoKind", "person")) != (principal.who, principal.kind):
+                raise NeedsPerson(f"redo {row.run}, which {by['who']} undid,", principal.who, principal.kind)
+
     def _made_by(self, run: str) -> list[RunId]:
         return self._host.history().made_by(run)
 
@@ -135,7 +150,7 @@ class HostChanges:
                 principal=principal,
                 parent=None if caller is None else caller.id,
                 tool=ChangesTool(verb, self._host.changes(), by_person=principal.kind == "person"),
-                decision=BY_NAME,
+                decision=BY_NAME if principal.kind == "person" else BY_AGENT,
                 secrets=self._host.known(),
             )
         )

@@ -16,7 +16,7 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import Principal, ThreadId, new_thread_id
@@ -58,9 +58,18 @@ class Caller:
 class Callers:
     """The clients of one server."""
 
-    def __init__(self, person: str, *, clock: Callable[[], float] = time.time) -> None:
-        """`person` is the name of the person for whom the server runs: no client gets this name."""
+    def __init__(
+        self,
+        person: str,
+        *,
+        clock: Callable[[], float] = time.time,
+        token_names: Callable[[], Collection[str]] = tuple,
+    ) -> None:
+        """`person` is the name of the person for whom the server runs: no client gets this name. `token_names` returns
+        the names of the clients with a token: no client over stdio gets one of these, because it needs no token to say
+        a name."""
         self._person = person
+        self._token_names = token_names
         self._clock = clock
         self._pipe = new_thread_id()
         self._pipe_name: str | None = None
@@ -90,13 +99,22 @@ class Callers:
 
     def _over_stdio(self, meta: Mapping[str, Any] | None, software: str) -> Caller:
         if self._pipe_name is None and software:
-            self._pipe_name = software
-        name = re.sub(r"[^A-Za-z0-9._-]", "_", self._pipe_name or _NAMELESS)[:_LONGEST_NAME]
-        if name == self._person:  # Otherwise its runs would look like runs of the person.
-            name = f"{name}-client"
+            self._pipe_name = self._name_of(software)
+        name = self._pipe_name or self._name_of(_NAMELESS)
         key = f"stdio:{name}"
         named = thread_name(meta)
         return Caller(name, key, self._pipe if named is None else thread_of(key, "named", named), software)
+
+    def _name_of(self, software: str) -> str:
+        """The name of a client over stdio. Its runs must look neither like runs of the person, nor like runs of a
+        client that has a token."""
+        name = re.sub(r"[^A-Za-z0-9._-]", "_", software)[:_LONGEST_NAME]
+        taken = self._token_names()
+        if name == self._person:
+            name = f"{name}-client"
+        while name in taken:
+            name = f"{name}-stdio"
+        return name
 
 
 def thread_of(key: str, kind: str, name: str) -> ThreadId:

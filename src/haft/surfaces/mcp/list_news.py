@@ -21,11 +21,13 @@ from mcp.server.subscriptions import (
 from haft.contracts import Listing
 from haft.surfaces.mcp.log_messages import connection_of
 from haft.surfaces.mcp.results import OUTPUT
+from haft.surfaces.mcp.run_access import RunAccess
 from haft.surfaces.mcp.skills import ServedSkills
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
+    from haft.contracts import Principal
     from haft.service import Run, ToolService
 
 _SUBSCRIBED = "haft subscriptions"
@@ -37,10 +39,10 @@ class ListNews:
     def __init__(self, service: ToolService, skills: ServedSkills) -> None:
         self._service = service
         self._skills = skills
+        self._runs = RunAccess(service)
         self._bus = InMemorySubscriptionBus()
         self._connections: dict[int, Any] = {}
         """The connections of older clients."""
-        self._tasks: set[asyncio.Task[None]] = set()
         self.listen = ListenHandler(self._bus)
 
     def connected(self, context: ServerRequestContext[Any, Any]) -> None:
@@ -85,26 +87,27 @@ class ListNews:
                 await connection.send_prompt_list_changed()
                 await connection.send_resource_list_changed()
 
-    def subscribe(self, context: ServerRequestContext[Any, Any], uri: str) -> None:
-        """Remember that an older client wants to hear of a resource. The output of a run changes until the run ends."""
-        connection = connection_of(context)
-        connection.state.setdefault(_SUBSCRIBED, set()).add(uri)
+    def subscribe(self, context: ServerRequestContext[Any, Any], uri: str, caller: Principal) -> None:
+        """Remember that an older client wants to hear of a resource. The output of a run changes until the run ends;
+        haft tells nothing about other resources, and nothing about runs of others."""
+        state = connection_of(context).state
+        subscribed: dict[str, asyncio.Task[None]] = state.setdefault(_SUBSCRIBED, {})
         matched = OUTPUT.fullmatch(uri)
-        run = None if matched is None else self._service.runs.live(matched[1])
-        if run is not None:
-            task = asyncio.create_task(self._tell_end(run, connection, uri))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        run = None if matched is None else self._runs.live(matched[1], caller)
+        if run is not None and uri not in subscribed:
+            subscribed[uri] = asyncio.create_task(self._tell_end(run, connection_of(context), uri))
 
     async def _tell_end(self, run: Run, connection: Any, uri: str) -> None:
         await run
-        if uri in connection.state.get(_SUBSCRIBED, ()):
-            with contextlib.suppress(Exception):
-                await connection.send_resource_updated(uri)
+        connection.state[_SUBSCRIBED].pop(uri, None)
+        with contextlib.suppress(Exception):
+            await connection.send_resource_updated(uri)
 
     def unsubscribe(self, context: ServerRequestContext[Any, Any], uri: str) -> None:
         """Forget it again."""
-        connection_of(context).state.get(_SUBSCRIBED, set()).discard(uri)
+        task = connection_of(context).state.get(_SUBSCRIBED, {}).pop(uri, None)
+        if task is not None:
+            task.cancel()
 
     def close(self) -> None:
         """End all streams of listening clients."""

@@ -9,7 +9,7 @@ import signal
 from collections.abc import AsyncIterator
 from typing import Final
 
-from haft.service import ToolService, user_name
+from haft.service import Tokens, ToolService, user_name
 from haft.surfaces.mcp.callers import Callers
 from haft.surfaces.mcp.dialogue import Dialogue
 from haft.surfaces.mcp.options import ServeOptions
@@ -47,7 +47,8 @@ async def opened(options: ServeOptions, stop: asyncio.Event) -> AsyncIterator[Ha
     limit = None
     try:
         async with service:
-            callers = Callers(user_name())
+            tokens = Tokens(service.home)
+            callers = Callers(user_name(), token_names=lambda: {token.name for token in tokens.all()})
             dialogue.configure(service.workspace, service.config.trusted_clients)
             served = HaftServer(service, options, callers.principal_of, dialogue)
             seconds = max(SHORTEST_STATE, service.config.approval_seconds)

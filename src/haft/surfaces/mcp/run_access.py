@@ -1,4 +1,8 @@
-"""The runs that one MCP client may see: its own. A run of anyone else does not exist for it."""
+"""The runs that one MCP client may see: its own, in the workspace of this server. Other runs do not exist for it.
+
+A run of the same client in another workspace does not exist either: an agent that works there has the same name, and
+its output must not reach an agent that a hostile file in this workspace directs.
+"""
 
 from __future__ import annotations
 
@@ -43,37 +47,52 @@ class RunAccess:
     def live(self, name: str, caller: Principal) -> Run | None:
         """The run with this id, if it has not ended, is in this process, and belongs to the client."""
         run = self._service.runs.live(name)
-        if run is None:
-            return None
-        principal = run.call.principal
-        return run if (principal.who, principal.kind) == (caller.who, caller.kind) else None
+        return run if run is not None and is_run_of(run, caller) else None
+
+    def is_of(self, record: RunRecord, caller: Principal) -> bool:
+        """Whether a stored run belongs to the client, and to this workspace."""
+        return _is_of(record, caller, self._service.workspace)
 
     async def find(self, name: str, caller: Principal) -> RunRecord:
         """A run of the client, by its id or the beginning of its id. Raises `UnknownRun` if there is none, also if the
         run belongs to someone else."""
-        return await self._read(lambda history: _own(history, name, caller))
+        return await self._read(lambda history: self._own(history, name, caller))
 
     async def recent(self, caller: Principal, **wanted: Any) -> list[RunRecord]:
         """The last runs of the client, the newest first."""
-        found = await self._service.runs.find(who=caller.who, **wanted)
-        return [record for record in found if _is_of(record, caller)]
+        found = await self._service.runs.find(who=caller.who, workspace=self._service.workspace, **wanted)
+        return [record for record in found if self.is_of(record, caller)]
 
     async def last_change(self, caller: Principal) -> str:
         """The last run of the client in this workspace whose changes can be undone. Raises `BadUsage` if there is
         none."""
-        for record in await self.recent(caller, workspace=self._service.workspace, limit=200):
+        for record in await self.recent(caller, limit=200):
             if record.changes["state"] == "committed" and record.tool not in _REVERSALS:
                 return record.id
         raise BadUsage("there is nothing to undo: none of your last runs changed files", hint="`runs` lists your runs")
 
     async def page(self, name: str, caller: Principal, offset: int = 0) -> Page:
         """The output of a run from byte `offset` on, as much as fits on a page."""
-        return await self._read(lambda history: _page(history, _own(history, name, caller), offset))
+        return await self._read(lambda history: _page(history, self._own(history, name, caller), offset))
 
     async def lines(self, name: str, caller: Principal, first: int, last: int | None, containing: str | None) -> Page:
         """Lines of the output of a run: from line `first` to line `last`, and only those with the text `containing`, as
         many as fit on a page. `next` of the result is the number of a line."""
-        return await self._read(lambda history: _lines(history, _own(history, name, caller), first, last, containing))
+        return await self._read(
+            lambda history: _lines(history, self._own(history, name, caller), first, last, containing)
+        )
+
+    def _own(self, history: History, name: str, caller: Principal) -> RunRecord:
+        unknown = BadUsage(
+            f"you have no run called `{name[:LONGEST_NAME]}`", hint="`runs` lists your runs; give the whole id"
+        )
+        try:
+            record = history.find(name)
+        except (UnknownRun, BadUsage):  # If the beginning of an id fits several runs, these may belong to others.
+            raise unknown from None
+        if not self.is_of(record, caller):
+            raise unknown
+        return record
 
     async def _read(self, work: Callable[[History], T]) -> T:
         from haft.service import open_history
@@ -88,21 +107,15 @@ class RunAccess:
         return await asyncio.to_thread(read)
 
 
-def _is_of(record: RunRecord, caller: Principal) -> bool:
-    return record.who == caller.who and record.record.get("whoKind", "person") == caller.kind
+def is_run_of(run: Run, caller: Principal) -> bool:
+    """Whether a live run belongs to the client."""
+    principal = run.call.principal
+    return (principal.who, principal.kind) == (caller.who, caller.kind)
 
 
-def _own(history: History, name: str, caller: Principal) -> RunRecord:
-    unknown = BadUsage(f"you have no run called `{name[:LONGEST_NAME]}`", hint="`runs` lists your runs")
-    try:
-        record = history.find(name)
-    except UnknownRun:
-        raise unknown from None
-    except BadUsage:  # The beginning of the id fits several runs, which may belong to others.
-        raise BadUsage(f"`{name[:LONGEST_NAME]}` is the beginning of several ids", hint="give the whole id") from None
-    if not _is_of(record, caller):
-        raise unknown
-    return record
+def _is_of(record: RunRecord, caller: Principal, workspace: str) -> bool:
+    found = (record.who, record.record.get("whoKind", "person"), record.record["workspace"])
+    return found == (caller.who, caller.kind, workspace)
 
 
 def _page(history: History, record: RunRecord, offset: int) -> Page:

@@ -129,7 +129,7 @@ class HaftServer:
         return _answer(types.ReadResourceResult, await self.resources.read(context, str(params.uri)))
 
     async def _subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
-        self.news.subscribe(context, str(params.uri))
+        self.news.subscribe(context, str(params.uri), self.calls.caller_of(context))
         return types.EmptyResult()
 
     async def _unsubscribe(self, context: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:

@@ -27,6 +27,7 @@ from pydantic import Field
 from haft.contracts import HaftError, Outcome, Principal, RunId, iso_time, outcome_from
 from haft.surfaces.mcp.clients import TASKS, client_of
 from haft.surfaces.mcp.missing_capabilities import missing_tasks
+from haft.surfaces.mcp.run_access import RunAccess, is_run_of
 from haft.surfaces.mcp.waiting_calls import WaitingCalls, WaitingRun
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class Tasks:
     ) -> None:
         """`result_of` makes the result of a call from the outcome of its run."""
         self._waiting = waiting
+        self._runs = RunAccess(waiting.service)
         self._caller_of = caller_of
         self._result_of = result_of
         waiting.new_task = self.created
@@ -91,7 +93,7 @@ class Tasks:
         run = run if run is not None else None if known is None else known.run
         if run is None:
             return await self._recorded(params.task_id, caller)
-        if run.call.who != caller.who:
+        if not is_run_of(run, caller):
             raise unknown_task(params.task_id)
         status, detail = self._state(run)
         return {**self._facts(run.id, status, run.started_at, run.states[-1][1]), **detail}
@@ -104,7 +106,7 @@ class Tasks:
             record = await self._waiting.service.runs.get(task)
         except HaftError:
             raise unknown_task(task) from None
-        if not isinstance(record, RunRecord) or record.id != task or record.who != caller.who:
+        if not isinstance(record, RunRecord) or record.id != task or not self._runs.is_of(record, caller):
             raise unknown_task(task)
         updated = record.ended_at or record.started_at
         if record.is_open:  # Another server of this client has it.
@@ -144,7 +146,7 @@ class Tasks:
         if run is None:
             await self._recorded(task, caller)
             return None
-        if run.call.who != caller.who:
+        if not is_run_of(run, caller):
             raise unknown_task(task)
         return run
 
