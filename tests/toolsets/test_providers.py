@@ -579,6 +579,10 @@ def test_a_workspace_cannot_say_that_its_annotations_are_believed(place):
         ("python3", ["-m", "pkg"], ["pkg/__init__.py", "pkg/__main__.py"]),
         ("node", ["app"], ["app/package.json", "app/main.js"]),
         ("npx", ["-y", "@scope/server", "data"], []),
+        ("python3", ["-mpkg"], ["pkg/__init__.py", "pkg/__main__.py"]),
+        ("node", ["-r./conf.json", "app"], ["conf.json", "app/package.json", "app/main.js"]),
+        ("sh", ["-c", "cd sub && exec python3 server.py; true"], ["sub/server.py"]),
+        ("npm", ["--prefix", "app", "start"], ["app/package.json", "app/main.js"]),
     ],
 )
 def test_the_files_that_a_command_names_are_found(place, command, args, files):
@@ -589,6 +593,44 @@ def test_the_files_that_a_command_names_are_found(place, command, args, files):
         path = place.workspace / name
         path.parent.mkdir(exist_ok=True)
         path.write_text("x")
-    (place.workspace / "app" / "package.json").write_text('{"main": "main.js"}')
+    (place.workspace / "app" / "package.json").write_text('{"main": "main.js", "scripts": {"start": "node main.js"}}')
     (place.workspace / ".mcp.json").write_text(json.dumps({"mcpServers": {"a": {"command": command, "args": args}}}))
     assert set(only(place.host()).files) == {str(place.workspace / name) for name in files}
+
+
+@pytest.mark.parametrize(
+    ("command", "env", "files"),
+    [
+        ("node", {"NODE_OPTIONS": "--require ./hook.js"}, ["hook.js"]),
+        ("x", {"LD_PRELOAD": "lib/a.so:lib/b.so"}, ["lib/a.so", "lib/b.so"]),
+        ("tool", {"PATH": "bin:/usr/bin"}, ["bin/tool"]),
+        ("python3", {"PYTHONPATH": "lib"}, ["lib/sitecustomize.py"]),
+    ],
+)
+def test_trust_covers_the_files_that_the_server_s_variables_name(place, command, env, files):
+    for name in ("hook.js", "lib/a.so", "lib/b.so", "bin/tool", "lib/sitecustomize.py"):
+        path = place.workspace / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("x")
+        path.chmod(0o755)
+    (place.workspace / ".mcp.json").write_text(json.dumps({"mcpServers": {"a": {"command": command, "env": env}}}))
+    host = place.host()
+    assert set(only(host).files) == {str(place.workspace / name) for name in files}
+    trusted(host, only(host))
+    (place.workspace / files[0]).write_text("changed")
+    assert f"{files[0]} changed since you trusted it" in start_trust(host).why_not(only(host))
+
+
+def test_a_link_of_the_workspace_opens_no_file_to_a_server_of_the_user(place):
+    (place.tmp / "secret").write_text("x")
+    (place.workspace / "serve").symlink_to(place.tmp / "secret")
+    place.user.write_text('[providers.a]\ncommand = "x"\nargs = ["serve"]\n')
+    host = place.host()
+    assert "which is part of this workspace" in start_trust(host).why_not(only(host))
+
+
+def test_a_directory_to_start_in_that_is_a_link_out_of_the_workspace_is_a_problem(place):
+    (place.tmp / ".aws").mkdir()
+    (place.workspace / "docs").symlink_to(place.tmp / ".aws")
+    (place.workspace / ".mcp.json").write_text('{"mcpServers": {"a": {"command": "x", "cwd": "docs"}}}')
+    assert "a link that leads out of the workspace" in only(place.host()).problem

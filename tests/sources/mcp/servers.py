@@ -213,7 +213,10 @@ def call(ident, params):
         else:
             answer(ident, text(str(total), structuredContent={"sum": total}))
     elif name == "picture":
-        image = {"type": "image", "data": "aGFmdA==", "mimeType": "image/png"}
+        data = "\x1b[2J\u200bsee" if MODE == "hidden" else "aGFmdA=="
+        image = {"type": "image", "data": data, "mimeType": "image/png"}
+        if MODE == "hidden":
+            image["_meta"] = {"data": data}
         link = {"type": "resource_link", "uri": "memo://1", "name": "memo"}
         answer(ident, {"content": [{"type": "text", "text": "see"}, image, link]})
     elif name == "fail":
@@ -343,6 +346,19 @@ def misbehave(ident, params):
             head = f'{{"jsonrpc": "2.0", "id": {ident}, "result": {{"content": [{{"type": "text", "text": "'
             sys.stdout.write(head + "x" * 40_000_000 + '"}]}}\n')
             sys.stdout.flush()
+    elif MODE == "floods-progress":
+        token = params["_meta"]["progressToken"]
+        for number in range(5_000):
+            told = {"progressToken": token, "progress": 1, "total": 1, "message": f"flood {number}"}
+            notify("notifications/progress", told)
+        answer(ident, text("done"))
+    elif MODE == "many-questions":
+        if ERA >= "2026":
+            many = {f"q{number}": {"method": "elicitation/create", "params": FORM} for number in range(200)}
+            asked = {"resultType": "input_required", "requestState": "s", "inputRequests": many}
+            send({"jsonrpc": "2.0", "id": ident, "result": asked})
+        else:
+            answer(ident, text(json.dumps([ask("elicitation/create", FORM) for _ in range(45)][-1])))
     elif MODE == "floods-stdout":
         line = b"x" * 100_000 + b"\n"
         while True:

@@ -279,3 +279,38 @@ def test_a_server_whose_tools_vanish_says_so(place):
         return await service.call("mcp__s__echo", {})
 
     assert "no longer has the tool `echo`" in place.run(work).error.message
+
+
+def test_data_that_is_no_base64_is_made_visible_like_any_text(place):
+    place.add(mode="hidden")
+    (picture,) = place.call(("picture", {}))
+    assert picture.content[0]["data"] == "\\x1b[2J\\u200bsee"
+    assert picture.content[0]["_meta"] == {"data": "\\x1b[2J\\u200bsee"}
+
+
+def test_a_flood_of_progress_that_says_it_is_the_end_is_thinned_out(place):
+    place.add(mode="floods-progress")
+
+    async def work(service):
+        run = service.call("mcp__s__echo", {})
+        events = [event async for event in run]
+        return [event.facts for event in events if event.type == "progress"], await run
+
+    told, outcome = place.run(work)
+    assert outcome.output == "done"
+    assert 0 < len(told) < 1_000
+
+
+@pytest.mark.parametrize("era", [OLD, NEW])
+def test_a_server_that_asks_too_many_questions_is_not_heard_any_more(place, era):
+    place.add(mode="many-questions", era=era)
+    asked = []
+
+    def approve(request):
+        asked.append(request.question)
+        return True if request.question is None else ApprovalAnswer(True, arguments={"name": "x"})
+
+    (outcome,) = place.call(("echo", {}), approver=approve, answers_questions=True)
+    told = outcome.output if outcome.error is None else outcome.error.message
+    assert "more than 40 questions" in told
+    assert len(asked) <= 41

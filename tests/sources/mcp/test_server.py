@@ -16,8 +16,11 @@ import sampling
 sys.path.insert(0, str(Path(__file__).parent))
 from remote_servers import real_server
 
+from haft.sources.mcp import Provider
+from haft.sources.mcp.server import command_of
 from haft.toolsets.providers import providers_of, start_trust
 
+SERVERS = Path(__file__).with_name("servers.py")
 OLD, NEW = "2025-11-25", "2026-07-28"
 
 
@@ -465,3 +468,32 @@ def test_a_server_that_ignores_signals_ends_with_its_host(place, tmp_path):
     place.add(mode="ignores-signals")
     place.call(("echo", {}))
     assert _processes_with(str(tmp_path).encode()) == []
+
+
+# What a workspace must not do to servers of the user
+
+
+def test_a_module_of_the_workspace_does_not_run_in_a_server_of_the_user(place, tmp_path):
+    library = tmp_path / "library"
+    library.mkdir()
+    (library / "own_server.py").write_text(SERVERS.read_text())
+    (place.workspace / "subprocess.py").write_text("import os\nos._exit(9)\n")
+    own = {"PYTHONPATH": str(library), "ERA": OLD}
+    table = {"command": sys.executable, "args": ["-m", "own_server"], "env": own, "grant": {"read": [str(library)]}}
+    place.add_table("s", table)
+    (echo,) = place.call(("echo", {"text": "x"}))
+    assert echo.output == "x"
+
+
+def test_files_beside_a_named_file_that_is_no_code_stay_hidden(tmp_path):
+    folder = tmp_path / "keys"
+    folder.mkdir()
+    (folder / "config").write_text("x")
+    provider = Provider("s", "stdio", command="node", args=(str(folder / "config"),), files=(str(folder / "config"),))
+    assert command_of(provider, None, str(tmp_path / "workspace")).readable == (str(folder / "config"),)
+
+
+def test_starting_in_the_home_directory_does_not_make_it_readable(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    provider = Provider("s", "stdio", command="node", cwd=str(tmp_path))
+    assert str(tmp_path) not in command_of(provider, None, str(tmp_path / "workspace")).readable

@@ -74,24 +74,15 @@ def _mismatch(value: Any, schema: Mapping[str, Any]) -> str | None:
 
 
 def plain_block(block: BaseModel) -> dict[str, Any]:
-    """A content block as plain JSON. Its texts are visible; its data is unchanged."""
-    plain = block.model_dump(by_alias=True, mode="json", exclude_none=True)
-    return {key: value if key in ("data", "blob") else _visible_part(value) for key, value in plain.items()}
-
-
-def _visible_part(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {
-            texts.visible(str(key)): inner if key in ("data", "blob") else _visible_part(inner)
-            for key, inner in value.items()
-        }
-    return texts.visible_json(value)
+    """A content block as plain JSON. Its texts are visible; its data is unchanged if it is base64."""
+    found: dict[str, Any] = texts.visible_json(block.model_dump(by_alias=True, mode="json", exclude_none=True))
+    return found
 
 
 def plain_answer(result: BaseModel) -> Answer:
     """A result of a server that is no result of a tool, as JSON."""
     plain = result.model_dump(by_alias=True, mode="json", exclude_none=True)
-    shown = _visible_part(
+    shown = texts.visible_json(
         {key: value for key, value in plain.items() if key not in ("resultType", "ttlMs", "cacheScope")}
     )
     text = json.dumps(shown, ensure_ascii=False)

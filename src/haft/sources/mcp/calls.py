@@ -3,8 +3,9 @@ result."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import mcp_types as types
@@ -20,6 +21,8 @@ from haft.sources.mcp.tasks import TaskResult, call_as_task, follow, needs_task
 
 MOST_ROUNDS: Final = 20
 """How often a server may ask for input within one call."""
+MOST_QUESTIONS: Final = 40
+"""How many questions a server may ask within one call. A person reads each of them."""
 PROGRESS_SECONDS: Final = 0.05
 """The shortest time between two progress messages of a call that haft passes on."""
 STATE_PAUSE: Final = 0.1
@@ -38,6 +41,9 @@ class ServerCall:
         self._session = connection.client.session
         self.context = context
         self._last_progress = 0.0
+        self._last_fraction: float | None = None
+        self._questions = 0
+        """How many questions the server asked so far."""
 
     async def tool(self, name: str, arguments: dict[str, Any], output_schema: Mapping[str, Any] | None) -> Answer:
         """Call a tool."""
@@ -112,8 +118,19 @@ class ServerCall:
                     " haft does not offer to servers"
                 )
             questions[key] = self.question(request.params)
-        answers = await self.context.ask(*questions.values())
+        answers = await self._asked(list(questions.values()))
         return {key: result_of(answer) for key, answer in zip(questions, answers, strict=True)}
+
+    async def _asked(self, questions: Sequence[Question]) -> list[QuestionAnswer]:
+        """The answers of a person. Raises `ToolFailed` if the server asks too much."""
+        self._questions += len(questions)
+        if self._questions > MOST_QUESTIONS:
+            raise ToolFailed(
+                f"the MCP server `{self._server}` asked more than {MOST_QUESTIONS} questions within one call, so haft"
+                " asks nobody any more"
+            )
+        found: list[QuestionAnswer] = await self.context.ask(*questions)
+        return found
 
     async def _visit(self, error: MCPError) -> None:
         data = error.error.data
@@ -124,7 +141,7 @@ class ServerCall:
             wanted = []
         if not wanted:
             raise error
-        answers: list[QuestionAnswer] = await self.context.ask(*(self.question(each) for each in wanted))
+        answers = await self._asked([self.question(each) for each in wanted])
         if any(each.action != "accept" for each in answers):
             raise ToolFailed(f"the MCP server `{self._server}` needs a person to visit a page, and nobody agreed")
 
@@ -148,16 +165,20 @@ class ServerCall:
     async def elicit(self, params: types.ElicitRequestParams) -> types.ElicitResult | types.ErrorData:
         """Answer a request for input that a server of 2025 sends while it works on this call."""
         try:
-            answers: list[QuestionAnswer] = await self.context.ask(self.question(params))
+            answers = await self._asked([self.question(params)])
         except HaftError as error:
             return types.ErrorData(code=types.INVALID_REQUEST, message=error.message)
         return result_of(answers[0])
 
     async def _progress(self, progress: float, total: float | None, message: str | None) -> None:
         now = time.monotonic()
-        fraction = min(max(progress / total, 0.0), 1.0) if total and total > 0 else None
-        if now - self._last_progress < PROGRESS_SECONDS and fraction != 1.0:
+        is_known = total is not None and 0 < total < math.inf and math.isfinite(progress)
+        fraction = min(max(progress / total, 0.0), 1.0) if total is not None and is_known else None
+        # The end of the work is passed on in any case, but only once.
+        is_end = fraction == 1.0 and self._last_fraction != 1.0
+        if now - self._last_progress < PROGRESS_SECONDS and not is_end:
             return
+        self._last_fraction = fraction
         self._last_progress = now
         shown = texts.line(message, 200) if message else _number(progress, total)
         self.context.progress(shown, fraction=fraction)

@@ -642,7 +642,7 @@ def command_of(provider: Provider, installed: InstalledServer | None, workspace:
     """The command that starts a stdio server."""
     assert provider.command is not None
     argv = (provider.command, *provider.args) if installed is None else installed.argv
-    env = {**provider.env, **({} if installed is None else installed.env)}
+    env = {**_guarded(provider, workspace), **provider.env, **({} if installed is None else installed.env)}
     readable = [*_readable(provider), *(() if installed is None else installed.readable)]
     cwd = "."
     if provider.cwd is not None:
@@ -650,15 +650,37 @@ def command_of(provider: Provider, installed: InstalledServer | None, workspace:
         if inside == ".." or inside.startswith("../"):
             # The launcher starts programs only in the workspace.
             argv = ("/bin/sh", "-c", 'cd -- "$0" && exec "$@"', provider.cwd, *argv)
-            readable.append(provider.cwd)
+            if not _contains(provider.cwd, os.path.realpath(os.path.expanduser("~"))):
+                readable.append(provider.cwd)
         else:
             cwd = inside
     keeps = () if installed is None else installed.keeps
     return Command(list(argv), cwd=cwd, env=env, readable=tuple(dict.fromkeys(readable)), keeps=keeps)
 
 
+def _guarded(provider: Provider, workspace: str) -> dict[str, str]:
+    """Variables that keep Python from loading modules of the workspace. `python -m NAME` looks for all modules first in
+    the directory in which it starts, so a module of any workspace would run in a server of the user, with its secrets.
+    If the person trusted a file of the workspace, or if a script beside its modules is started, they are needed."""
+    words = [word for each in provider.args for word in each.split()]
+    root = f"{os.path.realpath(workspace)}/"
+    is_of_user = provider.provenance == "user" and provider.skill is None
+    is_module = any(word.startswith(("-m", "-c")) for word in words) and not any(map(_is_python, words))
+    is_trusted = any(path.startswith(root) for path in filter(_is_python, provider.files))
+    starts_inside = f"{os.path.realpath(provider.cwd or workspace)}/".startswith(root)
+    return {"PYTHONSAFEPATH": "1"} if is_of_user and is_module and starts_inside and not is_trusted else {}
+
+
+def _is_python(path: str) -> bool:
+    return path.endswith(".py")
+
+
 MARKERS: Final = ("package.json", "pyproject.toml", "pyvenv.cfg", "Cargo.toml", "go.mod", "deno.json")
 MOST_ABOVE: Final = 6
+CODE_ENDINGS: Final = (
+    *(".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".tsx", ".jsx", ".rb", ".pl", ".php", ".sh", ".jar", ".dll"),
+    *(f"/{each}" for each in MARKERS),
+)
 
 
 def _readable(provider: Provider) -> list[str]:
@@ -668,8 +690,16 @@ def _readable(provider: Provider) -> list[str]:
     command = provider.command or ""
     for path in (*provider.files, *((command,) if os.path.isabs(command) else ())):
         for each in dict.fromkeys((path, os.path.realpath(path))):
-            found += [each, *_package_of(each)]
+            found.append(each)
+            if path == command or _is_code(each):
+                found += _package_of(each)
     return found
+
+
+def _is_code(path: str) -> bool:
+    """Whether a file is run, so that it needs the files around it. The files around any other file may be secrets: an
+    argument such as `~/.aws/config` opens no other file."""
+    return path.endswith(CODE_ENDINGS) or os.access(path, os.X_OK)
 
 
 def _package_of(path: str) -> list[str]:

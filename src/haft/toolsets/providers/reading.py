@@ -188,11 +188,16 @@ class _Reader:
     def _provider(self, bare: Provider, filled: WrittenServer, filler: Filler) -> Provider:
         base = os.path.dirname(bare.source) if os.path.isabs(bare.source) else self._host.workspace
         cwd = None if filled.cwd is None else os.path.normpath(os.path.join(base, os.path.expanduser(filled.cwd)))
+        if cwd is not None and _leads_out(cwd, self._host.workspace):
+            raise ValueError(
+                f"has the `cwd` `{filled.cwd}`, a link that leads out of the workspace: write the directory itself"
+            )
         files: tuple[str, ...] = ()
         if filled.command is not None:
             files = named_files(
                 filled.command,
                 filled.args,
+                filled.env,
                 cwd or self._host.workspace,
                 self._host.workspace,
                 self._host.env.get("PATH", os.defpath),
@@ -249,6 +254,14 @@ def _beside_its_file(written: WrittenServer, place: _Place) -> WrittenServer:
     if place.skill is None or command is None or "/" not in command or command.startswith(("/", "~", "$")):
         return written
     return replace(written, command=os.path.normpath(os.path.join(place.skill[1], command)))
+
+
+def _leads_out(path: str, workspace: str) -> bool:
+    """Whether a path is written as one of the workspace, and leads out of it through a link. A server can read the
+    directory in which it starts, so a link of the workspace must not choose which one that is."""
+    inside = os.path.realpath(workspace).rstrip("/") + "/"
+    is_inside = any(f"{path}/".startswith(f"{each.rstrip('/')}/") for each in (workspace, inside))
+    return is_inside and not f"{os.path.realpath(path)}/".startswith(inside)
 
 
 def _problem(name: str, place: _Place, what: str) -> str:

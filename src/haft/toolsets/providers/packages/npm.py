@@ -171,7 +171,7 @@ def _about(folder: str, name: str) -> dict[str, Any]:
     try:
         with open(os.path.join(folder, "node_modules", name, "package.json"), encoding="utf-8") as file:
             found = json.loads(file.read(_MOST_BYTES))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ToolFailed(f"the package `{name}` has no package.json that can be read") from error
     return found if isinstance(found, dict) else {}
 
@@ -211,6 +211,6 @@ def _with_scripts(folder: str) -> tuple[str, ...]:
         with open(os.path.join(folder, "node_modules", ".package-lock.json"), encoding="utf-8") as file:
             packages = json.loads(file.read(_MOST_BYTES)).get("packages", {})
         names = [path for path, about in packages.items() if about.get("hasInstallScript") is True]
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         return ()
     return tuple(name.rpartition("node_modules/")[2] for name in names)
