@@ -96,6 +96,8 @@ def tools():
     if STATE.get("renamed"):
         found.append(tool("new_one", "It was not there before."))
         found = [each for each in found if each["name"] != "picture"]
+    if MODE == "grows" and os.path.exists("grown"):
+        found.append(tool("late", "It came later."))
     if MODE == "huge-schema":
         found.append(
             tool("huge", "", {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(50_000)}})
@@ -247,6 +249,8 @@ def call(ident, params):
             answer(ident, text(str(problem), isError=True))
     elif name == "pid":
         answer(ident, text(json.dumps({"pid": os.getpid(), "calls": STATE["calls"], "cwd": os.getcwd()})))
+    elif name == "late":
+        answer(ident, text("late"))
     elif name == "cancelled":
         answer(ident, text(json.dumps(STATE["cancelled"])))
     elif name == "die":

@@ -436,6 +436,15 @@ def test_a_server_that_is_reached_over_http_is_used_like_any_other(place):
     assert gone.error.code == "tool-failed" and "cannot be reached" in gone.error.message
 
 
+def test_a_tool_that_a_server_has_got_since_it_was_asked_is_found_by_its_name(place):
+    place.add(mode="grows")
+    place.call(("echo", {}))
+    (place.workspace / "grown").touch()
+    late, typo = place.call(("late", {}), ("typo", {}))
+    assert late.output == "late" and typo.error.code == "unknown-tool"
+    assert place.log().count("started:") == 2
+
+
 def test_the_server_of_a_skill_is_there_for_threads_in_which_the_skill_is_active(place):
     skill = place.workspace / ".agents" / "skills" / "helper"
     skill.mkdir(parents=True)

@@ -27,7 +27,7 @@ earlier."""
 MOST_AT_ONCE: Final = 4
 """How many servers are started at the same time in the background."""
 RETRY_SECONDS: Final = 300.0
-"""How long the background waits before it starts a server again that failed."""
+"""How long haft waits before it starts a server again for nothing else than its list of tools."""
 
 
 class McpServers(ToolSource):
@@ -51,6 +51,8 @@ class McpServers(ToolSource):
         self._trust = trust
         self._packages = packages
         self._servers: dict[str, McpServer] = {}
+        self._gone: list[McpServer] = []
+        """Servers that are to be ended, because the configuration no longer names them."""
         self._login_secrets = NO_SECRETS
         self._why_not: dict[str, str | None] = {}
         """Why each server may not start, when that was last asked; None if it may."""
@@ -84,12 +86,11 @@ class McpServers(ToolSource):
         self._read_providers()
         return list(self._listed())
 
-    def _read_providers(self) -> dict[str, McpServer]:
-        """Read the configuration again. Returns the servers that are no longer configured as they were."""
+    def _read_providers(self) -> None:
+        """Read the configuration again. Servers that are no longer configured as they were are ended later."""
         wanted = {each.name: each for each in self._providers()}
-        gone = {name: each for name, each in self._servers.items() if wanted.get(name) != each.provider}
-        for name in gone:
-            del self._servers[name]
+        for name in [name for name, each in self._servers.items() if wanted.get(name) != each.provider]:
+            self._gone.append(self._servers.pop(name))
         self._servers = {name: self._servers.get(name) or self._server(each) for name, each in wanted.items()}
         for each in self._servers.values():
             each.kept.reload()
@@ -98,7 +99,6 @@ class McpServers(ToolSource):
         }
         if self._servers:
             self._login_secrets = login_secrets(self._host.state_home)
-        return gone
 
     def _server(self, provider: Provider) -> McpServer:
         from haft.sources.mcp.server import McpServer
@@ -165,22 +165,34 @@ class McpServers(ToolSource):
     async def refresh(
         self, launcher: DescribeLauncher, progress: ProgressCallback, *, retry_name: str | None = None
     ) -> Iterable[DiscoveredTool] | None:
-        for server in self._read_providers().values():
-            await server.end("was removed from the configuration, or changed there")
+        self._read_providers()
+        await self._end_gone()
         self._describe_later()
         return list(self._listed())
 
+    async def _end_gone(self) -> None:
+        while self._gone:
+            await self._gone.pop().end("was removed from the configuration, or changed there")
+
     async def find_unlisted(self, name: str) -> None:
-        """Start the server that a call names, if its tools are not known yet."""
+        """Start the server that a call names, if its tools are not known yet, or if it does not run and may have other
+        tools by now."""
         self._read_providers()
         found = server_of(name, self._servers)
-        if found is None or self._why_off() is not None or self._why_not.get(found) is not None:
+        if self._host.sessions is None or found is None or self._why_off() or self._why_not.get(found) is not None:
             return
         server = self._servers[found]
         known = server.known
-        if self._host.sessions is not None and (known is None or "problem" in known):
-            with contextlib.suppress(HaftError):  # The listing says what is wrong.
-                await server.describe()
+        if known is not None and "problem" not in known:
+            if server.connection is not None or not self._is_time(server):
+                return
+            self._tried[server.name] = time.monotonic()
+        with contextlib.suppress(HaftError):  # The listing says what is wrong.
+            await server.describe()
+
+    def _is_time(self, server: McpServer) -> bool:
+        """Whether a server was not started for nothing lately."""
+        return time.monotonic() - self._tried.get(server.name, -RETRY_SECONDS) >= RETRY_SECONDS
 
     def _describe_later(self) -> None:
         """Start the servers whose tools are not known, in the background, if this host is open for long."""
@@ -195,13 +207,12 @@ class McpServers(ToolSource):
     def _undescribed(self) -> list[McpServer]:
         if self._why_off() is not None:
             return []
-        now = time.monotonic()
         return [
             each
             for each in self.usable().values()
             if (each.known is None or "problem" in each.known)
             and self._is_active(each.provider)
-            and now - self._tried.get(each.name, -RETRY_SECONDS) >= RETRY_SECONDS
+            and self._is_time(each)
         ]
 
     async def describe_new(self) -> None:
@@ -269,7 +280,8 @@ class McpServers(ToolSource):
         if self._background is not None:
             self._background.cancel()
             await asyncio.gather(self._background, return_exceptions=True)
-        await asyncio.gather(*(each.end() for each in self._servers.values()), return_exceptions=True)
+        ending = (*self._servers.values(), *self._gone)
+        await asyncio.gather(*(each.end() for each in ending), return_exceptions=True)
 
 
 def _described(server: McpServer, known: definitions.Known) -> Iterator[DiscoveredTool]:
