@@ -42,7 +42,8 @@ class Ignored:
         return _names_only(self.value) if self.name in FREE_TABLES else self.value
 
     def sentence(self) -> str:
-        until = "is ignored until you trust this file (`haft trust`):" if self.waits else "is ignored:"
+        single = ", or each server (`haft providers trust NAME`)" if self.name == "providers" else ""
+        until = f"is ignored until you trust this file (`haft trust`){single}:" if self.waits else "is ignored:"
         return f"{self.source}: {self.assignment(MOST_SHOWN)} {until} {self.why}"
 
     def assignment(self, most: int | None = None) -> str:

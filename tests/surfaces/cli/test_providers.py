@@ -173,6 +173,7 @@ def test_a_value_that_a_server_needs_is_asked_for_once_without_showing_it(haft, 
 def test_trusting_the_workspace_s_file_lets_its_servers_start_and_revoking_ends_it(haft):
     (haft.workspace / "haft.toml").write_text('[providers.theirs]\ncommand = "no-such-program"\n')
     assert states(haft) == {"theirs": "changed"}
+    assert "until you trust this file (`haft trust`), or each server" in haft("providers", "list").err
     assert haft("trust", "--yes").code == 0
     assert states(haft)["theirs"] != "changed"
     assert haft("trust", "--revoke").code == 0
