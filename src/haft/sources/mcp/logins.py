@@ -121,16 +121,6 @@ class Logins:
         issuers = {name: entry for name, entry in kept.get("issuers", {}).items() if name != login.issuer}
         self._write({**kept, "issuer": None, "last_issuer": login.issuer, "issuers": issuers})
 
-    def forget(self) -> bool:
-        """Forget everything about this server. Returns whether there was anything."""
-        try:
-            os.unlink(self.path)
-        except FileNotFoundError:
-            return False
-        finally:
-            self._seen = None
-        return True
-
     def _read(self) -> dict[str, Any]:
         try:
             found = os.stat(self.path)
@@ -211,11 +201,13 @@ def _login(issuer: str, entry: Any) -> Login | None:
 
 def renewed(login: Login, answer: Mapping[str, Any]) -> Login:
     """The login with the tokens of an issuer's answer, which leaves out what has not changed."""
+    texts = {name: value for name, value in answer.items() if isinstance(value, str) and value}
     seconds = answer.get("expires_in")
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     return replace(
         login,
-        access_token=str(answer["access_token"]),
-        refresh_token=answer.get("refresh_token") or login.refresh_token,
-        scope=answer.get("scope") or login.scope,
-        expires_at=time.time() + float(seconds) if seconds is not None else None,
+        access_token=texts["access_token"],
+        refresh_token=texts.get("refresh_token", login.refresh_token),
+        scope=texts.get("scope", login.scope),
+        expires_at=time.time() + seconds if is_number and seconds is not None else None,
     )

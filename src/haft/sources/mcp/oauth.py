@@ -52,13 +52,13 @@ class StoredTokens(httpx2.Auth):
         """Send a request with the token, and once more with a renewed one if the server refuses it."""
         login = self._logins.current
         if login is not None and login.is_expired and login.is_renewable:
-            async with self._renewing, _alone(self._logins.path):
+            async with self._renewing, _RenewalLock(self._logins.path):
                 if (renewable := self._still(login)) is not None:
                     self._renew(renewable, (yield _renewal(renewable)))
             login = self._logins.current
         response = yield _with_token(request, login)
         if response.status_code == 401 and login is not None and login.is_renewable:
-            async with self._renewing, _alone(self._logins.path):
+            async with self._renewing, _RenewalLock(self._logins.path):
                 if (renewable := self._still(login)) is not None:
                     self._renew(renewable, (yield _renewal(renewable)))
             after = self._logins.current
@@ -77,7 +77,7 @@ class StoredTokens(httpx2.Auth):
     def _renew(self, login: Login, response: httpx2.Response) -> None:
         if response.status_code == 200:
             answer = _json(response)
-            if isinstance(answer.get("access_token"), str):
+            if isinstance(answer.get("access_token"), str) and answer["access_token"]:
                 self._logins.keep(renewed(login, answer))
         elif response.status_code in (400, 401, 403):
             self._logins.drop_tokens(login)
@@ -121,7 +121,7 @@ def _metadata(redirect_uri: str) -> OAuthClientMetadata:
     )
 
 
-class _alone:  # noqa: N801 (it is used like a function)
+class _RenewalLock:
     """Holds the lock of a login, so that two processes do not renew the same token: many issuers take each refresh
     token once."""
 

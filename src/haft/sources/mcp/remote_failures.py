@@ -58,15 +58,13 @@ class RemoteFailures:
         self._kept: dict[str, RemoteFailure] = {}
         self.has_ended = False
         """Whether the server ended the connection, or forgot its session, so that only a new connection can go on."""
-        self.last: RemoteFailure | None = None
-        """The last request that failed, also if nobody waits for its answer."""
 
     def body(self, failure: RemoteFailure) -> bytes:
         """A JSON-RPC error that stands for a failure."""
         key = os.urandom(16).hex()
         while len(self._kept) >= _MOST_KEPT:
             del self._kept[next(iter(self._kept))]
-        self._kept[key] = self.last = failure
+        self._kept[key] = failure
         error = {"code": -32603, "message": failure.message, "data": {_KEY: key}}
         return json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
 

@@ -101,7 +101,6 @@ class _EventReader:
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                 return
             self._failure = self._client.failures.of_error(ended, has_connected=True)
-            self._client.failures.last = self._failure
             self._client.failures.has_ended = True
             self._is_known.set()
 
