@@ -33,6 +33,11 @@ plugins = ["bash:{TOP}/examples/bash-read-line-range/read_line_range.bash", "pyt
 paths = ["{TOP}/examples/json-reader"]
 [cli.cdd]
 click = "cdd.cli:main"
+[providers.local]
+command = "npx"
+args = ["-y", "no-such-server"]
+[providers.remote]
+url = "https://mcp.example/mcp"
 """
 """One tool of every format, so that listing them is measured too."""
 
@@ -41,6 +46,7 @@ QUICK = (
     ["tools", "show", "shell"],
     ["tools", "search", "read"],
     ["templates", "list"],
+    ["providers", "list"],
     ["tools", "use", "list_directory"],
     ["tools", "use", "shell", "--command", "true", "--approve"],
 )

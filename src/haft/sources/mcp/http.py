@@ -26,6 +26,7 @@ from haft.sources.mcp.addresses import CheckedTransport, same_origin
 from haft.sources.mcp.logins import Logins
 from haft.sources.mcp.oauth import StoredTokens
 from haft.sources.mcp.remote_failures import RemoteFailure, RemoteFailures
+from haft.sources.mcp.sse import sse_streams
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
@@ -66,8 +67,6 @@ class RemoteTransport:
         async with contextlib.AsyncExitStack() as stack:
             client = self.client = await stack.enter_async_context(self._client())
             if self._provider.transport == "sse":
-                from haft.sources.mcp.sse import sse_streams
-
                 streams = await stack.enter_async_context(sse_streams(client, str(self._url), MOST_BYTES))
             else:
                 opened = streamable_http_client(str(self._url), http_client=client, max_sse_event_size=MOST_BYTES)

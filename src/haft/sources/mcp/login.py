@@ -13,13 +13,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from mcp.client import Client
+
 from haft.contracts import BadConfig, BadUsage, ToolFailed
+from haft.sources.mcp.http import RemoteTransport, checked_url, open_http
+from haft.sources.mcp.login_callback import LoginCallback
 from haft.sources.mcp.logins import CLIENT_CREDENTIALS, Logins
+from haft.sources.mcp.oauth import LoginFlow
 from haft.values import dataclass
 
 if TYPE_CHECKING:
-    from haft.sources.mcp.http import RemoteTransport
-    from haft.sources.mcp.login_callback import LoginCallback
     from haft.sources.mcp.provider import Provider
 
 _ANSWER_SECONDS: Final = 60.0
@@ -54,10 +57,6 @@ async def log_in(
 ) -> LoginResult:
     """Log in at a remote provider. `pasted` gives addresses that the person pastes, if the browser runs elsewhere.
     Raises `HaftError` if that fails."""
-    from haft.sources.mcp.http import checked_url, open_http
-    from haft.sources.mcp.login_callback import LoginCallback
-    from haft.sources.mcp.oauth import LoginFlow
-
     _check(provider)
     url = checked_url(provider)
 
@@ -88,8 +87,6 @@ async def log_in(
 
 async def _connect(transport: RemoteTransport) -> None:
     """Say hello to the server and list its tools: one of the two makes it ask for a login."""
-    from mcp.client import Client
-
     async with Client(transport, read_timeout_seconds=_ANSWER_SECONDS) as client:
         if client.server_capabilities.tools is not None:
             await client.list_tools()

@@ -11,14 +11,13 @@ import asyncio
 import hmac
 import os
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 from urllib.parse import parse_qs, urlsplit
+
+from mcp.shared.auth import AuthorizationCodeResult
 
 from haft.contracts import BadConfig, ToolFailed
 from haft.files import shown
-
-if TYPE_CHECKING:
-    from mcp.shared.auth import AuthorizationCodeResult
 
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _MOST_HEAD: Final = 32_768
@@ -83,8 +82,6 @@ class LoginCallback:
 
     async def result(self, seconds: float) -> AuthorizationCodeResult:
         """The answer of the authorization server. Raises `ToolFailed` if it refused, or if no answer came."""
-        from mcp.shared.auth import AuthorizationCodeResult
-
         assert self._answer is not None
         try:
             fields = await asyncio.wait_for(asyncio.shield(self._answer), seconds)
