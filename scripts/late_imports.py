@@ -38,6 +38,9 @@ command = "npx"
 args = ["-y", "no-such-server"]
 [providers.remote]
 url = "https://mcp.example/mcp"
+[providers.small]
+command = "{sys.executable}"
+args = ["{TOP}/tests/sources/mcp/servers.py"]
 """
 """One tool of every format, so that listing them is measured too."""
 
@@ -57,8 +60,11 @@ LIGHT = (
     "import haft.sources.python.worker",
     "import haft.toolsets.environments",
     "from haft import tool; tool(lambda: None)",
+    "import haft.__main__",
+    "import haft.__main__; import haft.surfaces.mcp.first_answer",
 )
-"""The first statements of programs that embed haft, and of workers."""
+"""The first statements of programs that embed haft, of workers, and of `haft serve mcp`, whose first answer must be
+quick."""
 
 MEASURE = """
 import os, sys
@@ -105,6 +111,9 @@ def loaded_by(words: list[str], *, is_empty: bool = False) -> list[set[str]]:
         if not is_empty:
             furnish(home)
         env = {**os.environ, "HOME": home, "XDG_CONFIG_HOME": f"{home}/config", "HAFT_HOME": f"{home}/state"}
+        if not is_empty and words != ["--help"]:
+            restart = [sys.executable, "-m", "haft", "-q", "providers", "restart", "small"]
+            subprocess.run(restart, cwd=f"{home}/workspace", env=env, stdout=subprocess.DEVNULL, check=True)
         for _ in range(2):  # The first run describes the tools; the second one has their descriptions.
             done = subprocess.run(
                 [sys.executable, "-c", MEASURE.replace("WORDS", repr(words))],
