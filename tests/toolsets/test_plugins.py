@@ -14,7 +14,7 @@ from haft.config.files import workspace_config
 from haft.config.trust_store import trust
 from haft.contracts import MARK, Exit
 from haft.sandbox import Sandbox
-from haft.surfaces.cli.person.questions import call_lines
+from haft.surfaces.text.requests import call_lines
 
 ECHO = (Path(__file__).parents[2] / "examples/template-bash-tool/template_bash_echo.bash").read_text()
 ALLOW = {"plugin_policy.allow_bash_tools": True}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from haft.contracts import ApprovalRequest, Confinement, Grants, RunId, ThreadId, ToolName
 from haft.surfaces.cli.person.approver import _key, _Prompt
 from haft.surfaces.cli.person.interrupts import Interrupts
-from haft.surfaces.cli.person.questions import call_lines
+from haft.surfaces.text.requests import call_lines
 
 from .conftest import until
 

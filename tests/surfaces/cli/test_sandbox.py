@@ -4,7 +4,7 @@ import pytest
 
 from haft.contracts import ApprovalRequest, Confinement, LimitsApplied
 from haft.surfaces.cli.person.approver import call_lines
-from haft.surfaces.cli.screen.sandbox import limits_lines, sandbox_lines, sandbox_words
+from haft.surfaces.text.sandbox import limits_lines, sandbox_lines, sandbox_words
 
 HOSTILE = "/x\x1b[2K\u202e\n  sandbox: none, no network"
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from haft.contracts import FORM, ApprovalAnswer, ApprovalRequest, HaftError, Question
-from haft.surfaces.cli.person.questions import call_lines, url_host
-from haft.surfaces.cli.screen.terminal import framed, one_line, visible
+from haft.surfaces.text.requests import call_lines, url_host
+from haft.surfaces.text.terminal import framed, one_line, visible
 from haft.values import dataclass
 
 LONGEST_MESSAGE: Final = 50_000

@@ -14,7 +14,8 @@ from haft.contracts import BadUsage
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import recover
-from haft.surfaces.cli.screen.printing import complain, data, facts, lines, say, table, to_json_text
+from haft.surfaces.cli.screen.printing import complain, data, facts, lines, say, table
+from haft.surfaces.text.json_text import to_json_text
 
 if TYPE_CHECKING:
     from haft.service import AuditLogFacade

@@ -20,8 +20,8 @@ from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import tell_what_is_logged, workspace_of
 from haft.surfaces.cli.screen.printing import facts, lines, say, warn
-from haft.surfaces.cli.screen.terminal import one_line, styled, visible
 from haft.surfaces.cli.words.parameters import LATER, OPTIONS
+from haft.surfaces.text.terminal import one_line, styled, visible
 
 if TYPE_CHECKING:
     from haft.authoring.check import Code, Report, Target

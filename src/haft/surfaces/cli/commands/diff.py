@@ -17,10 +17,10 @@ import click
 from haft.contracts import BadUsage, Change, ConflictingPath, UnknownRun
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import change_sets, find_changed, history_with, tell_what_is_logged
-from haft.surfaces.cli.screen.patches import coloured_lines
 from haft.surfaces.cli.screen.printing import facts, say, verbatim, warn, writing
-from haft.surfaces.cli.screen.terminal import is_terminal, one_line, styled, visible, width
 from haft.surfaces.cli.words.run_completion import complete_run
+from haft.surfaces.text.patches import coloured_lines
+from haft.surfaces.text.terminal import is_terminal, one_line, styled, visible, width
 
 if TYPE_CHECKING:
     from haft.service import FileDifference, RunRecord

@@ -14,7 +14,7 @@ from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import current_directory
 from haft.surfaces.cli.screen.printing import facts, lines
-from haft.surfaces.cli.screen.terminal import one_line, styled
+from haft.surfaces.text.terminal import one_line, styled
 
 if TYPE_CHECKING:
     from haft.service import Check, ForeignFile

@@ -21,10 +21,10 @@ from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import recover, tell_what_is_logged, workspace_of
 from haft.surfaces.cli.screen.printing import complain, facts, lines, say, table
-from haft.surfaces.cli.screen.sandbox import network_words
-from haft.surfaces.cli.screen.terminal import framed, one_line
 from haft.surfaces.cli.words.network_option import CommandWithNetwork, network_option
 from haft.surfaces.cli.words.times import lasted
+from haft.surfaces.text.sandbox import network_words
+from haft.surfaces.text.terminal import framed, one_line
 
 if TYPE_CHECKING:
     from haft.service import InboxFacade, Reply, Waiting
@@ -69,7 +69,7 @@ def _row(waiting: Waiting, now: float) -> tuple[str, ...]:
 
 
 def _waiting_lines(waiting: Waiting) -> Iterator[str]:
-    from haft.surfaces.cli.person.questions import call_lines, choice_lines, request_from_inbox, trial_lines
+    from haft.surfaces.text.requests import call_lines, choice_lines, request_from_inbox, trial_lines
 
     request = request_from_inbox(waiting)
     yield from call_lines(request, request.arguments, waiting.workspace, sys.stdout)
@@ -279,7 +279,7 @@ def _require_choice(waiting: Waiting, *, is_open: bool) -> None:
 
 def _approved_lines(waiting: Waiting, answer: Mapping[str, Any]) -> Iterator[str]:
     """The approved call as lines for a person: the arguments in full, and the grants of the answer."""
-    from haft.surfaces.cli.person.questions import call_lines, request_from_inbox
+    from haft.surfaces.text.requests import call_lines, request_from_inbox
 
     request = request_from_inbox(waiting)
     if request.question is not None:

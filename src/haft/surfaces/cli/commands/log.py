@@ -16,11 +16,12 @@ from haft.contracts import STATUSES, BadUsage, near_miss
 from haft.surfaces.cli.commands.tools import complete_names
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import change_sets, find_changed, history, history_with, workspace_of
-from haft.surfaces.cli.screen.printing import facts, lines, say, table, to_json_text, verbatim
-from haft.surfaces.cli.screen.sandbox import limits_lines, sandbox_lines
-from haft.surfaces.cli.screen.terminal import is_terminal, one_line, styled, visible, width
+from haft.surfaces.cli.screen.printing import facts, lines, say, table, verbatim
 from haft.surfaces.cli.words.run_completion import complete_run, complete_status
 from haft.surfaces.cli.words.times import clock, lasted, moment, since
+from haft.surfaces.text.json_text import to_json_text
+from haft.surfaces.text.sandbox import limits_lines, sandbox_lines
+from haft.surfaces.text.terminal import is_terminal, one_line, styled, visible, width
 
 if TYPE_CHECKING:
     from haft.service import RunRecord

@@ -27,7 +27,7 @@ from haft.contracts import BadUsage
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import workspace_of
 from haft.surfaces.cli.screen.printing import facts, lines, say, warn
-from haft.surfaces.cli.screen.terminal import one_line
+from haft.surfaces.text.terminal import one_line
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

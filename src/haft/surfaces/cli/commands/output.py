@@ -18,8 +18,8 @@ from haft.contracts import BadUsage
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import history_with
 from haft.surfaces.cli.screen.printing import facts, say, writing
-from haft.surfaces.cli.screen.terminal import is_terminal, visible
 from haft.surfaces.cli.words.run_completion import complete_run
+from haft.surfaces.text.terminal import is_terminal, visible
 
 if TYPE_CHECKING:
     from haft.service import Frame

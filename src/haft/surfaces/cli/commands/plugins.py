@@ -19,8 +19,8 @@ from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
 from haft.surfaces.cli.screen.printing import complain, facts, lines, say, table, warn
 from haft.surfaces.cli.screen.progress import Progress
-from haft.surfaces.cli.screen.sandbox import grant_words
-from haft.surfaces.cli.screen.terminal import visible
+from haft.surfaces.text.sandbox import grant_words
+from haft.surfaces.text.terminal import visible
 
 if TYPE_CHECKING:
     from haft.service import PluginsFacade, Updated

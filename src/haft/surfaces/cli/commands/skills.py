@@ -31,7 +31,7 @@ from haft.surfaces.cli.screen.skill_words import (
     tools_by_readiness,
     why_not,
 )
-from haft.surfaces.cli.screen.terminal import is_terminal, one_line, visible
+from haft.surfaces.text.terminal import is_terminal, one_line, visible
 
 if TYPE_CHECKING:
     from haft.service import Activations, Skill, Skills

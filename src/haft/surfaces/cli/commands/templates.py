@@ -18,7 +18,6 @@ from haft.contracts import BadUsage, HaftError, Rejected
 from haft.surfaces.cli.commands.check import RESERVED, lines_of, sum_up
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.screen.printing import facts, lines, say, table, warn
-from haft.surfaces.cli.screen.terminal import is_terminal, one_line
 from haft.surfaces.cli.words.template_places import (
     DEFAULT,
     Places,
@@ -27,6 +26,7 @@ from haft.surfaces.cli.words.template_places import (
     places_of,
     state_of_template,
 )
+from haft.surfaces.text.terminal import is_terminal, one_line
 
 if TYPE_CHECKING:
     from haft.authoring.check import Report

@@ -17,9 +17,9 @@ import click
 from haft.contracts import BadUsage, HaftError, Kind, Listing, ToolSpec, near_miss
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.screen.printing import facts, lines, say, table
-from haft.surfaces.cli.screen.sandbox import grant_words
-from haft.surfaces.cli.screen.terminal import is_terminal, one_line, styled, visible
 from haft.surfaces.cli.words.definitions import FORMS, after_dashes, parameter_lines
+from haft.surfaces.text.sandbox import grant_words
+from haft.surfaces.text.terminal import is_terminal, one_line, styled, visible
 
 
 def listings(options: Globals | None = None, *, describe: bool = True, thread: str | None = None) -> list[Listing]:

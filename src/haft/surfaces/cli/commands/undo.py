@@ -19,9 +19,9 @@ from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.person.change_run import MOST, tell_conflicts, wait_for_changes
 from haft.surfaces.cli.place import change_sets, find_changed, history, tell_what_is_logged, workspace_of
 from haft.surfaces.cli.screen.printing import complain, facts, lines, say
-from haft.surfaces.cli.screen.terminal import one_line
 from haft.surfaces.cli.words.run_completion import complete_changes
 from haft.surfaces.cli.words.usage_errors import RUNS_HINT
+from haft.surfaces.text.terminal import one_line
 
 CONFLICT: Final = EXIT_CODES["conflict"]
 

@@ -18,13 +18,13 @@ from haft.contracts import NO_GRANTS, BadUsage, Grants, HaftError, Outcome, Tool
 from haft.surfaces.cli.commands.tools import complete_names, find_listing, is_path
 from haft.surfaces.cli.globals import Globals, HaftCommand, checked_directory
 from haft.surfaces.cli.screen.printing import facts, lines, say
-from haft.surfaces.cli.screen.terminal import is_terminal, one_line, visible
 from haft.surfaces.cli.screen.waiting import tell_waiting
 from haft.surfaces.cli.words.binding import arguments, hidden_parameter
 from haft.surfaces.cli.words.definitions import after_dashes, parameter_lines
 from haft.surfaces.cli.words.network_option import network_option
 from haft.surfaces.cli.words.parameters import Line, split_words
 from haft.surfaces.cli.words.use_options import UseOptions
+from haft.surfaces.text.terminal import is_terminal, one_line, visible
 from haft.values import replace
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ from typing import Any, Final
 from haft.contracts import NOT_RUN, Event, Failure, Outcome, RunId, Status, ThreadId, ToolName
 from haft.service import user_name
 from haft.surfaces.cli.screen.display import raw
-from haft.surfaces.cli.screen.printing import data, facts, to_json_text
-from haft.surfaces.cli.screen.terminal import is_terminal
+from haft.surfaces.cli.screen.printing import data, facts
 from haft.surfaces.cli.words.parameters import FLAGS, VALUED
+from haft.surfaces.text.json_text import to_json_text
+from haft.surfaces.text.terminal import is_terminal
 
 _VALUED: Final = (*VALUED, "-w")
 _STATUSES: Final[dict[str, Status]] = {"rejected": "rejected-by-user", "cancelled": "cancelled"}

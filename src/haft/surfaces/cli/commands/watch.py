@@ -12,10 +12,11 @@ from haft.contracts import EXIT_CODES, Event
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import history_with, recover
-from haft.surfaces.cli.screen.printing import complain, data, say, to_json_text
+from haft.surfaces.cli.screen.printing import complain, data, say
 from haft.surfaces.cli.screen.progress import Progress
-from haft.surfaces.cli.screen.terminal import is_terminal, visible
 from haft.surfaces.cli.words.run_completion import complete_run
+from haft.surfaces.text.json_text import to_json_text
+from haft.surfaces.text.terminal import is_terminal, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable

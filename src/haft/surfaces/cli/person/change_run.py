@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from haft.contracts import Outcome
 from haft.surfaces.cli.globals import Globals
 from haft.surfaces.cli.screen.printing import say
-from haft.surfaces.cli.screen.terminal import one_line
+from haft.surfaces.text.terminal import one_line
 
 if TYPE_CHECKING:
     from haft.service import Run

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from haft.contracts import ApprovalAnswer, ApprovalRequest, HaftError, Question
 from haft.surfaces.cli.person.line_input import confirm, read_line
-from haft.surfaces.cli.person.questions import choices_of, form_fields, question_lines, required_of
 from haft.surfaces.cli.screen.printing import complain, say
-from haft.surfaces.cli.screen.terminal import visible
+from haft.surfaces.text.requests import choices_of, form_fields, question_lines, required_of
+from haft.surfaces.text.terminal import visible
 
 ANSWER_QUESTION: Final = "Answer? [y/N] "
 VISITED_QUESTION: Final = "Say that you visited it? [y/N] "

@@ -11,9 +11,10 @@ import sys
 from typing import Protocol
 
 from haft.contracts import Changes, Event, Outcome
-from haft.surfaces.cli.screen.printing import complain, data, facts, say, to_json_text
+from haft.surfaces.cli.screen.printing import complain, data, facts, say
 from haft.surfaces.cli.screen.progress import Progress
-from haft.surfaces.cli.screen.terminal import is_terminal, visible
+from haft.surfaces.text.json_text import to_json_text
+from haft.surfaces.text.terminal import is_terminal, visible
 
 
 class Display(Protocol):

@@ -7,15 +7,14 @@ run is written to stdout directly.
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from math import isfinite
 from typing import Any
 
 from haft.contracts import HaftError, MachineError
-from haft.surfaces.cli.screen.short_names import shortened
-from haft.surfaces.cli.screen.terminal import fitted, is_terminal, one_line, styled, visible
+from haft.surfaces.text.json_text import to_json_text
+from haft.surfaces.text.short_names import shortened
+from haft.surfaces.text.terminal import fitted, is_terminal, one_line, styled, visible
 
 
 class StdoutFailed(MachineError):
@@ -23,28 +22,6 @@ class StdoutFailed(MachineError):
 
     def __init__(self, cause: OSError) -> None:
         super().__init__(f"standard output cannot be written: {cause.strerror}")
-
-
-def to_json_text(value: Any, *, indent: int | None = None) -> str:
-    """JSON that every parser accepts: without NaN, and valid UTF-8."""
-    try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, default=str)
-    except ValueError:
-        text = json.dumps(_finite(value), ensure_ascii=False, indent=indent, default=str)
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # A lone surrogate can only be written as an escape.
-        text = json.dumps(_finite(value), ensure_ascii=True, indent=indent, default=str)
-    return text
-
-
-def _finite(value: Any) -> Any:
-    """`value` with null for NaN and infinite numbers."""
-    if isinstance(value, float):
-        return value if isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def facts(value: Any) -> None:

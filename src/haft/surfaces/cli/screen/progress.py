@@ -7,7 +7,7 @@ import time
 from typing import Final
 
 from haft.contracts import Event
-from haft.surfaces.cli.screen.terminal import clipped, is_terminal, one_line, width
+from haft.surfaces.text.terminal import clipped, is_terminal, one_line, width
 
 _CLEAR: Final = "\r\x1b[2K"
 _MOST_A_SECOND: Final = 20

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from haft.surfaces.cli.screen.terminal import one_line
+from haft.surfaces.text.terminal import one_line
 
 if TYPE_CHECKING:
     from haft.contracts import Listing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from haft.contracts import Event
 from haft.surfaces.cli.screen.printing import say
-from haft.surfaces.cli.screen.terminal import one_line
+from haft.surfaces.text.terminal import one_line
 
 
 def tell_waiting(event: Event) -> None:

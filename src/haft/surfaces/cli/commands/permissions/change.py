@@ -15,8 +15,8 @@ from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import workspace_of
 from haft.surfaces.cli.screen.printing import facts, lines, say, warn
-from haft.surfaces.cli.screen.terminal import one_line
 from haft.surfaces.cli.words.network_option import CommandWithNetwork, network_option
+from haft.surfaces.text.terminal import one_line
 
 if TYPE_CHECKING:
     from haft.service import RuleChange

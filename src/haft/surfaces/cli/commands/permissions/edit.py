@@ -13,7 +13,7 @@ from haft.surfaces.cli.commands.permissions.change import workspace_or_none
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.person.line_input import confirm
 from haft.surfaces.cli.screen.printing import complain, lines, say
-from haft.surfaces.cli.screen.terminal import is_terminal, one_line
+from haft.surfaces.text.terminal import is_terminal, one_line
 
 START: Final = """\
 # Your own settings for haft. The first matching rule decides; `haft permissions test` says which rule that is.

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.screen.printing import facts, say, table, to_json_text
+from haft.surfaces.cli.screen.printing import facts, say, table
+from haft.surfaces.text.json_text import to_json_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

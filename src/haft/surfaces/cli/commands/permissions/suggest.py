@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.screen.printing import facts, lines, say, to_json_text
-from haft.surfaces.cli.screen.terminal import one_line
+from haft.surfaces.cli.screen.printing import facts, lines, say
 from haft.surfaces.cli.words.times import since
+from haft.surfaces.text.json_text import to_json_text
+from haft.surfaces.text.terminal import one_line
 
 if TYPE_CHECKING:
     from haft.service import Suggested, Suggestion, ToolService

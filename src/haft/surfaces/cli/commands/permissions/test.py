@@ -20,9 +20,10 @@ from haft.contracts import BadUsage
 from haft.surfaces.cli.commands.permissions.batch_input import lines_of, question_in, rejected_input
 from haft.surfaces.cli.commands.tools import complete_names
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.screen.printing import data, facts, lines, to_json_text, warn
-from haft.surfaces.cli.screen.terminal import is_terminal, one_line, styled, visible
+from haft.surfaces.cli.screen.printing import data, facts, lines, warn
 from haft.surfaces.cli.words.parameters import Line, tokens_of
+from haft.surfaces.text.json_text import to_json_text
+from haft.surfaces.text.terminal import is_terminal, one_line, styled, visible
 
 if TYPE_CHECKING:
     from haft.contracts import Decision
@@ -284,7 +285,7 @@ def _particulars(decision: Decision) -> Iterator[str]:
     if opened and decision.action != "reject":
         yield f"  grants: {one_line(to_json_text(opened))}"
     if decision.definition_diff is not None:
-        from haft.surfaces.cli.person.questions import changed_part
+        from haft.surfaces.text.requests import changed_part
 
         yield f"  its {changed_part(decision.definition_diff)} is not the one that was approved"
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from haft.contracts import PROCESS_LIMITS, Confinement, Grants, network_json
 from haft.lazy import regex
-from haft.surfaces.cli.screen.printing import to_json_text
-from haft.surfaces.cli.screen.terminal import one_line
+from haft.surfaces.text.json_text import to_json_text
+from haft.surfaces.text.terminal import one_line
 
 MOST_CONNECTIONS: Final = 20
 _PLAIN: Final = regex(r"[\w./~@+:=*-]+", re.ASCII)

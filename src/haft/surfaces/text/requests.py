@@ -20,11 +20,11 @@ from haft.contracts import (
     ToolName,
     with_current_names,
 )
-from haft.surfaces.cli.screen.patches import coloured_lines
-from haft.surfaces.cli.screen.printing import to_json_text
-from haft.surfaces.cli.screen.sandbox import sandbox_words
-from haft.surfaces.cli.screen.short_names import shortened
-from haft.surfaces.cli.screen.terminal import framed, one_line, styled, visible
+from haft.surfaces.text.json_text import to_json_text
+from haft.surfaces.text.patches import coloured_lines
+from haft.surfaces.text.sandbox import sandbox_words
+from haft.surfaces.text.short_names import shortened
+from haft.surfaces.text.terminal import framed, one_line, styled, visible
 
 if TYPE_CHECKING:
     from haft.service import Waiting

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import IO, Any
 
-from haft.surfaces.cli.screen.terminal import styled, visible
+from haft.surfaces.text.terminal import styled, visible
 
 
 def coloured_lines(text: str, stream: IO[Any]) -> Iterator[str]:
