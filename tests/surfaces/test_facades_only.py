@@ -21,5 +21,5 @@ def test_a_surface_that_reaches_below_the_facades_breaks_a_contract_of_make_chec
         file.write("\n\ndef reach():\n    from haft.policy.rules import rule\n    import haft.storage\n")
     said = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert said.returncode != 0
-    assert "haft.surfaces.cli.home -> haft.policy.rules.rule" in said.stdout
-    assert "haft.surfaces.cli.home -> haft.storage" in said.stdout
+    assert "haft.surfaces.text.home -> haft.policy.rules.rule" in said.stdout
+    assert "haft.surfaces.text.home -> haft.storage" in said.stdout

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from haft.contracts import BadUsage, HaftError, UnknownRun
 from haft.surfaces.cli.globals import Globals
-from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.screen.printing import say, warn
+from haft.surfaces.text.home import state_home
 
 if TYPE_CHECKING:
     from haft.service import ChangesFacade, Config, ForeignFile, History, Ignored, RunRecord, StateHome

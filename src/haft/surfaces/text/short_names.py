@@ -30,7 +30,7 @@ def shortened(text: str) -> str:
 
 def _look_up(names: Collection[str]) -> dict[str, str]:
     from haft.service import open_history
-    from haft.surfaces.cli.home import state_home
+    from haft.surfaces.text.home import state_home
 
     try:
         history = open_history(state_home())

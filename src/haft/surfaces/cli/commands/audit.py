@@ -12,9 +12,9 @@ import click
 
 from haft.contracts import BadUsage
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import recover
 from haft.surfaces.cli.screen.printing import complain, data, facts, lines, say, table
+from haft.surfaces.text.home import state_home
 from haft.surfaces.text.json_text import to_json_text
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import click
 
 from haft.contracts import BadUsage, RunId
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import history, history_with, recover
 from haft.surfaces.cli.screen.printing import facts, lines, say
 from haft.surfaces.cli.words.run_completion import complete_run
+from haft.surfaces.text.home import state_home
 from haft.surfaces.text.terminal import visible
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import click
 
 from haft.contracts import BadConfig
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import tell_trust_hint, workspace_of
 from haft.surfaces.cli.screen.printing import facts, lines, say, table
+from haft.surfaces.text.home import state_home
 from haft.surfaces.text.json_text import to_json_text
 from haft.surfaces.text.terminal import visible
 

@@ -11,9 +11,9 @@ import click
 
 from haft.contracts import BadConfig
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import current_directory
 from haft.surfaces.cli.screen.printing import facts, lines
+from haft.surfaces.text.home import state_home
 from haft.surfaces.text.terminal import one_line, styled
 
 if TYPE_CHECKING:

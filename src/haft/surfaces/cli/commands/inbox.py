@@ -18,11 +18,11 @@ import click
 
 from haft.contracts import EXIT_CODES, BadUsage, Grants, HaftError, Network, UnknownRequest
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import recover, tell_what_is_logged, workspace_of
 from haft.surfaces.cli.screen.printing import complain, facts, lines, say, table
 from haft.surfaces.cli.words.network_option import CommandWithNetwork, network_option
 from haft.surfaces.cli.words.times import lasted
+from haft.surfaces.text.home import state_home
 from haft.surfaces.text.sandbox import network_words
 from haft.surfaces.text.terminal import framed, one_line
 

@@ -15,10 +15,10 @@ import click
 
 from haft.contracts import NO_GRANTS
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
 from haft.surfaces.cli.screen.printing import complain, facts, lines, say, table, warn
 from haft.surfaces.cli.screen.progress import Progress
+from haft.surfaces.text.home import state_home
 from haft.surfaces.text.sandbox import grant_words
 from haft.surfaces.text.terminal import visible
 

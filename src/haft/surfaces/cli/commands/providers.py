@@ -20,11 +20,11 @@ import click
 
 from haft.contracts import BadUsage, HaftError, Rejected
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
 from haft.surfaces.cli.screen.printing import complain, complain_of, data, facts, lines, say, table, warn
 from haft.surfaces.cli.screen.progress import Progress
 from haft.surfaces.cli.words.network_option import CommandWithNetwork, network_option
+from haft.surfaces.text.home import state_home
 from haft.surfaces.text.terminal import framed, is_terminal, one_line, styled, visible
 
 if TYPE_CHECKING:

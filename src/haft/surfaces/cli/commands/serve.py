@@ -9,8 +9,8 @@ import click
 
 from haft.contracts import BadUsage
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
+from haft.surfaces.text.home import state_home
 
 
 @click.command("mcp", cls=HaftCommand)

@@ -16,7 +16,6 @@ import click
 from haft.contracts import BadUsage, HaftError
 from haft.surfaces.cli.commands.tools import listings
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import tell_what_is_logged, workspace_of
 from haft.surfaces.cli.screen.printing import data, facts, lines, say, table, warn
 from haft.surfaces.cli.screen.skill_words import (
@@ -31,6 +30,7 @@ from haft.surfaces.cli.screen.skill_words import (
     tools_by_readiness,
     why_not,
 )
+from haft.surfaces.text.home import state_home
 from haft.surfaces.text.terminal import is_terminal, one_line, visible
 
 if TYPE_CHECKING:

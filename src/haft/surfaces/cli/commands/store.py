@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import recover
 from haft.surfaces.cli.screen.printing import facts, lines, say, table, warn
 from haft.surfaces.cli.words.times import clock
+from haft.surfaces.text.home import state_home
 from haft.surfaces.text.terminal import visible
 
 if TYPE_CHECKING:

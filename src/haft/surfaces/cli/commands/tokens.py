@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.screen.printing import data, facts, lines, say, table
+from haft.surfaces.text.home import state_home
 
 if TYPE_CHECKING:
     from haft.service import Tokens

@@ -15,9 +15,9 @@ import click
 from haft.contracts import BadUsage
 from haft.surfaces.cli.commands.tools import complete_names, find_listing, listings
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import tell_what_is_logged, workspace_of
 from haft.surfaces.cli.screen.printing import facts, lines, say, warn
+from haft.surfaces.text.home import state_home
 from haft.surfaces.text.terminal import one_line
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ def listings(options: Globals | None = None, *, describe: bool = True, thread: s
     """Every tool of a workspace, also those that cannot be called. With `describe`, haft describes new tool files;
     without it, no process is started."""
     from haft.service import ListedTools
-    from haft.surfaces.cli.home import state_home
     from haft.surfaces.cli.place import tell_ignored, workspace_of
+    from haft.surfaces.text.home import state_home
 
     options = options or Globals(quiet=True)
     tools = ListedTools(workspace_of(options), state_home())
@@ -75,8 +75,8 @@ def is_path(name: str) -> bool:
 def _at(path: str, found: Iterable[Listing], options: Globals) -> Listing:
     """The tool at a path, whether or not a toolbox lists it."""
     from haft.service import ListedTools
-    from haft.surfaces.cli.home import state_home
     from haft.surfaces.cli.place import workspace_of
+    from haft.surfaces.text.home import state_home
 
     full = os.path.abspath(os.path.expanduser(path))
     there = [listing for listing in found if listing.spec.origin == full and listing.enabled]
@@ -161,8 +161,8 @@ def _withheld(spec: ToolSpec, options: Globals) -> tuple[str, ...]:
     """The environment variables that a tool asks for and that are set in this process, but that its calls do not get,
     because no rule grants them to all calls of the tool."""
     from haft.service import withheld_from
-    from haft.surfaces.cli.home import state_home
     from haft.surfaces.cli.place import workspace_of
+    from haft.surfaces.text.home import state_home
 
     return withheld_from(spec, workspace_of(options), state_home())
 

@@ -15,9 +15,9 @@ import click
 
 from haft.contracts import BadUsage, Rejected
 from haft.surfaces.cli.globals import Globals, HaftCommand, checked_directory
-from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import workspace_of
 from haft.surfaces.cli.screen.printing import facts, lines, say
+from haft.surfaces.text.home import state_home
 from haft.surfaces.text.terminal import framed, is_terminal, styled, visible
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ import click
 
 from haft.contracts import EXIT_CODES, Event
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import history_with, recover
 from haft.surfaces.cli.screen.printing import complain, data, say
 from haft.surfaces.cli.screen.progress import Progress
 from haft.surfaces.cli.words.run_completion import complete_run
+from haft.surfaces.text.home import state_home
 from haft.surfaces.text.json_text import to_json_text
 from haft.surfaces.text.terminal import is_terminal, visible
 

@@ -29,13 +29,13 @@ from haft.contracts import (
     network_from,
 )
 from haft.lazy import regex
-from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.person.input_prompt import ask_for_input
 from haft.surfaces.cli.person.interrupts import Interrupts
 from haft.surfaces.cli.person.line_input import NO, YES, confirm, not_understood, read_line
 from haft.surfaces.cli.screen.display import Display
 from haft.surfaces.cli.screen.printing import complain, say, warn
 from haft.surfaces.cli.words.json_input import parse_json
+from haft.surfaces.text.home import state_home
 from haft.surfaces.text.json_text import to_json_text
 from haft.surfaces.text.requests import call_lines, choice_lines, trial_lines
 from haft.surfaces.text.terminal import framed, is_terminal, one_line, visible

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from haft.contracts import STATUSES, HaftError
-from haft.surfaces.cli.home import state_home
+from haft.surfaces.text.home import state_home
 
 MOST = 50
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from haft.contracts import BadUsage
 from haft.service import lies_in
 from haft.surfaces.cli.globals import Globals
-from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
+from haft.surfaces.text.home import state_home
 
 if TYPE_CHECKING:
     from haft.service import Config, TemplateEnvironments, TemplateState

@@ -12,10 +12,10 @@ import click
 
 from haft.contracts import BadConfig, BadUsage, ToolSpec, network_json
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import workspace_of
 from haft.surfaces.cli.screen.printing import facts, lines, say, warn
 from haft.surfaces.cli.words.network_option import CommandWithNetwork, network_option
+from haft.surfaces.text.home import state_home
 from haft.surfaces.text.terminal import one_line
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import click
 
 from haft.surfaces.cli.commands.permissions.change import workspace_or_none
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.home import state_home
 from haft.surfaces.cli.place import tell_trust_hint
 from haft.surfaces.cli.screen.printing import facts, say, table
+from haft.surfaces.text.home import state_home
 from haft.surfaces.text.json_text import to_json_text
 from haft.surfaces.text.terminal import one_line
 
