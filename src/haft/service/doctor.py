@@ -39,6 +39,7 @@ from haft.sandbox import Abilities, Mode, Sandbox
 from haft.service.changes_checks import coverage_checks, store_checks
 from haft.service.checks import Check, CheckState
 from haft.service.permissions import missing_of
+from haft.service.providers import ProvidersFacade
 from haft.service.state_reader import has_state, recover_dead_hosts
 from haft.storage import StateHome, default_home, open_stores
 from haft.toolsets import Discovery, fill_catalogue, find_uv
@@ -368,8 +369,6 @@ def _is_server(listing: Listing) -> bool:
 def _providers(home: StateHome, workspace: str | None) -> list[Check]:
     if workspace is None:
         return []
-    from haft.service.providers import ProvidersFacade
-
     found = ProvidersFacade(workspace, home).listed()
     if not found:
         return []

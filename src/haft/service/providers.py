@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import difflib
 import os
+import shlex
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -32,6 +34,7 @@ from haft.toolsets import (
     server_name,
     start_trust,
 )
+from haft.values import replace
 
 SECTIONS: Final = ("providers", "mcpServers")
 """The names that a haft.toml may use for the table of servers."""
@@ -300,8 +303,6 @@ class ProvidersFacade:
 
     def _section(self, file: OwnFile) -> tuple[str, Mapping[str, Any]]:
         """The name under which a haft.toml has its servers, and the servers there."""
-        import tomllib
-
         tables = tomllib.loads(file.text)
         section = next((each for each in SECTIONS if each in tables), SECTIONS[0])
         found = tables.get(section, {})
@@ -348,8 +349,6 @@ def address_of(server: ConfiguredServer) -> str:
         return ""
     if written.url is not None:
         return str(provider.secrets.masked(written.url))
-    import shlex
-
     words = [written.command or "", *written.args]
     return str(
         provider.secrets.masked(" ".join(word if word.startswith("${") else shlex.quote(word) for word in words))
@@ -363,8 +362,6 @@ def provider_text(name: str, written: WrittenServer) -> str:
 
 def with_inputs(written: WrittenServer, inputs: Iterable[Mapping[str, Any]]) -> WrittenServer:
     """A server with the declarations of the inputs that it needs."""
-    from haft.values import replace
-
     wanted = inputs_in(written)
     known = [one for one in (*written.inputs, *inputs) if one.get("id") in wanted]
     keys = ("id", "description", "password", "default", "options")

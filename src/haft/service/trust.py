@@ -33,6 +33,7 @@ from haft.config import (
     workspace_config,
 )
 from haft.contracts import BadConfig, BadUsage, Principal
+from haft.service.providers import revoke_file, trust_of_file
 from haft.storage import StateHome
 
 
@@ -116,8 +117,6 @@ class TrustFacade:
         text = None if file is None else text_to_keep(file, os.environ)
         digest = trust(self._home, proposal.workspace, file, principal.who, text)
         if file is not None and any(one.name == "providers" for one in proposal.widens):
-            from haft.service.providers import trust_of_file  # Imported here because few files name MCP servers.
-
             trust_of_file(proposal.workspace, self._state_home, file.path, principal.who)
         return digest
 
@@ -125,8 +124,6 @@ class TrustFacade:
         """End the trust in the workspace. Returns False if the workspace was not trusted."""
         was_trusted = revoke(self._home, self._workspace)
         if was_trusted and is_configured(self._workspace, os.environ):
-            from haft.service.providers import revoke_file
-
             with contextlib.suppress(BadConfig):  # Without a file that can be used, no server starts.
                 revoke_file(self._workspace, self._state_home)
         return was_trusted

@@ -3,6 +3,7 @@ result."""
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -85,8 +86,6 @@ class ServerCall:
 
     async def _with_input(self, send: Retry[ResultT]) -> ResultT:
         """Send a request. If the server needs input, ask for it, and send the request again with the answers."""
-        import asyncio
-
         responses: types.InputResponses | None = None
         state: str | None = None
         for _ in range(MOST_ROUNDS):

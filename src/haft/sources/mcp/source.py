@@ -12,6 +12,7 @@ from haft.sources.mcp import definitions, texts
 from haft.sources.mcp.logins import login_secrets
 from haft.sources.mcp.names import listed_name, server_of
 from haft.sources.mcp.provider import Provider, ServerPackages, StartTrust
+from haft.sources.mcp.server import McpServer
 from haft.sources.mcp.server_log import log_path
 from haft.sources.mcp.tool import McpTool, prompt_tool, resource_tool
 from haft.sources.port import ProgressCallback, SourceHost, ToolSource
@@ -19,7 +20,6 @@ from haft.sources.port import ProgressCallback, SourceHost, ToolSource
 if TYPE_CHECKING:
     import asyncio
 
-    from haft.sources.mcp.server import McpServer
 
 BACKGROUND_SECONDS: Final = 3.0
 """How long a host must be open before it starts servers that were never asked for their tools. Most commands end
@@ -101,8 +101,6 @@ class McpServers(ToolSource):
             self._login_secrets = login_secrets(self._host.state_home)
 
     def _server(self, provider: Provider) -> McpServer:
-        from haft.sources.mcp.server import McpServer
-
         host = self._host
         return McpServer(
             provider,

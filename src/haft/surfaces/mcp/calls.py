@@ -11,6 +11,8 @@ import contextlib
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from mcp.shared.exceptions import MCPError
+
 from haft.contracts import Event, HaftError, Outcome, Principal
 from haft.surfaces.mcp.log_messages import is_wanted, level_of, send_log
 from haft.surfaces.mcp.offered_tools import OfferedTools
@@ -119,8 +121,6 @@ async def no_join(request: CallRequest) -> None:
 
 def unknown_tool(message: str) -> Exception:
     """The error of a call whose tool does not exist, or is not offered."""
-    from mcp.shared.exceptions import MCPError
-
     return MCPError(code=UNKNOWN_TOOL, message=f"Unknown tool: {message}")
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from haft.contracts import ApprovalAnswer, ApprovalRequest, Question, RunId
 from haft.lazy import regex
+from haft.service import check_form
 from haft.surfaces.mcp.clients import Client
 from haft.surfaces.mcp.forms import LONGEST_NOTE, Reading, read_answer, request_form, shown_digest
 
@@ -57,8 +58,6 @@ class AskedRequest:
 
     def take(self, response: Any, client: Client, *, shows_person: bool = True) -> Reading:
         """Take a client's answer. Only a valid answer answers the request."""
-        from haft.service import check_form
-
         reading = read_answer(self.request, response, client.name, shows_person=shows_person, check_form=check_form)
         if reading.kind == "invalid":
             self.problem = reading.problem

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
+
 if TYPE_CHECKING:
     from haft.service import ToolService
 
@@ -103,8 +105,6 @@ def _offers(
 
 def matches(template: str, uri: str) -> bool:
     """Whether a URI fits a template."""
-    from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
-
     try:
         return UriTemplate.parse(template).match(uri) is not None
     except InvalidUriTemplate:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import mcp_types as types
+
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
@@ -44,7 +46,5 @@ def is_wanted(level: str, lowest: str) -> bool:
 
 async def send_log(context: ServerRequestContext[Any, Any], level: Any, text: str, logger: str) -> None:
     """Send one message, on the stream of its request."""
-    import mcp_types as types
-
     params = types.LoggingMessageNotificationParams(level=level, data=text[:_LONGEST], logger=logger)
     await context.session.send_notification(types.LoggingMessageNotification(params=params), context.request_id)

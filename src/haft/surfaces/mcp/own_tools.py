@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import BadUsage, HaftError, Principal, ToolName, ToolSpec, outcome_from
+from haft.service import check_arguments, search
 from haft.surfaces.mcp.calls import CallRequest, Calls, failure_result
 from haft.surfaces.mcp.offered_tools import OfferedTools, offered_name
 from haft.surfaces.mcp.results import result_of, text_result
@@ -115,8 +116,6 @@ class OwnTools:
         params: Mapping[str, Any],
     ) -> dict[str, Any]:
         """Call one of the tools. Errors of the caller are results that the model can read."""
-        from haft.service import check_arguments
-
         tool = self._tools[name]
         try:
             check_arguments(tool.spec(name), arguments)
@@ -291,8 +290,6 @@ class OwnTools:
         return text_result("\n".join(lines) or "you have no such runs", {"runs": rows})
 
     async def _search(self, call: OwnCall) -> dict[str, Any]:
-        from haft.service import search
-
         listings = self._offered.listings(call.caller.thread)
         limit = int(call.arguments.get("limit", 10))
         found = await asyncio.to_thread(search, listings, call.arguments["query"], limit=limit)

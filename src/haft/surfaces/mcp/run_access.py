@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from haft.contracts import BadUsage, Principal, UnknownRun
+from haft.service import open_history
 from haft.values import dataclass
 
 if TYPE_CHECKING:
@@ -95,8 +96,6 @@ class RunAccess:
         return record
 
     async def _read(self, work: Callable[[History], T]) -> T:
-        from haft.service import open_history
-
         def read() -> T:
             history = open_history(self._service.home)
             if history is None:

@@ -7,6 +7,7 @@ for the rest of the thread. The extension wants the bytes of each file, and thes
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
 import json
 import os
@@ -14,7 +15,10 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+import yaml
+
 from haft.contracts import HaftError
+from haft.service import Skills
 
 if TYPE_CHECKING:
     from haft.service import Skill, ToolService
@@ -36,8 +40,6 @@ class ServedSkills:
     """The skills of a service."""
 
     def __init__(self, service: ToolService) -> None:
-        from haft.service import Skills
-
         self._skills = Skills(service.workspace)
 
     def found(self) -> list[Skill]:
@@ -74,8 +76,6 @@ class ServedSkills:
 
     async def contents(self, uri: str, skill: Skill, path: str) -> dict[str, Any]:
         """The content of a file of a skill, as `resources/read` returns it."""
-        import base64
-
         data = await asyncio.to_thread(_read, skill, path)
         kind = _MIME_TYPES.get(os.path.splitext(path)[1], "application/octet-stream")
         try:
@@ -138,8 +138,6 @@ def _paths(skill: Skill, inside: str, depth: int) -> Iterator[str]:
 
 def front_matter(data: bytes) -> dict[str, Any] | None:
     """The front matter of a SKILL.md as JSON; None if it is no YAML map, or larger than anyone needs."""
-    import yaml
-
     text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
     matched = re.match(r"---[ \t]*\n(.*?)\n---[ \t]*(\n|$)", text, re.DOTALL)
     if matched is None or len(matched[1]) > _MOST_FRONT_MATTER:
@@ -156,7 +154,6 @@ def front_matter(data: bytes) -> dict[str, Any] | None:
 
 def _loader() -> Any:
     """YAML's safe loader, which leaves dates as text: JSON has no dates."""
-    import yaml
 
     class Loader(yaml.SafeLoader):
         yaml_implicit_resolvers = {  # noqa: RUF012  as the base class has it

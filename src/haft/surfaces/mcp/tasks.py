@@ -25,6 +25,7 @@ from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from pydantic import Field
 
 from haft.contracts import HaftError, Outcome, Principal, RunId, iso_time, outcome_from
+from haft.service import RunRecord
 from haft.surfaces.mcp.clients import TASKS, client_of
 from haft.surfaces.mcp.missing_capabilities import missing_tasks
 from haft.surfaces.mcp.run_access import RunAccess, is_run_of
@@ -100,8 +101,6 @@ class Tasks:
 
     async def _recorded(self, task: str, caller: Principal) -> dict[str, Any]:
         """A task whose run has ended, and maybe its server with it."""
-        from haft.service import RunRecord
-
         try:
             record = await self._waiting.service.runs.get(task)
         except HaftError:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp.shared.exceptions import MCPError
 
 from haft.contracts import HaftError, Outcome, RunId, outcome_from
+from haft.service import RunRecord
 from haft.surfaces.mcp.calls import CallRequest, wants_progress
 from haft.surfaces.mcp.carried_state import carried_state
 from haft.surfaces.mcp.clients import Client, client_of
@@ -114,8 +115,6 @@ class WaitingCalls:
     async def _recorded(self, run: RunId) -> Outcome | None:
         """The outcome of a run of an earlier process; None if the run did nothing before that process ended, so that
         the call can start anew."""
-        from haft.service import RunRecord
-
         try:
             record = await self.service.runs.get(run)
         except HaftError:

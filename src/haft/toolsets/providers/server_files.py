@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -63,12 +64,7 @@ def parse_map(data: bytes, path: str) -> Mapping[str, Any]:
 def _parsed(data: bytes, path: str) -> dict[str, Any]:
     try:
         text = data.decode("utf-8-sig")
-        if path.endswith(".toml"):
-            import tomllib
-
-            tables = tomllib.loads(text)
-        else:
-            tables = _json(text)
+        tables = tomllib.loads(text) if path.endswith(".toml") else _json(text)
     except (ValueError, RecursionError) as error:
         raise BadConfig(f"{path} cannot be understood: {error}") from error
     if not isinstance(tables, dict):

@@ -10,6 +10,7 @@ import sys
 from typing import Any, Final
 
 from haft.contracts import ApprovalAnswer, ApprovalRequest, HaftError, Question
+from haft.service import check_form, coerce
 from haft.surfaces.cli.person.line_input import confirm, read_line
 from haft.surfaces.cli.screen.printing import complain, say
 from haft.surfaces.text.requests import choices_of, form_fields, question_lines, required_of
@@ -27,8 +28,6 @@ async def ask_for_input(request: ApprovalRequest, question: Question) -> Approva
         return ApprovalAnswer(approved=False)
     if question.url is not None:
         return ApprovalAnswer(approved=True)
-    from haft.service import check_form
-
     while True:
         values = {name: value for name in form_fields(question) if (value := await _value(question, name)) is not None}
         try:
@@ -41,8 +40,6 @@ async def ask_for_input(request: ApprovalRequest, question: Question) -> Approva
 
 async def _value(question: Question, name: str) -> Any:
     """The value that the person types for one field; None if an optional field stays empty."""
-    from haft.service import coerce
-
     field = form_fields(question)[name]
     is_list = isinstance(field, dict) and field.get("type") == "array"
     hint = " (several: separate them with commas)" if is_list else ""
