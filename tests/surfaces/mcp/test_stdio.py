@@ -326,3 +326,92 @@ def test_a_message_that_comes_in_pieces_is_put_together_and_one_too_long_is_drop
         return [item.message.method async for item in incoming]
 
     assert asyncio.run(main()) == ["server/discover"] * 3
+
+
+def test_a_request_in_a_wrong_form_is_answered_and_those_after_it_too(started):
+    served = started()
+    wrong = [
+        {"jsonrpc": "2.0", "id": "a", "method": "ping", "cls": 1},
+        {"jsonrpc": "2.0", "id": "b", "method": "ping", "params": [1]},
+        {"jsonrpc": "2.0", "id": "c", "method": "ping", "_fields_set": 1},
+    ]
+    served.send(*wrong, {"jsonrpc": "2.0", "id": 9, "method": "ping"})
+    answers = {found["id"]: found for found in (served.read() for _ in range(4))}
+    assert answers["b"]["error"]["code"] == -32600
+    assert answers.keys() == {"a", "b", "c", 9} and "result" in answers[9]
+
+
+def test_a_long_message_is_put_together_once():
+    from haft.surfaces.mcp import stdio
+
+    async def main():
+        incoming = stdio.Incoming(-1)
+        for _ in range(20_000):  # 20 MB: with a copy for each piece, 200 GB would be copied.
+            incoming.feed(b" " * 1000)
+        incoming.feed(json.dumps(DISCOVER).encode() + b"\n")
+        return (await incoming.receive()).message.method
+
+    assert asyncio.run(main()) == "server/discover"
+
+
+def test_haft_reads_no_more_requests_while_the_client_reads_no_answers(monkeypatch):
+    from haft.surfaces.mcp import stdio
+
+    monkeypatch.setattr(stdio, "MOST_UNREAD", 100_000)
+
+    async def main():
+        requests, sending = os.pipe()
+        reading, answers = os.pipe()
+        outgoing = stdio.Outgoing(answers)
+        incoming = stdio.Incoming(requests, outgoing)
+        outgoing.write(b"x" * 300_000)
+        incoming.start()
+        line = json.dumps(DISCOVER).encode() + b"\n"
+        os.write(sending, line)
+        await incoming.receive()
+        os.write(sending, line)
+        await asyncio.sleep(0.2)
+        assert not incoming._waiting
+        left = 300_000
+        while left:
+            left -= len(await asyncio.to_thread(os.read, reading, left))
+        assert (await asyncio.wait_for(incoming.receive(), 10)).message.method == "server/discover"
+        outgoing.write(b"x" * 300_000)
+        os.write(sending, line * 3)
+        os.close(sending)
+        return [item async for item in incoming]
+
+    assert len(asyncio.run(main())) <= 3
+
+
+def test_only_the_option_itself_counts_for_the_kept_answers():
+    plain = first_answer.key_of(["serve", "mcp"])
+    assert first_answer.key_of(["-w", "/read-only", "serve", "mcp", "--tools", "x-read-only"]) == plain
+    for words in (["--profile", "read-only"], ["--profile=read-only"]):
+        assert first_answer.key_of(["serve", "mcp", *words])[-1] == "-read-only"
+
+
+BUSY = """
+import sys, threading, time
+import haft.surfaces.mcp.own_tools as own
+def stuck(*_given, **_named):
+    sys.stderr.write("stuck\\n")
+    time.sleep(1000)
+import haft.service
+haft.service.search = stuck
+from haft.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("end", ["stdin", signal.SIGTERM])
+def test_a_thread_that_does_not_end_holds_nothing_up(started, end):
+    served = started(runs=BUSY)
+    params = {"name": "search_tools", "arguments": {"query": "x"}, "_meta": META}
+    served.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    assert served.ask({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {"_meta": META}})["id"] == 2
+    if end == "stdin":
+        served.process.stdin.close()
+    else:
+        served.process.send_signal(end)
+    assert served.ended() == 0

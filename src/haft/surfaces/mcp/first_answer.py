@@ -105,8 +105,9 @@ class FirstAnswers:
         data = os.read(self._stdin, _AT_ONCE)
         if not data:
             os._exit(0)  # The client is gone, and nothing has been started.
+        at = len(self._data)
         self._data += data
-        while (end := self._data.find(b"\n", self._seen)) >= 0:
+        while (end := self._data.find(b"\n", max(at, self._seen))) >= 0:
             line = bytes(self._data[self._seen : end])
             self._seen = end + 1
             self._answer(line)
@@ -180,7 +181,12 @@ def key_of(words: Sequence[str]) -> list[Any]:
 
 def _options(words: Sequence[str]) -> str:
     lazy = "-lazy" if "--lazy" in words else ""
-    return lazy + ("-read-only" if any("read-only" in word for word in words) else "")
+    before = ["", *words]
+    is_read_only = any(
+        word == "--profile=read-only" or (word == "read-only" and before[at] == "--profile")
+        for at, word in enumerate(words)
+    )
+    return lazy + ("-read-only" if is_read_only else "")
 
 
 def _packages() -> list[str]:

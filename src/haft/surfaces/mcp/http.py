@@ -24,7 +24,7 @@ from haft.contracts import BadUsage, MachineError
 from haft.service import StateHome, Tokens, default_home
 from haft.surfaces.mcp.http_guard import LOOPBACK_NAMES, HttpGuard
 from haft.surfaces.mcp.kept_events import RETRY_MILLISECONDS, keep_events
-from haft.surfaces.mcp.opening import opened
+from haft.surfaces.mcp.opening import EndLimit, opened
 
 if TYPE_CHECKING:
     from mcp.server import Server
@@ -152,13 +152,16 @@ def serve(options: ServeOptions) -> int:
         if not is_loopback(host) and not options.quiet:
             tell("warning: other machines can reach this server. Without a proxy that adds TLS, anyone on the way can")
             tell("         read the tokens of the clients")
-        asyncio.run(_serve(options, listening, tokens, names))
+        with EndLimit() as limit:
+            asyncio.run(_serve(options, listening, tokens, names, limit))
     return 0
 
 
-async def _serve(options: ServeOptions, listening: socket.socket, tokens: Tokens, names: frozenset[str]) -> None:
+async def _serve(
+    options: ServeOptions, listening: socket.socket, tokens: Tokens, names: frozenset[str], limit: EndLimit
+) -> None:
     stop = asyncio.Event()
-    async with opened(options, stop) as served:
+    async with opened(options, stop, limit) as served:
         greeting = served.init_options()
         # The package's session manager asks the server itself what `initialize` answers.
         vars(served.server)["create_initialization_options"] = lambda: greeting

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MOST_FOUND: Final = 50
 MOST_RUNS: Final = 200
+LONGEST_QUERY: Final = 1000
+"""The longest query of `search_tools`. A search for millions of words would take a minute of processor time."""
 LONGEST_WAIT: Final = 50.0
 """Seconds that `wait` waits by default: some clients give up on a call after 60."""
 POLL_SECONDS: Final = 0.2
@@ -192,7 +194,12 @@ class OwnTools:
                 "best matches with their input schemas."
                 + (" Call a tool that you found with `call_tool`." if self._lazy else ""),
                 {
-                    "query": {"type": "string", "minLength": 1, "description": "Words that say what you want to do."},
+                    "query": {
+                        "type": "string",
+                        "minLength": 1,
+                        "maxLength": LONGEST_QUERY,
+                        "description": "Words that say what you want to do.",
+                    },
                     "limit": {"type": "integer", "minimum": 1, "maximum": MOST_FOUND, "description": "Default: 10."},
                 },
                 _READS,

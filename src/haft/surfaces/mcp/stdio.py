@@ -28,7 +28,7 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.message import SessionMessage
 
 from haft.surfaces.mcp.first_answer import Begun, FirstAnswers, Id, begin, id_of, key_of, load_kept, save_kept
-from haft.surfaces.mcp.opening import opened
+from haft.surfaces.mcp.opening import EndLimit, opened
 from haft.surfaces.mcp.options import ServeOptions
 from haft.surfaces.mcp.own_answers import own_answers
 from haft.surfaces.mcp.server import HaftServer
@@ -38,6 +38,13 @@ AT_ONCE: Final = 4096
 READ_AT_ONCE: Final = 1 << 18
 LONGEST_LINE: Final = 64_000_000
 """The longest message. A longer one is dropped: nobody can be asked to keep it in memory."""
+MOST_MESSAGES: Final = 2000
+"""While this many messages wait to be handled, haft reads no more."""
+MOST_UNREAD: Final = 32_000_000
+"""While the client has not read this many bytes of answers, haft reads no more requests. Otherwise a client that never
+reads would fill the memory."""
+SECONDS_OF_PAUSE: Final = 0.05
+INVALID_REQUEST: Final = -32600
 
 
 class Closing:
@@ -56,10 +63,14 @@ class Closing:
 class Incoming(Closing):
     """The messages that the client sends, as the `mcp` package reads them."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, outgoing: Outgoing | None = None) -> None:
+        """`outgoing`: where the answers go. Requests that are not as they should be are answered there at once."""
         self._descriptor = descriptor
+        self._outgoing = outgoing
         self._loop = asyncio.get_running_loop()
-        self._rest = b""
+        self._rest: list[bytes] = []
+        """The pieces of the current line. They are put together once, at the end of the line."""
+        self._length = 0
         self._drops = False
         """Whether the current line is too long, and is dropped."""
         self._waiting: deque[SessionMessage | Exception] = deque()
@@ -80,9 +91,26 @@ class Incoming(Closing):
             data = b""
         if data:
             self.feed(data)
+            if self._is_full():
+                self._loop.remove_reader(self._descriptor)
+                self._loop.call_later(SECONDS_OF_PAUSE, self._after_pause)
         else:
             self._loop.remove_reader(self._descriptor)
             self.end()
+
+    def _is_full(self) -> bool:
+        unread = 0 if self._outgoing is None else self._outgoing.unread
+        return len(self._waiting) > MOST_MESSAGES or unread > MOST_UNREAD
+
+    def _after_pause(self) -> None:
+        """Read on if there is room. A client that is gone needs no more answers, whatever it sent before."""
+        if _is_hung_up(self._descriptor) or (self._outgoing is not None and self._outgoing.is_gone):
+            self._waiting.clear()
+            self.end()
+        elif self._is_full():
+            self._loop.call_later(SECONDS_OF_PAUSE, self._after_pause)
+        else:
+            self._loop.add_reader(self._descriptor, self._read)
 
     def _read_file(self) -> None:
         while data := os.read(self._descriptor, READ_AT_ONCE):
@@ -95,19 +123,32 @@ class Incoming(Closing):
         if not others:
             self._keep(first)
             return
-        lines = [self._rest + first, *others[:-1]]
-        if self._drops:
-            lines[0], self._drops = b"", False
-        self._rest = b""
+        self._keep(first)
+        lines = [b"".join(self._rest), *others[:-1]]
+        self._rest, self._length, self._drops = [], 0, False
         self._keep(others[-1])
-        self._waiting.extend(message_of(line) for line in lines if line and not line.isspace())
+        for line in lines:
+            if line and not line.isspace():
+                self._take(line)
         self._news.set()
+
+    def _take(self, line: bytes) -> None:
+        message = message_of(line)
+        request = id_in(line) if isinstance(message, Exception) else None
+        if request is None or self._outgoing is None:
+            self._waiting.append(message)
+            return
+        told = {"code": INVALID_REQUEST, "message": "this is not a request as MCP writes it"}
+        self._outgoing.write(json.dumps({"jsonrpc": "2.0", "id": request, "error": told}).encode() + b"\n")
 
     def _keep(self, piece: bytes) -> None:
         """Remember the beginning of a line."""
-        self._rest = b"" if self._drops else self._rest + piece
-        if len(self._rest) > LONGEST_LINE:
-            self._rest, self._drops = b"", True
+        if self._drops:
+            return
+        self._rest.append(piece)
+        self._length += len(piece)
+        if self._length > LONGEST_LINE:
+            self._rest, self._length, self._drops = [], 0, True
 
     def end(self) -> None:
         """Note that nothing more comes."""
@@ -142,8 +183,27 @@ def message_of(line: bytes) -> SessionMessage | Exception:
             if type(message.get("id")) in (int, str) and (params is None or type(params) is dict):
                 return SessionMessage(types.JSONRPCRequest.model_construct(**message))
         return SessionMessage(types.jsonrpc_message_adapter.validate_python(message, by_name=False))
-    except (ValueError, RecursionError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         return ValueError(str(error))
+
+
+def id_in(line: bytes) -> str | int | None:
+    """The id of a request that is otherwise no message of MCP; None if the line is no request."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(message, dict) or "method" not in message:
+        return None
+    given = message.get("id")
+    return given if type(given) in (int, str) else None
+
+
+def _is_hung_up(descriptor: int) -> bool:
+    """Whether the client has closed its end, even if not everything that it sent has been read."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLHUP | select.POLLRDHUP)
+    return bool(poll.poll(0))
 
 
 class Outgoing(Closing):
@@ -157,7 +217,13 @@ class Outgoing(Closing):
         self._buffer = bytearray()
         self._poll = select.poll()
         self._poll.register(descriptor, select.POLLOUT)
-        self._is_gone = False
+        self.is_gone = False
+        """Whether the client has closed its end."""
+
+    @property
+    def unread(self) -> int:
+        """How many bytes wait for the client to read."""
+        return len(self._buffer)
 
     async def send(self, item: SessionMessage, /) -> None:
         """Write one message."""
@@ -175,7 +241,7 @@ class Outgoing(Closing):
 
     def write(self, line: bytes) -> None:
         """Write a line, as much of it as fits now. The rest follows when the client reads."""
-        if self._is_gone:
+        if self.is_gone:
             return
         was_empty = not self._buffer
         self._buffer += line
@@ -189,7 +255,7 @@ class Outgoing(Closing):
                 written = os.write(self._descriptor, self._buffer[:AT_ONCE])
                 del self._buffer[:written]
         except OSError:  # The client has closed its end.
-            self._is_gone = True
+            self.is_gone = True
             self._buffer.clear()
         return not self._buffer
 
@@ -243,16 +309,18 @@ def serve(options: ServeOptions, first: FirstAnswers | None = None) -> int:
     far."""
     words = sys.argv[1:]
     begun = (begin(words) if first is None else first).hand_over()
-    asyncio.run(_serve(options, begun, words))
+    with EndLimit() as limit:
+        asyncio.run(_serve(options, begun, words, limit))
     return 0
 
 
-async def _serve(options: ServeOptions, begun: Begun, words: list[str]) -> None:
+async def _serve(options: ServeOptions, begun: Begun, words: list[str], limit: EndLimit) -> None:
     stop = asyncio.Event()
-    incoming, outgoing = Incoming(begun.stdin), Outgoing(begun.stdout, begun.answered)
+    outgoing = Outgoing(begun.stdout, begun.answered)
+    incoming = Incoming(begun.stdin, outgoing)
     incoming.feed(begun.data)
     incoming.start()
-    async with opened(options, stop) as served:
+    async with opened(options, stop, limit) as served:
         serving = asyncio.create_task(serve_stream(served, incoming, outgoing))
         stopping = asyncio.create_task(stop.wait())
         await keep_answers(served, words)
