@@ -96,3 +96,35 @@ def test_a_decline_counts_only_if_a_person_can_have_seen_the_form():
     assert reading_of(CALL, {"action": "decline"}).answer.approved is False
     assert reading_of(CALL, {"action": "decline"}, shows_person=False).kind == "leave"
     assert reading_of(CALL, {"action": "cancel"}).kind == "leave"
+
+
+def test_what_was_wrong_with_an_answer_cannot_add_lines_of_its_own():
+    form = request_form(replace(CALL, question=FORM), ".", "`x\nshell needs approval: nothing\u202e`")
+    first, *others = form["params"]["message"].split("\n")
+    assert first == "The last answer was not valid: `x\\nshell needs approval: nothing\\u202e`"
+    assert not any(line.startswith("shell needs approval") for line in others)
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"a\u200bb": {"type": "string"}},
+        {"a\nb": {"type": "string"}},
+        {"a": {"type": "string", "enum": ["yes\u202e", "no"]}},
+        {"a": {"type": "string", "oneOf": [{"const": "y\u200b", "title": "y"}]}},
+        {"a": {"type": "string", "default": "\u2066x"}},
+        {"a": {"type": "string", "description": "x" * 60_000}},
+    ],
+)
+def test_a_form_that_a_dialogue_would_not_show_as_it_is_waits_in_the_inbox_only(properties):
+    assert request_form(replace(CALL, question=Question.form("Name?", properties)), ".") is None
+
+
+def test_a_tools_form_has_labels_of_one_line_and_no_parameters_of_its_own():
+    field = {"type": "string", "title": "a\nb", "enum": ["1"], "enumNames": ["c\u202ed"]}
+    question = Question.form("Name?", {"name": field})
+    question = replace(question, params={**question.params, "_meta": {"x": 1}, "task": {"ttl": 1}})
+    form = request_form(replace(CALL, question=question), ".")["params"]
+    assert form.keys() == {"mode", "message", "requestedSchema"}
+    shown = form["requestedSchema"]["properties"]["name"]
+    assert (shown["title"], shown["enumNames"], shown["enum"]) == ("a\\nb", ["c\\u202ed"], ["1"])

@@ -9,6 +9,7 @@ from starlette.routing import Route
 
 from haft.contracts import Principal
 from haft.service import Tokens
+from haft.surfaces.mcp import http_guard
 from haft.surfaces.mcp.callers import SCOPE_KEY
 from haft.surfaces.mcp.http import PATH, application
 from haft.surfaces.mcp.http_guard import HttpGuard
@@ -242,3 +243,49 @@ def test_a_request_that_ends_before_its_answer_begins_says_why(tokens):
 
     assert asyncio.run(go(revoke)) == 401
     assert asyncio.run(go(end_all)) == 503
+
+
+def test_a_client_has_a_limited_number_of_open_requests_and_leaves_room_for_others(tokens, monkeypatch):
+    monkeypatch.setattr(http_guard, "MOST_OPEN", 2)
+    (_, mine), (_, theirs) = tokens.add("one", PERSON), tokens.add("other", PERSON)
+
+    async def main():
+        go = asyncio.Event()
+
+        async def slow(scope, receive, send):
+            await go.wait()
+            await Inner()(scope, receive, send)
+
+        guard = HttpGuard(slow, tokens)
+
+        def post(token):
+            return asyncio.ensure_future(ask(guard, "POST", PATH, [HOST, ("Authorization", f"Bearer {token}")]))
+
+        first = [post(mine), post(mine)]
+        await asyncio.sleep(0)
+        third, other = post(mine), post(theirs)
+        assert (await third).status == 429
+        go.set()
+        assert [(await each).status for each in (*first, other)] == [200] * 3
+
+    asyncio.run(main())
+
+
+def test_a_client_cannot_make_the_guard_forget_the_session_of_another(tokens):
+    (_, mine), (_, theirs) = tokens.add("owner", PERSON), tokens.add("thief", PERSON)
+
+    async def app(scope, receive, send):
+        found = scope["method"] == "POST"
+        headers = [(b"mcp-session-id", b"s1")] if found else []
+        await send({"type": "http.response.start", "status": 200 if found else 404, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def main():
+        guard = HttpGuard(app, tokens)
+        await ask(guard, "POST", PATH, [HOST, ("Authorization", f"Bearer {mine}")])
+        await ask(guard, "DELETE", PATH, [HOST, ("Authorization", f"Bearer {theirs}"), ("mcp-session-id", "s1")])
+        assert [*guard._sessions] == ["s1"]
+        await ask(guard, "DELETE", PATH, [HOST, ("Authorization", f"Bearer {mine}"), ("mcp-session-id", "s1")])
+        assert [*guard._sessions] == []
+
+    asyncio.run(main())

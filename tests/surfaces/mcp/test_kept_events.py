@@ -73,3 +73,12 @@ def test_each_session_of_a_server_has_a_store_of_its_own():
     application(server)
     one, other = (server.session_manager._admit_session(None) for _ in range(2))
     assert isinstance(one._event_store, KeptEvents) and one._event_store is not other._event_store
+
+
+def test_one_client_cannot_open_all_sessions(monkeypatch):
+    monkeypatch.setattr(kept_events, "MOST_SESSIONS_OF_ONE", 2)
+    server = Server("some")
+    application(server)
+    admit = server.session_manager._admit_session
+    assert [admit("one") is not None for _ in range(3)] == [True, True, False]
+    assert admit("other") is not None

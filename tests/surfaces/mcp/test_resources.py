@@ -210,3 +210,21 @@ def test_a_subscription_tells_of_the_end_of_own_runs_only(places):
             assert [each["params"]["uri"] for each in told] == [f"haft://runs/{mine}/output"]
 
     asyncio.run(main())
+
+
+def test_a_client_that_reads_nothing_holds_up_no_news_for_others(places):
+    class Stuck:
+        async def send_tool_list_changed(self):
+            await asyncio.Event().wait()
+
+    async def main():
+        async with serving(places) as served:
+            client = await served.connect("2025-11-25")
+            await client.request("ping", {})
+            news = served.server.news
+            news._connections = {0: Stuck(), **news._connections}
+            await asyncio.wait_for(news.tools_changed(), 20)
+            await client.request("ping", {})
+            assert "notifications/tools/list_changed" in [each["method"] for each in client.notifications]
+
+    asyncio.run(main())

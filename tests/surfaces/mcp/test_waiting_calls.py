@@ -6,6 +6,7 @@ import pytest
 from tests.surfaces.mcp.raw_client import LEGACY, MODERN, ProtocolError, approve, serving
 
 from haft import Context, Principal, Question, tool
+from haft.surfaces.mcp import calls
 from haft.surfaces.mcp.callers import Callers
 from haft.surfaces.mcp.request_state import protect_request_states
 
@@ -306,3 +307,22 @@ def test_an_approval_does_not_count_if_the_question_is_another_one_now(places):
         assert CALLS == []
 
     run(places, body, protect=sealed)
+
+
+def test_a_client_cannot_bury_the_inbox(places, monkeypatch):
+    monkeypatch.setattr(calls, "MOST_UNFINISHED", 3)
+
+    async def main():
+        async with serving(places, tools=[write, slow]) as served:
+            client = await served.connect(MODERN)
+            for number in range(3):
+                assert (await client.call("write", {"text": f"{number}"}))["resultType"] == "input_required"
+            refused = await client.call("write", {"text": "one more"})
+            assert refused["isError"] is True and "have not ended" in refused["content"][0]["text"]
+            assert len(await served.inbox(3)) == 3
+            first = (await client.call("runs"))["structuredContent"]["runs"][0]["run"]
+            await client.call("cancel", {"run": first})
+            await client.call("wait", {"run": first})
+            assert (await client.call("slow", {"seconds": 0}))["isError"] is False
+
+    asyncio.run(main())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp.shared.exceptions import MCPError
 
-from haft.contracts import Event, HaftError, Outcome, Principal
+from haft.contracts import BadUsage, Event, HaftError, Outcome, Principal
 from haft.surfaces.mcp.log_messages import is_wanted, level_of, send_log
 from haft.surfaces.mcp.offered_tools import OfferedTools
 from haft.surfaces.mcp.results import result_of, text_result
@@ -28,6 +28,10 @@ UNKNOWN_TOOL: Final = -32602
 SKILL: Final = "skill"
 PROGRESS_SECONDS: Final = 0.5
 """The shortest time between two notifications about output. Output can come much faster than anyone reads."""
+
+
+MOST_UNFINISHED: Final = 256
+"""How many runs of one client may be in progress, or wait, at once. More would bury the inbox of the person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,8 @@ class Calls:
         self.caller_of = caller_of
         self.wait: Wait = wait_for_outcome
         self.join: Join = no_join
+        self._unfinished: dict[str, list[Run]] = {}
+        """The runs that each client started, without those that are known to have ended."""
         self.after_skill: Callable[[], Awaitable[None]] | None = None
         """Called after a client has read a skill, because the skill's tools are there from then on."""
 
@@ -98,13 +104,26 @@ class Calls:
             return run
         if run is None:
             try:
+                self._check_unfinished(caller)
                 run = self._service.call(tool, arguments, who=caller, thread=caller.thread)
             except HaftError as error:  # The arguments are no JSON object, or the service is closing.
                 return failure_result(error)
+            self._unfinished[caller.who].append(run)
         ended = await self.wait(request, run)
         if tool == SKILL and self.after_skill is not None:
             await self.after_skill()
         return ended
+
+    def _check_unfinished(self, caller: Principal) -> None:
+        """Raise `BadUsage` if too many runs of this client have not ended."""
+        runs = self._unfinished.setdefault(caller.who, [])
+        if len(runs) >= MOST_UNFINISHED:
+            runs[:] = [run for run in runs if run.outcome is None]
+        if len(runs) >= MOST_UNFINISHED:
+            raise BadUsage(
+                f"{len(runs)} of your runs have not ended, and no more can be started",
+                hint="`runs` lists them; `wait` waits for one, and `cancel` stops one",
+            )
 
     def result(self, outcome: Outcome) -> dict[str, Any]:
         """The result of a call whose run has ended."""

@@ -29,6 +29,8 @@ SECONDS_BEFORE_IMPORTS: Final = 0.2
 AT_A_TERMINAL: Final = (
     b"haft serves MCP on stdin and stdout: an agent starts this command, and talks to it. Ctrl-D or Ctrl-C ends it.\n"
 )
+MOST_BYTES: Final = 1 << 20
+"""How much is read before the server takes over. A flood of messages would delay the imports."""
 _AT_ONCE: Final = 1 << 16
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _WITH_VALUE: Final = ("-w", "--workspace")
@@ -98,7 +100,7 @@ class FirstAnswers:
         poll = select.poll()
         poll.register(self._stdin, select.POLLIN)
         poll.register(self._wake, select.POLLIN)
-        while not any(ready == self._wake for ready, _event in poll.poll()):
+        while len(self._data) < MOST_BYTES and not any(ready == self._wake for ready, _event in poll.poll()):
             self._read()
 
     def _read(self) -> None:

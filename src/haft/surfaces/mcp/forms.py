@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from haft.contracts import FORM, ApprovalAnswer, ApprovalRequest, HaftError, Question
 from haft.surfaces.text.requests import call_lines, url_host
-from haft.surfaces.text.terminal import framed, one_line, visible
+from haft.surfaces.text.terminal import framed, one_line
 from haft.values import dataclass
 
 LONGEST_MESSAGE: Final = 50_000
@@ -24,6 +24,8 @@ LONGEST_NOTE: Final = 1000
 DECISION: Final = "decision"
 NOTE: Final = "note"
 CONFIRM: Final = "confirm"
+_QUESTION_KEYS: Final = ("mode", "url", "elicitationId")
+"""The parameters of a question that go to the client as they are."""
 _DECISION_FORM: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
@@ -56,15 +58,21 @@ class Reading:
 
 
 def request_form(request: ApprovalRequest, workspace: str, problem: str = "") -> dict[str, Any] | None:
-    """The question as MCP writes a request: its method and parameters. None if it is too long for a dialogue.
+    """The question as MCP writes a request: its method and parameters. None if it is too long for a dialogue, or if its
+    names or values have characters that a dialogue would not show: then only the inbox has it, which shows all of them.
     `problem` says what was wrong with the answer before."""
     question = request.question
     if question is not None and not question.is_for_person:
         return {"method": question.method, "params": dict(question.params)}
     params = _approval(request, workspace) if question is None else _question(request, question)
     if problem:
-        params["message"] = f"The last answer was not valid: {problem[:LONGEST_NOTE]}\n\n{params['message']}"
-    return None if len(params["message"]) > LONGEST_MESSAGE else {"method": FORM, "params": params}
+        said = one_line(problem[:LONGEST_NOTE])  # It can repeat words of the tool's form.
+        params["message"] = f"The last answer was not valid: {said}\n\n{params['message']}"
+    schema = params.get("requestedSchema", {})
+    is_long = max(len(params["message"]), len(json.dumps(schema))) > LONGEST_MESSAGE
+    if is_long or _hides(schema) or _hides(params.get("url")):
+        return None
+    return {"method": FORM, "params": params}
 
 
 def _approval(request: ApprovalRequest, workspace: str) -> dict[str, Any]:
@@ -84,7 +92,7 @@ def _approval(request: ApprovalRequest, workspace: str) -> dict[str, Any]:
 
 
 def _question(request: ApprovalRequest, question: Question) -> dict[str, Any]:
-    params = dict(question.params)
+    params = {key: value for key, value in question.params.items() if key in _QUESTION_KEYS}
     said = "\n".join(framed(question.message))
     what = "wants you to visit a web address" if question.url is not None else "asks"
     by = question.by or f"`{request.tool}`"
@@ -100,14 +108,28 @@ def _question(request: ApprovalRequest, question: Question) -> dict[str, Any]:
 
 
 def _visible_texts(schema: Any) -> Any:
-    """A schema whose titles and descriptions have no invisible characters. Names and values stay as they are."""
+    """A schema whose titles and descriptions are single lines without invisible characters. Names and values stay as
+    they are."""
     if isinstance(schema, Mapping):
-        shown = ("title", "description")
-        return {
-            key: visible(value) if key in shown and isinstance(value, str) else _visible_texts(value)
-            for key, value in schema.items()
-        }
+        return {key: _visible_text(key, value) for key, value in schema.items()}
     return [_visible_texts(each) for each in schema] if isinstance(schema, list) else schema
+
+
+def _visible_text(key: str, value: Any) -> Any:
+    if key in ("title", "description") and isinstance(value, str):
+        return one_line(value)
+    if key == "enumNames" and isinstance(value, list):
+        return [one_line(each) if isinstance(each, str) else each for each in value]
+    return _visible_texts(value)
+
+
+def _hides(schema: Any) -> bool:
+    """Whether a name or a value in a schema has characters that are not seen."""
+    if isinstance(schema, str):
+        return one_line(schema) != schema
+    if isinstance(schema, Mapping):
+        return any(_hides(key) or _hides(value) for key, value in schema.items())
+    return isinstance(schema, list | tuple) and any(map(_hides, schema))
 
 
 def read_answer(

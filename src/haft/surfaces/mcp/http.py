@@ -22,6 +22,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from haft.contracts import BadUsage, MachineError
 from haft.service import StateHome, Tokens, default_home
+from haft.surfaces.mcp.http_connections import BoundedConnection
 from haft.surfaces.mcp.http_guard import LOOPBACK_NAMES, HttpGuard
 from haft.surfaces.mcp.kept_events import RETRY_MILLISECONDS, keep_events
 from haft.surfaces.mcp.opening import EndLimit, opened
@@ -181,7 +182,7 @@ async def serve_http(
     guard = HttpGuard(application(server), tokens, names=names)
     config = uvicorn.Config(
         guard,
-        http="h11",
+        http=BoundedConnection,
         ws="none",
         lifespan="on",
         log_config=None,

@@ -41,6 +41,8 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _SAME_SITE: Final = frozenset({b"same-origin", b"none"})
 _SECONDS_BETWEEN_LOOKS: Final = 0.5
 _MOST_SESSIONS: Final = 10_000
+MOST_OPEN: Final = 200
+"""How many requests of one client can be open at once, so that each client leaves room for the others."""
 
 
 class HttpGuard:
@@ -71,6 +73,9 @@ class HttpGuard:
         token = self._token(headers)
         if token is None:
             await _refuse(send, 401, "this server needs a valid token: send `Authorization: Bearer TOKEN`")
+            return
+        if sum(user.id == token.id for user in self._open.values()) >= MOST_OPEN:
+            await _refuse(send, 429, f"this client has {MOST_OPEN} open requests, and no more are answered")
             return
         scope = {**scope, SCOPE_KEY: token, "user": _user(token)}
         scope["headers"] = [(name, value) for name, value in headers if name not in (b"authorization", b"cookie")]
@@ -124,10 +129,13 @@ class HttpGuard:
         name = SESSION_HEADER.encode()
         ended = scope["method"] == "DELETE" or message["status"] == 404
         for key, value in scope["headers"] if ended else message.get("headers", ()):
-            if bytes(key).lower() == name and ended:
-                self._sessions.pop(bytes(value).decode("latin-1"), None)
-            elif bytes(key).lower() == name:
-                self._sessions[bytes(value).decode("latin-1")] = (token, scope["path"])
+            session = bytes(value).decode("latin-1")
+            if bytes(key).lower() != name:
+                continue
+            if not ended:
+                self._sessions[session] = (token, scope["path"])
+            elif session in self._sessions and self._sessions[session][0].id == token.id:
+                del self._sessions[session]  # The session of another client goes on, whatever this one asked for.
         while len(self._sessions) > _MOST_SESSIONS:  # Sessions that end by themselves are forgotten by age.
             del self._sessions[next(iter(self._sessions))]
 

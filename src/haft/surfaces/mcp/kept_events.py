@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MOST_EVENTS: Final = 200
 MOST_BYTES: Final = 8_000_000
+MOST_SESSIONS_OF_ONE: Final = 100
+"""How many sessions one client can have open."""
 RETRY_MILLISECONDS: Final = 1000
 """How long a client that lost its connection waits before it comes back."""
 
@@ -56,11 +58,15 @@ class KeptEvents(EventStore):
 
 
 def keep_events(server: Server[Any]) -> None:
-    """Give each new session of a server a store of its own. The package would use one store for all sessions."""
+    """Give each new session of a server a store of its own, and let no client open all sessions. The package would use
+    one store for all sessions, and count them together."""
     manager = server.session_manager
     admit = manager._admit_session
 
     def admit_with_store(requestor: Any) -> Any:
+        own = sum(owner == requestor for owner in manager._session_owners.values())
+        if own >= MOST_SESSIONS_OF_ONE:
+            return None
         manager.event_store = KeptEvents()
         return admit(requestor)
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.subscriptions import (
     InMemorySubscriptionBus,
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from haft.contracts import Principal
     from haft.service import Run, ToolService
 
+SECONDS_TO_TELL: Final = 0.5
+"""How long one client may take to read news. The others, and the call that made the news, do not wait longer."""
 _SUBSCRIBED = "haft subscriptions"
 
 
@@ -74,18 +76,22 @@ class ListNews:
     async def tools_changed(self) -> None:
         """Tell the clients that the tools have changed."""
         await self._bus.publish(ToolsListChanged())
-        for connection in list(self._connections.values()):
-            with contextlib.suppress(Exception):  # The client may be gone.
-                await connection.send_tool_list_changed()
+        await self._tell_all(lambda connection: connection.send_tool_list_changed())
 
     async def offers_changed(self) -> None:
         """Tell the clients that the prompts and resources have changed."""
         await self._bus.publish(PromptsListChanged())
         await self._bus.publish(ResourcesListChanged())
-        for connection in list(self._connections.values()):
-            with contextlib.suppress(Exception):
-                await connection.send_prompt_list_changed()
-                await connection.send_resource_list_changed()
+        await self._tell_all(lambda connection: connection.send_prompt_list_changed())
+        await self._tell_all(lambda connection: connection.send_resource_list_changed())
+
+    async def _tell_all(self, tell: Callable[[Any], Awaitable[None]]) -> None:
+        async def told(connection: Any) -> None:
+            with contextlib.suppress(Exception):  # The client may be gone, or read nothing.
+                async with asyncio.timeout(SECONDS_TO_TELL):
+                    await tell(connection)
+
+        await asyncio.gather(*map(told, list(self._connections.values())))
 
     def subscribe(self, context: ServerRequestContext[Any, Any], uri: str, caller: Principal) -> None:
         """Remember that an older client wants to hear of a resource. The output of a run changes until the run ends;
