@@ -634,3 +634,13 @@ def test_a_directory_to_start_in_that_is_a_link_out_of_the_workspace_is_a_proble
     (place.workspace / "docs").symlink_to(place.tmp / ".aws")
     (place.workspace / ".mcp.json").write_text('{"mcpServers": {"a": {"command": "x", "cwd": "docs"}}}')
     assert "a link that leads out of the workspace" in only(place.host()).problem
+
+
+def test_a_server_that_names_a_file_of_haft_s_own_state_is_refused(place):
+    login = place.tmp / "state" / "logins" / "a.json"
+    login.parent.mkdir(parents=True)
+    login.write_text("token")
+    (place.workspace / "config.json").symlink_to(login)
+    table = {"command": "x", "args": ["config.json"]}
+    (place.workspace / ".mcp.json").write_text(json.dumps({"mcpServers": {"a": table}}))
+    assert "no server may read the files that haft keeps for itself" in only(place.host()).problem

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -506,3 +507,37 @@ def test_starting_in_the_home_directory_does_not_make_it_readable(tmp_path, monk
     monkeypatch.setenv("HOME", str(tmp_path))
     provider = Provider("s", "stdio", command="node", cwd=str(tmp_path))
     assert str(tmp_path) not in command_of(provider, None, str(tmp_path / "workspace")).readable
+
+
+def test_long_instructions_count_only_as_far_as_they_are_shown():
+    from haft.sources.mcp.connection import Connection
+
+    client = SimpleNamespace(session=SimpleNamespace(instructions="x" * 1_000_000))
+    assert len(Connection(client, None, None).instructions) == 10_001
+
+
+def test_a_server_whose_long_list_changes_all_the_time_is_asked_seldom(place, monkeypatch):
+    place.add()
+    paused = []
+
+    async def work(service):
+        source = service._host.discovery.source("mcp")
+        await service.call("mcp__s__echo", {})
+        server = source.servers["s"]
+
+        async def slow_list():
+            await asyncio.to_thread(time.sleep, 0.2)
+            server._list_again = len(paused) < 1
+            return False
+
+        async def pause(seconds):
+            paused.append(seconds)
+
+        monkeypatch.setattr(server.connection, "list_tools", slow_list)
+        monkeypatch.setattr("haft.sources.mcp.server.asyncio.sleep", pause)
+        server._list_again = True
+        await server._list_changes()
+        monkeypatch.undo()
+
+    place.run(work)
+    assert paused[0] >= 2

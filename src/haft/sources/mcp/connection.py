@@ -72,7 +72,9 @@ class Connection:
 
     @property
     def instructions(self) -> str | None:
-        return self.client.session.instructions
+        """The instructions, without the part that nobody is shown: they count in the digest of every tool."""
+        found = self.client.session.instructions
+        return None if found is None else found[: texts.LONGEST_DESCRIPTION + 1]
 
     def facts(self) -> dict[str, Any]:
         """What haft keeps of the server."""

@@ -56,6 +56,8 @@ CANCEL_GRACE: Final = 0.3
 """How long a server that may write has to stop its work after a cancellation, before it is ended."""
 LIST_PAUSE: Final = 1.0
 """The shortest time between two lists of tools that a server asks haft to fetch."""
+LIST_SHARE: Final = 10
+"""haft waits so many times as long as the last list took, before it fetches the next one."""
 PING_SECONDS: Final = 3.0
 
 NOT_REPEATED: Final = "the call may have had effects, so it was not repeated"
@@ -493,6 +495,7 @@ class McpServer:
         pause = LIST_PAUSE
         while self._list_again and (connection := self.connection) is not None:
             self._list_again = False
+            began = time.monotonic()
             try:
                 is_changed = await connection.list_tools()
             except Exception:  # The next call finds out what is wrong with the server.
@@ -500,7 +503,8 @@ class McpServer:
             if is_changed:
                 installed = self.installed()
                 self._keep(installed, connection, self.kept.get(installed))
-            await asyncio.sleep(pause)
+            # A long list takes little of haft's time if haft waits much longer than it works.
+            await asyncio.sleep(max(pause, LIST_SHARE * (time.monotonic() - began)))
             pause = min(2 * pause, LONGEST_PAUSE)  # A server that says so all the time is asked less and less often.
 
     def digest_of(self, tool: str) -> str | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from haft.config import read_config
 from haft.contracts import CallError, HaftError, Provenance, Secrets
-from haft.files import digest_of, shown
+from haft.files import digest_of, lies_inside, shown
 from haft.lazy import regex
 from haft.sources.mcp import Provider
 from haft.toolsets.providers.finding import SERVERS_FILE, WORKSPACE_FILE, provider_tables, start_trust
@@ -202,6 +202,8 @@ class _Reader:
                 self._host.workspace,
                 self._host.env.get("PATH", os.defpath),
             )
+        if (kept := next((each for each in files if self._is_state(each)), None)) is not None:
+            raise ValueError(f"names {kept}, and no server may read the files that haft keeps for itself")
         provider = replace(
             bare,
             command=filled.command,
@@ -221,6 +223,11 @@ class _Reader:
         )
         provider = replace(provider, trusts_annotations=self._believes(provider, filled))
         return replace(provider, problem=why_not_installable(provider))
+
+    def _is_state(self, path: str) -> bool:
+        """Whether a path is one of haft's own files, such as a login."""
+        home, workspace = (os.path.realpath(each) for each in (self._host.state_home, self._host.workspace))
+        return lies_inside(path, home) and not lies_inside(path, workspace)
 
     def _believes(self, provider: Provider, filled: WrittenServer) -> bool:
         """Whether the person believes the server's annotations. A workspace or a skill cannot say so for the

@@ -19,7 +19,7 @@ from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.screen.printing import facts, lines, say, table
 from haft.surfaces.cli.words.definitions import FORMS, after_dashes, parameter_lines
 from haft.surfaces.text.sandbox import grant_words
-from haft.surfaces.text.terminal import is_terminal, one_line, styled, visible
+from haft.surfaces.text.terminal import framed, is_terminal, one_line, styled, visible
 
 
 def listings(options: Globals | None = None, *, describe: bool = True, thread: str | None = None) -> list[Listing]:
@@ -245,7 +245,10 @@ def _described(listing: Listing, withheld: tuple[str, ...], options: Globals) ->
     if listing.state != "ready" or listing.reason:
         yield visible(f"{listing.state}: {listing.reason}")
         yield ""
-    yield visible(spec.description.strip())
+    if spec.kind == "mcp":  # A server could write headings and sentences that look like haft's own.
+        yield from framed(spec.description.strip())
+    else:
+        yield visible(spec.description.strip())
     yield ""
     yield styled("# Schema", "bold", sys.stdout)
     yield ""
