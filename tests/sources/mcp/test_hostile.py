@@ -137,6 +137,7 @@ def test_numbers_that_json_cannot_carry_are_harmless(place):
 
 def test_an_address_that_is_no_web_page_is_not_shown(place):
     urls = ["javascript:alert(1)", "file:///etc/passwd", "https://good.example/\u202e", "http://a b"]
+    urls += ["https://bad.example\\@good.example/", "https:///bad.example", "https://good.example@bad.example/"]
     for number, url in enumerate(urls):
         place.add(f"s{number}", env={"URL": url})
 

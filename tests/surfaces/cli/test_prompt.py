@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from haft.contracts import ApprovalRequest, Confinement, Grants, RunId, ThreadId, ToolName
 from haft.surfaces.cli.person.approver import _key, _Prompt
 from haft.surfaces.cli.person.interrupts import Interrupts
-from haft.surfaces.text.requests import call_lines
+from haft.surfaces.text.requests import call_lines, url_host
 
 from .conftest import until
 
@@ -342,3 +342,17 @@ def test_the_first_line_breaks_between_words(monkeypatch):
     first, second, *_ = call_lines(request, {}, "/w")
     assert first == "t needs approval: `/tmp/out.csv` lies outside of the"
     assert second == "  │ workspace; it leaves the workspace (outside-workspace)"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://host.example/path",
+        "https://host.example\\@good.example/",
+        "https:///host.example/",
+        "https:\\\\host.example?@good.example",
+        "https://good.example@host.example#x",
+    ],
+)
+def test_the_host_of_an_address_is_the_one_that_a_browser_visits(url):
+    assert url_host(url) == "host.example"

@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 import mcp_types as types
 from mcp import MCPError
@@ -149,8 +150,7 @@ class ServerCall:
         by = f"the MCP server `{self._server}`"
         shown: dict[str, Any] = {"mode": params.mode, "message": texts.visible(params.message, texts.LONGEST_MESSAGE)}
         if isinstance(params, types.ElicitRequestURLParams):
-            is_plain = params.url.isascii() and params.url.isprintable() and " " not in params.url
-            if len(params.url) > LONGEST_URL or not is_plain or not params.url.startswith(("https://", "http://")):
+            if not _is_web_page(params.url):
                 raise ToolFailed(f"{by} wants a person to visit an address that is no valid URL")
             return Question(FORM, {**shown, "url": params.url}, by)
         if (why := why_too_large(params.requested_schema)) is not None:
@@ -184,6 +184,19 @@ class ServerCall:
 
     def _report(self, message: str) -> None:
         self.context.progress(message)
+
+
+def _is_web_page(url: str) -> bool:
+    """Whether every program finds the same host in an address. Browsers take a backslash for a slash, and ignore
+    surplus slashes, so that a person could be shown another host than the one that the browser visits."""
+    if len(url) > LONGEST_URL or not url.isascii() or not url.isprintable() or set(url) & set(' "<>\\^`{|}'):
+        return False
+    try:
+        parts = urlsplit(url)
+        host, user, _port = parts.hostname, parts.username, parts.port
+    except ValueError:
+        return False
+    return url.startswith(("https://", "http://")) and bool(host) and "%" not in (host or "") and user is None
 
 
 _PLAIN: Final = {"sampling/createMessage": "an answer of a model", "roots/list": "a list of directories"}

@@ -110,13 +110,12 @@ def question_lines(request: ApprovalRequest, question: Question, stream: IO[Any]
 
 
 def url_host(url: str) -> str:
-    """The host and port of a web address, without user and password."""
-    import urllib.parse
+    """The host and port of a web address, without user and password, as a browser finds them: a browser takes a
+    backslash for a slash, and ignores surplus slashes."""
+    import re
 
-    try:
-        return urllib.parse.urlsplit(url).netloc.rpartition("@")[2] or "none"
-    except ValueError:
-        return "not a valid address"
+    found = re.match(r"[A-Za-z][A-Za-z0-9+.-]*:[/\\]*([^/\\?#]*)", url)
+    return "not a valid address" if found is None else found[1].rpartition("@")[2] or "none"
 
 
 def form_fields(question: Question) -> Mapping[str, Any]:

@@ -126,7 +126,8 @@ def _programs(about: str) -> dict[str, str]:
             section = line.strip("[] ")
         elif section == "console_scripts" and "=" in line:
             name, _, function = line.partition("=")
-            found[name.strip()] = function.strip()
+            if regex(r"\w[\w.+@-]*").fullmatch(name.strip()):  # Any other name could lead out of the installation.
+                found[name.strip()] = function.strip()
     return found
 
 
