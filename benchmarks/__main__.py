@@ -13,6 +13,8 @@ import sysconfig
 import tempfile
 
 import haft
+from benchmarks.mcp import PLACE as MCP_PLACE
+from benchmarks.mcp import rows as over_mcp
 from benchmarks.measure import Row, in_turns, in_turns_blocking, print_table
 from benchmarks.templates import rows as templates
 from benchmarks.toolbox import rows as toolbox
@@ -262,6 +264,8 @@ async def main() -> int:
     rows += policy()
     with tempfile.TemporaryDirectory() as scratch:
         rows += toolbox(scratch)
+    with tempfile.TemporaryDirectory(dir=MCP_PLACE) as scratch:
+        rows += over_mcp(scratch)
     with tempfile.TemporaryDirectory() as scratch:
         of_templates, memory, is_within = await templates(scratch)
         rows += of_templates

@@ -1,8 +1,8 @@
 """The tools that the conformance suite calls, as ordinary haft tools of an installed package.
 
-Nothing here knows MCP beyond the blocks of a result and the questions of a tool. `task_tools` has those that run as
-tasks, `schema_tools` and `header_tools` those whose schemas no Python signature can write, and `fixture_server` the
-prompts and the resources.
+Nothing here knows MCP beyond the blocks of a result and the questions of a tool. `task_tools` has most of those that
+run as tasks, `schema_tools` and `header_tools` those whose schemas no Python signature can write, and `fixture_server`
+the prompts and the resources.
 """
 
 import time
@@ -269,6 +269,17 @@ def test_trigger_prompt_change(context: Context) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("---\nname: later\ndescription: A skill that comes later. Use when testing.\n---\nNothing.\n")
     return "added"
+
+
+# A task that begins with a question.
+
+
+@tool(readonly=True, task_support="required")
+def test_tool_with_task(context: Context) -> str:
+    """Ask for a name, then work for a while."""
+    (answer,) = context.ask(asked("user_name", "What is your name?", NAME))
+    time.sleep(0.5)
+    return f"Hello, {(answer.content or {}).get('name', 'nobody')}!"
 
 
 TOOLS = [each for name, each in list(globals().items()) if name.startswith("test_")]

@@ -2,14 +2,15 @@
 
 import json
 import os
+import re
 import subprocess
-import time
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 import npm_programs
 
+FOLDER = re.compile(r"server-(.+)-(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)-(\d{3})Z")
 BEGINS = "=== Running scenario: "
 VERSIONS = ("2026-07-28", "2025-11-25")
 EXTENSIONS = {
@@ -30,8 +31,8 @@ class Scenario:
 
     name: str
     began: float
-    ended: float = 0.0
-    checks: list[dict] = field(default_factory=list)
+    ended: float
+    checks: list[dict]
     runs: list[str] = field(default_factory=list)
     """The names of the tools whose runs it left."""
 
@@ -50,25 +51,14 @@ def run_suite(url: str, version: str, output: Path, *, only: str | None = None) 
     """Run all scenarios of a version, extensions too, or only one. Each scenario knows when it began and ended."""
     command = [*npm_programs.command("conformance"), "server", "--url", url, "--output-dir", str(output)]
     command += ["--spec-version", version, "--scenario", only, "--force"] if only else ["--requirements", version]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=npm_programs.environment(), text=True
-    ) as process:
-        scenarios: list[Scenario] = []
-        printed = []
-        if only:
-            scenarios.append(Scenario(only, time.time()))
-        for line in process.stdout:
-            printed.append(line)
-            if line.startswith(BEGINS):
-                now = time.time()
-                if scenarios:
-                    scenarios[-1].ended = now
-                scenarios.append(Scenario(line.removeprefix(BEGINS).split(" ===")[0], now))
-    assert scenarios, "".join(printed)
-    scenarios[-1].ended = time.time()
-    for scenario in scenarios:
-        scenario.checks = _checks(output, scenario.name)
-    return scenarios
+    done = subprocess.run(command, capture_output=True, env=npm_programs.environment(), text=True)
+    names = (
+        [only]
+        if only
+        else [line[len(BEGINS) :].split(" ===")[0] for line in done.stdout.splitlines() if BEGINS in line]
+    )
+    assert names, done.stdout + done.stderr
+    return [_result(output, name) for name in names]
 
 
 def attribute_runs(scenarios: list[Scenario], runs: list[dict]) -> None:
@@ -86,7 +76,11 @@ def wants_runs(name: str) -> bool:
     return name.startswith(WITH_RUNS) and name not in WITHOUT_RUNS
 
 
-def _checks(output: Path, name: str) -> list[dict]:
-    found = [folder for folder in os.listdir(output) if folder.startswith(f"server-{name}-2")]
-    assert len(found) == 1, f"{name}: {found}"
-    return json.loads((output / found[0] / "checks.json").read_text())
+def _result(output: Path, name: str) -> Scenario:
+    """What the suite wrote about a scenario: the name of a folder says when it began."""
+    folders = {folder: found for folder in os.listdir(output) if (found := FOLDER.fullmatch(folder))}
+    (folder,) = [folder for folder, found in folders.items() if found[1] == name]
+    day, hour, minute, second, part = folders[folder].groups()[1:]
+    began = _seconds(f"{day}T{hour}:{minute}:{second}.{part}+00:00")
+    checks = output / folder / "checks.json"
+    return Scenario(name, began, checks.stat().st_mtime, json.loads(checks.read_text()))

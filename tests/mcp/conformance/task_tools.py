@@ -54,11 +54,3 @@ def multi_input(context: Context) -> str:
     """Ask two things at once."""
     first, second = asked("first", "Your name?", "name"), asked("second", "Another name?", "name")
     return "; ".join(map(said, context.ask(first, second)))
-
-
-@tool(readonly=True, task_support="required")
-def test_tool_with_task(context: Context) -> str:
-    """Ask for a name, then work for a while."""
-    (answer,) = context.ask(asked("user_name", "What is your name?", "name"))
-    time.sleep(0.5)
-    return f"Hello, {(answer.content or {}).get('name', 'nobody')}!"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
+from urllib.parse import parse_qsl, urlsplit
 
 from haft.contracts import says_secret
 from haft.lazy import regex
@@ -120,8 +121,6 @@ def _secret_arguments(args: tuple[str, ...]) -> Iterator[str]:
 
 
 def _secret_parameters(url: str) -> Iterator[str]:
-    from urllib.parse import parse_qsl, urlsplit
-
     try:
         parts = urlsplit(url)
         password = parts.password

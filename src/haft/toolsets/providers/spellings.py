@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from haft.contracts import Grants, check_owned, grants_from, near_miss
 from haft.lazy import regex
@@ -172,8 +173,6 @@ def _transport(table: Mapping[str, Any], command: str | None, url: str | None, u
             raise ValueError("needs a `command` to start, or the `url` of a server")
         if command is not None:
             return "stdio"
-        from urllib.parse import urlsplit
-
         is_events = url_key != "httpUrl" and urlsplit(url or "").path.rstrip("/").endswith("/sse")
         return "sse" if is_events else "http"
     transport = TYPES[said.lower()]
@@ -209,8 +208,6 @@ def _url(table: Mapping[str, Any]) -> tuple[str | None, str]:
         url = _text(table, key)
         if url is None:
             continue
-        from urllib.parse import urlsplit
-
         plain = _PLACE.sub("x", url)
         parts = urlsplit(plain)
         # A placeholder may stand for the beginning of the address.
