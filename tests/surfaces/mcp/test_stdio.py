@@ -415,3 +415,31 @@ def test_a_thread_that_does_not_end_holds_nothing_up(started, end):
     else:
         served.process.send_signal(end)
     assert served.ended() == 0
+
+
+@pytest.mark.parametrize(
+    ("params", "has_answer"),
+    [
+        ({"capabilities": {"roots": {"listChanged": True}, "elicitation": {"form": {}, "url": {}}}}, True),
+        ({"clientInfo": {"name": "x", "version": "1", "title": "X"}, "_meta": {"progressToken": 1}}, True),
+        ({"capabilities": {"roots": 5}}, False),
+        ({"capabilities": {"roots": {"listChanged": {}}}}, False),
+        ({"capabilities": {"elicitation": {"form": True}}}, False),
+        ({"capabilities": {"unheard": {}}}, False),
+        ({"clientInfo": {"name": "x", "version": "1", "icons": 3}}, False),
+        ({"clientInfo": {"name": "x", "version": "1", "title": 3}}, False),
+        ({"_meta": 5}, False),
+        ({"_meta": {"progressToken": [1]}}, False),
+    ],
+)
+def test_kept_answers_are_for_requests_that_the_package_would_not_refuse(params, has_answer):
+    kept = {"discover": {"supportedVersions": ["2026-07-28"]}, "initialize": {}, "handshakes": ["2025-11-25"]}
+    changed = {**INITIALIZE, "params": {**INITIALIZE["params"], **params}}
+    assert (first_answer.kept_result(kept, changed) is not None) == has_answer
+    meta = {**META, **params.get("_meta", {})} if isinstance(params.get("_meta", {}), dict) else 5
+    for key in ("capabilities", "clientInfo"):
+        if key in params:
+            name = "clientCapabilities" if key == "capabilities" else key
+            meta[f"io.modelcontextprotocol/{name}"] = params[key]
+    discover = {**DISCOVER, "params": {"_meta": meta}}
+    assert (first_answer.kept_result(kept, discover) is not None) == has_answer

@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple
 from haft.version import __version__
 
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
+CLIENT_KEY: Final = "io.modelcontextprotocol/clientInfo"
 CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 SECONDS_BEFORE_IMPORTS: Final = 0.2
 """How long the imports wait for the first request. Imports beside it would delay its answer."""
@@ -32,6 +33,8 @@ AT_A_TERMINAL: Final = (
 MOST_BYTES: Final = 1 << 20
 """How much is read before the server takes over. A flood of messages would delay the imports."""
 _AT_ONCE: Final = 1 << 16
+_CLIENT_KEYS: Final = frozenset({"name", "version", "title", "description", "websiteUrl"})
+_CAPABILITIES: Final = frozenset({"roots", "sampling", "elicitation", "experimental", "extensions"})
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _WITH_VALUE: Final = ("-w", "--workspace")
 
@@ -159,18 +162,48 @@ def kept_result(kept: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str
         fits = (
             isinstance(meta, dict)
             and meta.get(VERSION_KEY) in kept["discover"]["supportedVersions"]
-            and isinstance(meta.get(CAPABILITIES_KEY), dict)
+            and _is_meta(meta)
+            and _are_capabilities(meta.get(CAPABILITIES_KEY))
+            and (CLIENT_KEY not in meta or _is_client(meta[CLIENT_KEY]))
         )
         return dict(kept["discover"]) if fits else None
     if request.get("method") == "initialize":
-        client, wanted = params.get("clientInfo"), params.get("protocolVersion")
-        if not isinstance(wanted, str) or not isinstance(params.get("capabilities"), dict):
+        wanted = params.get("protocolVersion")
+        if not isinstance(wanted, str) or not _is_meta(params.get("_meta", {})):
             return None
-        if not isinstance(client, dict) or not all(isinstance(client.get(key), str) for key in ("name", "version")):
+        if not _is_client(params.get("clientInfo")) or not _are_capabilities(params.get("capabilities")):
             return None
         version = wanted if wanted in kept["handshakes"] else kept["handshakes"][-1]
         return {**kept["initialize"], "protocolVersion": version}
     return None
+
+
+# The package refuses a request with a value of a wrong type. These functions know only plain values. For all others,
+# the package answers.
+
+
+def _is_meta(meta: Any) -> bool:
+    return isinstance(meta, dict) and type(meta.get("progressToken", 0)) in (int, str)
+
+
+def _is_client(client: Any) -> bool:
+    """Whether this is the description of a client, and has only texts."""
+    if not isinstance(client, dict) or not {"name", "version"} <= client.keys() <= _CLIENT_KEYS:
+        return False
+    return all(isinstance(value, str) for value in client.values())
+
+
+def _are_capabilities(capabilities: Any) -> bool:
+    """Whether these are well-known capabilities of a client, and have only values of the right types."""
+    if not isinstance(capabilities, dict) or not capabilities.keys() <= _CAPABILITIES:
+        return False
+    if not all(isinstance(capability, dict) for capability in capabilities.values()):
+        return False
+    return all(
+        type(value) is (bool if name == "roots" else dict)
+        for name, capability in capabilities.items()
+        for value in capability.values()
+    )
 
 
 # The kept answers.
