@@ -114,7 +114,7 @@ def test_an_idempotent_call_of_a_believed_server_is_repeated_once(place):
 
     believed, other = place.run(work)
     assert believed.error is not None and other.error is not None
-    assert place.log().count("started:") == 2, "it was tried twice"
+    assert place.log().count("started:") == 2, "it was called twice"
     assert place.log("other").count("started:") == 1
 
 

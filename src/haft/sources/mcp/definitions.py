@@ -27,10 +27,10 @@ EMPTY: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 
 Known = Mapping[str, Any]
 """What is kept of one server: `tools`, `instructions`, `capabilities`, `era` and `more` (what was left out); or
-`problem`, if the server could not be asked. `at` is the time."""
+`problem`, if the server could not be described. `at` is the time."""
 
 
-class KeptDefinitions:
+class ServerDefinitions:
     """The definitions of one server, on disk and in memory."""
 
     def __init__(self, definitions: Definitions, provider: Provider) -> None:

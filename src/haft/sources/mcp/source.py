@@ -104,7 +104,7 @@ class McpServers(ToolSource):
         host = self._host
         return McpServer(
             provider,
-            definitions.KeptDefinitions(host.definitions, provider),
+            definitions.ServerDefinitions(host.definitions, provider),
             host.workspace,
             log_path(host.state_home, provider.name),
             host.sessions,
