@@ -27,7 +27,7 @@ from haft.contracts import (
 )
 from haft.lazy import late_module
 from haft.sources.mcp import texts
-from haft.sources.mcp.definitions import ServerDefinitions, Known, digest_of, prepared
+from haft.sources.mcp.definitions import Known, ServerDefinitions, digest_of, prepared
 from haft.sources.mcp.provider import InstalledServer, Provider, ServerPackages, StartTrust
 from haft.sources.mcp.remote_failures import LoginRequired
 from haft.sources.mcp.server_log import ServerLog
