@@ -81,6 +81,13 @@ def test_another_host_may_be_private_if_the_server_is(monkeypatch):
     assert [host for host, _port in names.connected] == ["10.9.9.9", PRIVATE]
 
 
+def test_a_server_with_public_and_private_addresses_is_a_public_one(monkeypatch):
+    names = Names(monkeypatch, mcp_example=[(LOOPBACK, PUBLIC)], auth_example=[PRIVATE])
+    with pytest.raises(AddressRefused, match="private address"):
+        connect(ServerAddresses("mcp.example", 443), "mcp.example", "auth.example")
+    assert names.connected == [(PUBLIC, 443)]
+
+
 @pytest.mark.parametrize("address", [METADATA, "fe80::1", "fd00:ec2::254", "::ffff:169.254.169.254"])
 def test_the_credentials_of_a_machine_are_never_reached(monkeypatch, address):
     names = Names(monkeypatch, mcp_example=[address], auth_example=[address], private_example=[PRIVATE])

@@ -140,8 +140,11 @@ class ServerAddresses(AsyncNetworkBackend):
         found = await resolved(name, port, seconds)
         if any(is_metadata(each) for each in found):
             raise AddressRefused(f"`{name}` has an address at which machines keep credentials ({_words(found)})")
-        are_private = not all(is_public(each) for each in found)
+        public = [each for each in found if is_public(each)]
+        are_private = len(public) < len(found)
         if (name, port) == self._own:
+            # A server on the internet must not become a private one because its name has a private address, too.
+            found, are_private = public or found, not public
             if are_private and self.is_private is False:
                 raise AddressRefused(f"the address of `{name}` changed from a public one to a private one")
             self.is_private = are_private
