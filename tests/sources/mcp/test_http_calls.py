@@ -1,8 +1,10 @@
 """Calls of tools of remote servers, through the whole service."""
 
+import asyncio
 import contextlib
 import json
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -152,6 +154,7 @@ class Flood(Forgetful):
     def __init__(self, kind):
         super().__init__((404,))
         self._kind = kind
+        self.is_hung_up = threading.Event()
 
     def _result(self, request, ident, result):
         if "content" not in result or len(self.calls) > 1:
@@ -167,6 +170,7 @@ class Flood(Forgetful):
             while self._kind != "nothing":
                 request.wfile.write(b"x" * 1_000_000 if self._kind == "one event" else event * 100)
             request.connection.recv(1)
+        self.is_hung_up.set()
 
 
 @pytest.mark.parametrize("kind", ["events", "one event", "nothing"])
@@ -180,4 +184,26 @@ def test_an_answer_without_end_ends_with_the_deadline_or_the_limit_and_others_go
         assert "20000000 byte limit" in first.error.message
     else:
         assert first.error.code == "timed-out"
+    assert second.output == "2"
+
+
+def test_events_of_a_call_that_was_cancelled_are_not_read_any_more(place):
+    with Flood("events") as server:
+        place.add_table("s", {"url": f"{server.url}/mcp", "timeout": 1})
+
+        async def work(service):
+            outcome = await service.call("mcp__s__count", {})
+            return outcome, await asyncio.to_thread(server.is_hung_up.wait, 20)
+
+        outcome, is_hung_up = place.run(work)
+    assert outcome.error.code == "timed-out"
+    assert is_hung_up
+
+
+def test_a_server_that_floods_haft_with_events_is_not_heard_any_more(place, monkeypatch):
+    monkeypatch.setattr("haft.sources.mcp.addresses.FLOOD_EVENTS", 1_000)
+    with Flood("events") as server:
+        place.add_table("s", {"url": f"{server.url}/mcp", "timeout": 20})
+        first, second = place.call(("count", {}), ("count", {}))
+    assert first.error.code == "tool-failed"
     assert second.output == "2"

@@ -37,6 +37,12 @@ _NEVER_PUBLIC: Final = tuple(
 )
 _CONNECT_SECONDS: Final = 10.0
 _MOST_ADDRESSES: Final = 8
+EVENTS: Final = "haft.events"
+"""The extension of an answer that holds its stream of events."""
+FLOOD_BYTES: Final = 200_000_000
+FLOOD_EVENTS: Final = 10_000
+FLOOD_SECONDS: Final = 20.0
+"""A server that sends so many bytes of events, or so many events, within this time is not heard any more."""
 _OF_BODY: Final = ("content-encoding", "content-length", "transfer-encoding")
 
 
@@ -194,6 +200,7 @@ class CheckedTransport(httpx2.AsyncHTTPTransport):
         self._most_bytes = most_bytes
         self._other_seconds = other_seconds
         self.addresses: Final = ServerAddresses(server.host, port_of(server))
+        self.flood: Final = Flood()
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=httpx2.create_ssl_context(),
             max_connections=100,
@@ -223,12 +230,12 @@ class CheckedTransport(httpx2.AsyncHTTPTransport):
             raise AddressRefused(f"a token of `{self._server.host}` is not sent to `{url.host}`")
 
     def _bounded(self, response: httpx2.Response) -> httpx2.Response:
-        """The answer, unpacked and bounded. Events are bounded one by one where they are read."""
-        if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-            return response
+        """The answer, unpacked and bounded. Events are bounded one by one where they are read, and together here."""
+        is_events = response.headers.get("content-type", "").lower().startswith("text/event-stream")
         kept = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _OF_BODY]
-        stream = _BoundedStream(response, self._most_bytes)
-        return httpx2.Response(response.status_code, headers=kept, stream=stream, extensions=response.extensions)
+        stream = EventStream(response, self.flood) if is_events else _BoundedStream(response, self._most_bytes)
+        extensions = {**response.extensions, EVENTS: stream} if is_events else response.extensions
+        return httpx2.Response(response.status_code, headers=kept, stream=stream, extensions=extensions)
 
 
 @contextmanager
@@ -242,6 +249,47 @@ def _answered_within(request: httpx2.Request, seconds: float) -> Iterator[None]:
 
 class TooLarge(httpx2.ReadError):
     """An answer has more bytes than haft reads."""
+
+
+class Flood:
+    """Counts the events of one server, and their bytes, also of those that it sends for calls that were cancelled."""
+
+    def __init__(self) -> None:
+        self._count = self._events = 0
+        self._since = 0.0
+        self.is_seen = False
+        """Whether the server sent too much. Then haft reads no more events over this connection."""
+
+    def add(self, piece: bytes) -> None:
+        """Raises `TooLarge` if the server floods haft."""
+        now = anyio.current_time()
+        if now - self._since > FLOOD_SECONDS:
+            self._since, self._count, self._events = now, 0, 0
+        self._count += len(piece)
+        self._events += piece.count(b"data:")
+        self.is_seen = self.is_seen or self._count > FLOOD_BYTES or self._events > FLOOD_EVENTS
+        if self.is_seen:
+            raise TooLarge("the server floods haft with events")
+
+
+class EventStream(httpx2.AsyncByteStream):
+    """The bytes of events after they were unpacked."""
+
+    def __init__(self, response: httpx2.Response, flood: Flood) -> None:
+        self._response = response
+        self._flood = flood
+        self.is_abandoned = False
+        """Whether the call was cancelled that the events are for. Then haft reads no more of them."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self._response.aiter_bytes():
+            if self.is_abandoned:
+                return
+            self._flood.add(piece)
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
 
 
 class _BoundedStream(httpx2.AsyncByteStream):

@@ -12,9 +12,11 @@ are the caller's: this module only limits the time to connect, and the size of a
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakValueDictionary
 
 import httpx2
 from mcp.client.auth import OAuthFlowError
@@ -22,7 +24,7 @@ from mcp.client.auth.utils import extract_field_from_www_auth, extract_scope_fro
 from mcp.client.streamable_http import streamable_http_client
 
 from haft.contracts import BadConfig, HaftError, Secrets
-from haft.sources.mcp.addresses import CheckedTransport, same_origin
+from haft.sources.mcp.addresses import EVENTS, CheckedTransport, EventStream, same_origin
 from haft.sources.mcp.logins import Logins
 from haft.sources.mcp.oauth import StoredTokens
 from haft.sources.mcp.remote_failures import RemoteFailure, RemoteFailures
@@ -87,7 +89,7 @@ class RemoteTransport:
     @property
     def is_over(self) -> bool:
         """Whether the server ended this connection for good."""
-        return self.failures.has_ended
+        return self.failures.has_ended or (self.client is not None and self.client.checked.flood.is_seen)
 
     def failure_of(self, error: BaseException) -> RemoteFailure | None:
         """Why the request failed that ended with this error; None if the server itself answered with an error."""
@@ -131,6 +133,7 @@ class RemoteClient(httpx2.AsyncClient):
         self, url: httpx2.URL, failures: RemoteFailures, *, headers: dict[str, str], auth: httpx2.Auth | None
     ) -> None:
         self._server = url
+        self._streams: WeakValueDictionary[int | str, EventStream] = WeakValueDictionary()
         self.failures: Final = failures
         self.checked: Final = CheckedTransport(url, MOST_BYTES, _LOGIN_SECONDS)
         super().__init__(headers=headers, auth=auth, timeout=_TIMEOUT, transport=self.checked, trust_env=False)
@@ -148,9 +151,25 @@ class RemoteClient(httpx2.AsyncClient):
         except (httpx2.HTTPError, OSError) as error:
             failure = self.failure_of(error)
         if failure is None:
+            self._note_stream(request, response)
             return response
         await response.aclose()
         return self._failed(request, failure)
+
+    def _note_stream(self, request: httpx2.Request, response: httpx2.Response) -> None:
+        """Remember for which message a stream of events is, and abandon the stream of a message that is cancelled: the
+        `mcp` package reads it on until the server ends it."""
+        stream = response.extensions.get(EVENTS)
+        is_cancellation = b'"notifications/cancelled"' in request.content[:500]
+        if stream is None and not is_cancellation:
+            return
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            message = json.loads(request.content)
+            if is_cancellation and message["method"] == "notifications/cancelled":
+                if (found := self._streams.pop(message["params"]["requestId"], None)) is not None:
+                    found.is_abandoned = True
+            elif stream is not None:
+                self._streams[message["id"]] = stream
 
     def failure_of(self, error: Exception) -> RemoteFailure:
         """Why a request failed that raised an error."""
