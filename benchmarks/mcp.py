@@ -185,7 +185,7 @@ def _starts(base: str, workspace: str, env: dict[str, str], serve: list[str]) ->
 
     with_servers, without = in_turns_blocking(lambda: listed(many), lambda: listed(none), rounds=15)
     assert not os.path.exists(mark), "haft tools list started an MCP server"
-    return [*found, Row(f"haft tools list, {SERVERS} MCP servers", with_servers, "with none", without, 1.5)]
+    return [*found, Row(f"haft tools list, {SERVERS} MCP servers", with_servers, "with none", without, 2.0)]
 
 
 def _prepared(base: str) -> tuple[str, dict[str, str]]:
