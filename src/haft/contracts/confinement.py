@@ -132,6 +132,8 @@ class Confinement:
     """Whether the process outlives its calls, so that the sandbox cannot be opened for one of them."""
     entry: str = PLUGIN_ENTRY
     """Where a person writes grants for a process that outlives its calls."""
+    keeps_state: bool = False
+    """Whether the process keeps state between its calls, so that no single call can get grants."""
     layers: tuple[str, ...] = ()
     """The mechanisms in force: `namespaces`, `landlock`. Empty if there is no sandbox."""
     reason: str | None = None

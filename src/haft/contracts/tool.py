@@ -224,7 +224,8 @@ class Listing:
     @property
     def why_not(self) -> str:
         """Why the tool cannot be called, as a part of a sentence."""
-        state = "needs configuration" if self.state == "needs-config" else f"is {self.state}"
+        states = {"needs-config": "needs configuration", "changed": "waits for your trust"}
+        state = states.get(self.state, f"is {self.state}")
         return f"it {state}: {self.reason}"
 
     def to_json(self) -> dict[str, Any]:

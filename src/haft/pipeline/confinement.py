@@ -41,7 +41,9 @@ class Confinements:
             return before[1]
         if spec.hosting == "session":
             confinement = await self._sandbox.confine_session(basis)
-            confinement = replace(confinement, entry=spec.grants_entry or confinement.entry)
+            confinement = replace(
+                confinement, entry=spec.grants_entry or confinement.entry, keeps_state=spec.keeps_state
+            )
         else:
             profile, grants, neutral, unasked, activated, thread, asks = basis
             confinement = await self._sandbox.confine(

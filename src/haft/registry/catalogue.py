@@ -235,9 +235,9 @@ class Catalogue:
                 entry.tool = None
                 entry.listing = replace(entry.listing, state="broken", reason=error.message)
                 self._changed()
+        origin = "" if entry.listing.spec.kind == "mcp" else entry.listing.spec.origin  # The reason names the server.
         raise BadConfig(
-            f"`{name}` cannot be called, {entry.listing.why_not}",
-            hint=f"it comes from {entry.listing.spec.origin}" if entry.listing.spec.origin else None,
+            f"`{name}` cannot be called, {entry.listing.why_not}", hint=f"it comes from {origin}" if origin else None
         )
 
     def _server_entry(self, name: str) -> _Entry | None:

@@ -253,7 +253,7 @@ def _not_writable(line: str, said: str, confinement: Confinement, host: HostFact
         return _protected(name, said, confinement, workspace)
     if confinement.session and confinement.profile == "read-only" and (place := _unopened(line, workspace)):
         return SandboxDenied(
-            "a write: its process may only read the workspace",
+            "a write: the process of this tool may only read the workspace",
             said,
             _opens(confinement, "", f"write = [{json.dumps(place)}]"),
         )
@@ -335,7 +335,7 @@ def _opens(confinement: Confinement, option: str, grant: str) -> str:
 
 
 def _on_entry(confinement: Confinement, grant: str) -> str:
-    return f"to allow it: grant = {{{grant}}} {confinement.entry}: its process outlives its calls"
+    return f"to allow it, for all calls of this process: `grant = {{{grant}}}` {confinement.entry}"
 
 
 def _by_option(option: str) -> str:

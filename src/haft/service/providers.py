@@ -169,7 +169,9 @@ class ProvidersFacade:
         server = self.named(name)
         provider, written = server.provider, server.written
         if written is None or (provider.problem is not None and not server.missing_inputs):
-            raise BadUsage(f"`{name}` cannot be used: {provider.problem}", hint=f"change {shown(provider.source)}")
+            problem = provider.problem or f"`{name}` cannot be used"
+            is_unset = problem.endswith("which is not set")
+            raise BadUsage(problem, hint="set it, and try again" if is_unset else f"change {shown(provider.source)}")
         store = start_trust(self._host)
         kept = store.kept(provider)
         files = digests_of(provider)

@@ -138,6 +138,14 @@ def test_a_changed_definition_is_shown_and_hides_nothing():
     assert len(shown) < 250 and any("more lines" in line for line in shown)
     described = replace(request, definition_diff="--- definition as approved\n+++ definition as it is now\n")
     assert "  its definition is not the one that was approved:" in list(call_lines(described, {}, "/w"))
+    configured = replace(request, definition_diff="configuration: its grants have changed")
+    assert "  its configuration is not the one that was approved:" in list(call_lines(configured, {}, "/w"))
+
+
+def test_a_process_that_answers_all_calls_is_not_offered_the_network_for_one_call():
+    confined = Confinement("read-only", session=True, keeps_state=True, entry="below `[providers.x]`")
+    assert "w HOST" not in prompt_of(confined)._keys({}) and answered("w", confined) is None
+    assert "by a grant below `[providers.x]`" in prompt_of(confined)._not_understood("w", {})
 
 
 @pytest.mark.parametrize("answer", ["a 9", "a 0", "t x", "w w", "yy", "sure"])

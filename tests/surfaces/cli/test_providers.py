@@ -78,6 +78,8 @@ def test_a_server_is_added_to_the_user_s_file_as_it_was_typed_and_removed_withou
     ("words", "says"),
     [
         (["x"], "needs a name, and a URL or a command"),
+        (["x", "npx", "-y", "y"], "write the command of a server after `--`"),
+        (["x", "https:/a.example"], "an address begins with `https://`"),
         (["a__b", "--", "x"], "use `a_b`"),
         (["x", "--timeout", "-1", "--", "y"], "is no number of seconds"),
         (["x", "--header", "nothing", "http://a.example"], "`--header nothing` is not understood"),

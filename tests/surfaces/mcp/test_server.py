@@ -119,6 +119,8 @@ def test_lazy_mode_lists_two_tools_and_reaches_all_of_them(served, era):
             assert called.content[0].text == "42"
             listed = await client.call_tool("call_tool", {"name": "runs", "arguments": {"tool": "add"}})
             assert [row["run"] for row in listed.structured_content["runs"]] == [called.structured_content["run"]]
+            unknown = await client.call_tool("call_tool", {"name": "ad", "arguments": {}})
+            assert unknown.is_error and "did you mean `add`?" in unknown.content[0].text
 
     asyncio.run(main())
 

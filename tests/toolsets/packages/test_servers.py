@@ -50,7 +50,7 @@ def test_install_scripts_are_not_run_and_the_progress_names_their_packages(place
     registry.publish(scripts={"preinstall": touch, "install": touch, "postinstall": touch})
     server = place.install(*NPX)
     assert not list(place.top.rglob("ran"))
-    assert "installing the server said: install scripts were not run: said" in place.told
+    assert "installing the server `said`: install scripts were not run: said" in place.told
     assert place.run(server)["version"] == "1.0.0"
 
 
@@ -64,7 +64,7 @@ def test_a_new_version_is_installed_only_by_an_upgrade_and_has_another_digest(pl
     assert second.digest != first.digest
     assert place.run(first)["version"] == "1.0"  # A server that runs still finds its files.
     assert place.install(*UVX, upgrade=True) == second
-    assert "installing the server said: said-server 1.1 is the newest version already" in place.told
+    assert "installing the server `said`: said-server 1.1 is the newest version already" in place.told
     pinned = place.install("uvx", "said-server@1.0")
     assert (pinned.version, pinned.digest) == ("said-server 1.0", first.digest)
 
@@ -89,7 +89,7 @@ def test_tasks_that_need_the_same_server_install_it_once(place, registry):
     found = asyncio.run(at_once())
     assert found[0] == found[1] == found[2]
     assert [line for line in place.told if "installed said-server" in line] == [
-        "installing the server said: installed said-server 1.0"
+        "installing the server `said`: installed said-server 1.0"
     ]
     assert any("waiting for another process" in line for line in place.told)
 

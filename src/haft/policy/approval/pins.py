@@ -24,6 +24,8 @@ MAX_KEPT_BYTES: Final = 256_000
 """The size in bytes up to which the text of a file is kept."""
 MAX_DIFFERENCE_LINES: Final = 2_000
 """The maximum number of lines in a diff of two definitions."""
+CONFIGURATION: Final = "configuration"
+"""Stands before a difference that only the digests of two definitions show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,8 @@ def difference(before: Pin, after: Pin) -> str:
         lines += _file_difference(path, was, now)
     if len(lines) > MAX_DIFFERENCE_LINES:
         lines = [*lines[:MAX_DIFFERENCE_LINES], f"… {len(lines) - MAX_DIFFERENCE_LINES:_} more lines"]
+    if not lines:
+        lines = [f"{CONFIGURATION}: its command, its grants, another setting, or its installed version has changed"]
     return "\n".join(lines)
 
 

@@ -77,7 +77,7 @@ class HostProviders:
             raise BadUsage(f"there is no MCP server `{name}`", hint=hint)
         server = self._source.servers[name]
         if server.provider.problem is not None:
-            raise ToolFailed(f"the MCP server `{name}` cannot be used: {server.provider.problem}")
+            raise ToolFailed(server.provider.problem)
         return server
 
     async def _tools(self, name: str) -> list[str]:

@@ -128,7 +128,8 @@ class Calls:
     def result(self, outcome: Outcome) -> dict[str, Any]:
         """The result of a call whose run has ended."""
         if outcome.error is not None and outcome.error.code == "unknown-tool":
-            hint = f"; {outcome.error.hint}" if outcome.error.hint else ""
+            hint = outcome.error.hint or ""
+            hint = f"; {hint}" if hint.startswith("did you mean") else ""  # Other hints are for the command line.
             raise unknown_tool(f"{outcome.error.message}{hint}")
         listing = self._service.catalogue.listing(outcome.tool)
         return result_of(outcome, declares_schema=listing is not None and listing.spec.output_schema is not None)
@@ -138,9 +139,13 @@ async def no_join(request: CallRequest) -> None:
     """Let every request start a new run."""
 
 
-def unknown_tool(message: str) -> Exception:
+class UnknownToolError(MCPError):
+    """A client called a tool that does not exist, or is not offered."""
+
+
+def unknown_tool(message: str) -> UnknownToolError:
     """The error of a call whose tool does not exist, or is not offered."""
-    return MCPError(code=UNKNOWN_TOOL, message=f"Unknown tool: {message}")
+    return UnknownToolError(code=UNKNOWN_TOOL, message=f"Unknown tool: {message}")
 
 
 def failure_result(error: HaftError) -> dict[str, Any]:

@@ -11,7 +11,7 @@ def instructions(*, lazy: bool, read_only: bool) -> str:
 
 
 def _lines(*, lazy: bool, read_only: bool) -> Iterator[str]:
-    yield "haft runs these tools for a person: under the person's rules, in a sandbox, with a record of every call."
+    yield "haft runs these tools for a person: under the person's rules, in a sandbox, with an audit log of every call."
     if lazy:
         yield "- Tools: find a tool with `search_tools`, and call it with `call_tool`."
     if read_only:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import BadUsage, HaftError, Principal, ToolName, ToolSpec, outcome_from
 from haft.service import check_arguments, search
-from haft.surfaces.mcp.calls import CallRequest, Calls, failure_result
+from haft.surfaces.mcp.calls import CallRequest, Calls, UnknownToolError, failure_result
 from haft.surfaces.mcp.offered_tools import OfferedTools, offered_name
 from haft.surfaces.mcp.results import result_of, text_result
 from haft.surfaces.mcp.run_access import LONGEST_PAGE, Page, RunAccess
@@ -309,7 +309,10 @@ class OwnTools:
         name, arguments = call.arguments["name"], call.arguments.get("arguments") or {}
         if name in self._tools and name not in LAZY_NAMES:
             return await self.call(call.context, name, arguments, call.params)
-        return await self._calls.call(call.context, name, arguments, call.params)
+        try:
+            return await self._calls.call(call.context, name, arguments, call.params)
+        except UnknownToolError as error:  # The request itself is valid: the model can search, and call again.
+            return failure_result(BadUsage(error.message, hint="`search_tools` finds tools"))
 
 
 def still_running(run: str, status: str) -> dict[str, Any]:

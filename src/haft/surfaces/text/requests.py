@@ -157,7 +157,10 @@ def choices_of(field: Mapping[str, Any]) -> list[str]:
 
 
 def changed_part(difference: str) -> str:
-    """Which part of a tool differs from the approved version: `definition` or `file`. If both differ, `definition`."""
+    """Which part of a tool differs from the approved version: `definition`, `configuration` or `file`. If several
+    differ, the first of these."""
+    if difference.startswith("configuration: "):
+        return "configuration"
     return "definition" if difference.startswith("--- definition as ") else "file"
 
 

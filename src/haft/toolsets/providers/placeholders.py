@@ -79,7 +79,7 @@ class Filler:
         value = self._env.get(variable)
         if value is None or (not value and default is not None):
             if default is None:
-                raise ValueError(f"needs the environment variable `{variable}`, which is not set: set {variable}")
+                raise ValueError(f"needs the environment variable `{variable}`, which is not set")
             return str(default)
         if is_secret or says_secret(variable):
             self.secrets.add(value)

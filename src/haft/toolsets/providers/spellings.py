@@ -170,7 +170,9 @@ def _transport(table: Mapping[str, Any], command: str | None, url: str | None, u
         if command is not None and url is not None:
             raise ValueError(f"has both `command` and `{url_key}`: remove one, or say which with `type`")
         if command is None and url is None:
-            raise ValueError("needs a `command` to start, or the `url` of a server")
+            near = next(((key, one) for key in table if (one := near_miss(str(key), ("command", "url")))), None)
+            meant = "" if near is None else f"; instead of `{near[0]}`, did you mean `{near[1]}`?"
+            raise ValueError(f"needs a `command` to start, or the `url` of a server{meant}")
         if command is not None:
             return "stdio"
         is_events = url_key != "httpUrl" and urlsplit(url or "").path.rstrip("/").endswith("/sse")

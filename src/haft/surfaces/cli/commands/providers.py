@@ -14,11 +14,12 @@ import contextlib
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from haft.contracts import BadUsage, HaftError, Rejected
+from haft.lazy import regex
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
 from haft.surfaces.cli.screen.printing import complain, complain_of, data, facts, lines, say, table, warn
@@ -30,6 +31,9 @@ from haft.surfaces.text.terminal import framed, is_terminal, one_line, styled, v
 if TYPE_CHECKING:
     from haft.contracts import Network
     from haft.service import ProvidersFacade, StartProposal, ToolService
+
+
+_LIKE_A_URL: Final = regex(r"[a-zA-Z][a-zA-Z0-9+.-]*:/")
 
 
 def _opened(options: Globals, *, is_brief: bool = True) -> ProvidersFacade:
@@ -183,6 +187,7 @@ def add_provider(
         if not options.json:
             lines([visible(f"added `{change.name}` to {change.file}")])
         if not no_start:
+            _ask_inputs(change.name, options)
             started[change.name] = _started(change.name, options)
     if options.json:
         facts([{**change.to_json(), "tools": started.get(change.name)} for change in changes])
@@ -200,6 +205,8 @@ def _server(words: Sequence[str], kind: str | None) -> tuple[str, dict[str, Any]
     name, first, *rest = words
     if first.startswith(("http://", "https://")) and not rest:
         return name, {"url": first, **({"type": kind} if kind else {})}
+    if not rest and _LIKE_A_URL.match(first):
+        raise BadUsage(f"`{first}` is not the address of an MCP server", hint="an address begins with `https://`")
     return name, {"command": first, "args": rest, **({"type": kind} if kind else {})}
 
 
@@ -341,6 +348,15 @@ def _give_inputs(facade: ProvidersFacade, proposal: StartProposal, given: Sequen
             )
             value = _ask_value(one.name, one.description, one.options, one.default)
         facade.keep_input(proposal.server, one.name, value, this_user())
+
+
+def _ask_inputs(name: str, options: Globals) -> None:
+    """Ask for the values that a server needs, if there is a terminal to ask at."""
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        return
+    facade = _opened(Globals(workspace=options.workspace, quiet=True))
+    if facade.named(name).missing_inputs:
+        _give_inputs(facade, facade.proposal(name), ())
 
 
 def _ask_value(name: str, description: str, choices: Sequence[str], default: str | None) -> str:

@@ -8,6 +8,7 @@ import click
 
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.screen.printing import data, facts, lines, say, table
+from haft.surfaces.cli.words.times import clock, since
 from haft.surfaces.text.home import state_home
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def list_tokens(options: Globals) -> None:
     if options.json:
         facts([each.to_json() for each in found])
         return
-    table([(each.name, each.created_at, f"made by {each.by}") for each in found], style_first="bold")
+    table([(each.name, clock(since(each.created_at)), f"made by {each.by}") for each in found], style_first="bold")
     if not found and not options.quiet:
         say("no client has a token: `haft tokens add NAME` makes one")
 

@@ -265,7 +265,14 @@ def _described(listing: Listing, withheld: tuple[str, ...], options: Globals) ->
     yield styled("# Effects", "bold", sys.stdout)
     yield ""
     claimed = [name for name, holds in spec.effects.to_json().items() if holds]
-    yield ", ".join(claimed) if claimed else "The tool claims nothing, so it may change anything."
+    server = spec.meta.get("mcp", {})
+    if claimed:
+        yield ", ".join(claimed)
+    elif (server.get("definition", {}).get("annotations") or {}).get("readOnlyHint") is True:
+        yield "Its server says that the tool only reads. haft believes this only if you say so:"
+        yield visible(f"`haft providers trust {server['server']} --annotations`.")
+    else:
+        yield "The tool claims nothing, so it may change anything."
     yield ""
     yield styled("# Sandbox", "bold", sys.stdout)
     yield ""

@@ -294,6 +294,9 @@ class _Prompt:
         if _is_about_network(answer):
             if self._may_open_network():
                 return _problem_with(_typed_hosts(answer)[0])
+            if self.request.sandbox.session and self.request.sandbox.keeps_state:
+                where = self.request.sandbox.entry
+                return f"one process answers all calls of this tool, and gets the network by a grant {where}"
             is_open = self.request.sandbox.network is True and not self.request.sandbox.never_network
             return "the network is open already" if is_open else "the tool cannot get the network"
         if longer is None:
@@ -339,6 +342,8 @@ class _Prompt:
 
     def _may_open_network(self) -> bool:
         confinement = self.request.sandbox
+        if confinement.session and confinement.keeps_state:
+            return False
         return confinement.profile != "none" and confinement.network is not True and not confinement.never_network
 
 

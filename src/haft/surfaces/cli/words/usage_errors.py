@@ -14,6 +14,10 @@ _REFUSED: Final = regex(r"'?(?P<value>.*?)'? is not ", re.DOTALL)
 _EXTRA: Final = regex(r"unexpected extra arguments? \((?P<words>.*)\)", re.DOTALL)
 
 RUNS_HINT: Final = "`haft log` shows the runs"
+_MISSING_HINTS: Final = {"ID": "`haft inbox` shows the requests"}
+_COMMANDS_AFTER_DASHES: Final = {
+    "haft providers add": "write the command of a server after `--`: `haft providers add NAME -- COMMAND…`"
+}
 
 
 def to_bad_usage(error: click.ClickException) -> BadUsage:
@@ -25,16 +29,17 @@ def to_bad_usage(error: click.ClickException) -> BadUsage:
         known = _option_names(context)
         near = near_miss(error.option_name, known)
         listed = f"the options are {', '.join(known)}" if known else more
+        listed = _COMMANDS_AFTER_DASHES.get(command, listed)
         hint = f"did you mean `{near}`?" if near else listed
         return BadUsage(f"`{command}` has no option `{error.option_name}`", hint=hint)
     if isinstance(error, click.MissingParameter) and error.param is not None:
-        hint = RUNS_HINT if error.param.name in ("run", "runs") else more
+        hint = RUNS_HINT if error.param.name in ("run", "runs") else _MISSING_HINTS.get(_shown(error.param), more)
         return BadUsage(f"`{command}` needs {_shown(error.param)}", hint=hint)
     if isinstance(error, click.BadParameter) and error.param is not None:
         return _bad_value(error.param, error.message, more)
     if isinstance(error, click.BadOptionUsage):
         wrong = "takes no value" if "not take a value" in error.message else "needs a value"
-        return BadUsage(f"`{error.option_name}` {wrong}", hint=more)
+        return BadUsage(f"`{error.option_name}` {wrong}", hint=None if context is None else more)
     if isinstance(error, click.UsageError) and "Missing command" in error.message:
         return BadUsage(f"`{command}` needs a command", hint=more)
     extra = _EXTRA.search(error.format_message())
@@ -73,7 +78,9 @@ def _sentence(text: str) -> str:
 
 
 def _shown(parameter: click.Parameter) -> str:
-    return f"`{parameter.opts[-1]}`" if isinstance(parameter, click.Option) else (parameter.name or "").upper()
+    if isinstance(parameter, click.Option):
+        return f"`{parameter.opts[-1]}`"
+    return parameter.metavar or (parameter.name or "").upper()
 
 
 def _option_names(context: click.Context | None) -> list[str]:

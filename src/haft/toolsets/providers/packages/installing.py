@@ -56,7 +56,7 @@ class Installing:
         version is another one. If that fails, the version before stays, and `ToolFailed` is raised."""
 
         def tell(line: str) -> None:
-            told(f"installing the server {name}: {line}")
+            told(f"installing the server `{name}`: {line}")
 
         StateHome(self.state_home).prepare()
         try:
@@ -155,7 +155,7 @@ class _Progress:
         self._count += 1
         if time.monotonic() - self._told >= TELL_SECONDS:
             self._told = time.monotonic()
-            self._tell(f"{self._count} answers of the package index")
+            self._tell(f"{self._count} download{'' if self._count == 1 else 's'}")
 
 
 def _failed(name: str, lines: list[str], refused: RefusedConnections, recipe: Recipe) -> ToolFailed:
