@@ -335,7 +335,7 @@ def _opens(confinement: Confinement, option: str, grant: str) -> str:
 
 
 def _on_entry(confinement: Confinement, grant: str) -> str:
-    return f"to allow it, for all calls of this process: `grant = {{{grant}}}` {confinement.entry}"
+    return f"to allow it: grant = {{{grant}}} {confinement.entry}; it holds for all calls, which one process answers"
 
 
 def _by_option(option: str) -> str:

@@ -237,6 +237,18 @@ def _user_parameters(spec: ToolSpec) -> Iterable[str]:
     yield ""
 
 
+def _effect_lines(spec: ToolSpec) -> Iterable[str]:
+    claimed = [name for name, holds in spec.effects.to_json().items() if holds]
+    server = spec.meta.get("mcp", {})
+    if claimed:
+        yield ", ".join(claimed)
+    elif (server.get("definition", {}).get("annotations") or {}).get("readOnlyHint") is True:
+        yield "Its server says that the tool only reads. haft believes this only if you say so:"
+        yield visible(f"`haft providers trust {server['server']} --annotations`.")
+    else:
+        yield "The tool claims nothing, so it may change anything."
+
+
 def _described(listing: Listing, withheld: tuple[str, ...], options: Globals) -> Iterable[str]:
     spec = listing.spec
     word = "toolbox" if spec.kind == "amp-toolbox" else spec.kind
@@ -264,15 +276,7 @@ def _described(listing: Listing, withheld: tuple[str, ...], options: Globals) ->
         yield from _environment_lines(_environment(spec, options))
     yield styled("# Effects", "bold", sys.stdout)
     yield ""
-    claimed = [name for name, holds in spec.effects.to_json().items() if holds]
-    server = spec.meta.get("mcp", {})
-    if claimed:
-        yield ", ".join(claimed)
-    elif (server.get("definition", {}).get("annotations") or {}).get("readOnlyHint") is True:
-        yield "Its server says that the tool only reads. haft believes this only if you say so:"
-        yield visible(f"`haft providers trust {server['server']} --annotations`.")
-    else:
-        yield "The tool claims nothing, so it may change anything."
+    yield from _effect_lines(spec)
     yield ""
     yield styled("# Sandbox", "bold", sys.stdout)
     yield ""
