@@ -36,7 +36,7 @@ def _serve_mcp(first: "FirstAnswers | None", **options: Any) -> int:
     from haft.surfaces.mcp.options import ServeOptions
 
     if options["http"] is not None:
-        from haft.surfaces.mcp import http
+        from haft.surfaces.mcp.over_http import app as http
 
         return http.serve(ServeOptions(**options))
     from haft.surfaces.mcp import stdio

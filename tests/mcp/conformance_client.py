@@ -229,8 +229,8 @@ SCENARIOS = {
 
 
 def main():
-    import haft.sources.mcp.http
-    import haft.sources.mcp.login
+    import haft.sources.mcp.remote.http
+    import haft.sources.mcp.remote.login
     import haft.sources.mcp.server
     import haft.surfaces.cli.main
 

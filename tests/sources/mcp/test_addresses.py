@@ -8,8 +8,8 @@ import httpx2
 import pytest
 
 from haft.helper.egress import grants
-from haft.sources.mcp import addresses
-from haft.sources.mcp.addresses import AddressRefused, CheckedTransport, ServerAddresses, is_metadata, is_public
+from haft.sources.mcp.remote import addresses
+from haft.sources.mcp.remote.addresses import AddressRefused, CheckedTransport, ServerAddresses, is_metadata, is_public
 
 sys.path.insert(0, str(Path(__file__).parent))
 from remote_servers import Answers

@@ -10,7 +10,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from haft.contracts import BadConfig
-from haft.sources.mcp.http import MOST_BYTES, open_http
+from haft.sources.mcp.remote.http import MOST_BYTES, open_http
 
 sys.path.insert(0, str(Path(__file__).parent))
 from remote_servers import Answers, provider_at, real_server

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from haft.sources.mcp.logins import Login, Logins
+from haft.sources.mcp.remote.logins import Login, Logins
 from haft.values import replace
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -201,7 +201,7 @@ def test_events_of_a_call_that_was_cancelled_are_not_read_any_more(place):
 
 
 def test_a_server_that_floods_haft_with_events_is_not_heard_any_more(place, monkeypatch):
-    monkeypatch.setattr("haft.sources.mcp.addresses.FLOOD_EVENTS", 1_000)
+    monkeypatch.setattr("haft.sources.mcp.remote.addresses.FLOOD_EVENTS", 1_000)
     with Flood("events") as server:
         place.add_table("s", {"url": f"{server.url}/mcp", "timeout": 20})
         first, second = place.call(("count", {}), ("count", {}))

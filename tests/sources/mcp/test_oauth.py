@@ -11,10 +11,10 @@ import pytest
 from mcp.client import Client
 
 from haft.contracts import BadConfig, BadUsage, ToolFailed
-from haft.sources.mcp.http import open_http
-from haft.sources.mcp.login import log_in
-from haft.sources.mcp.login_callback import LoginCallback
-from haft.sources.mcp.logins import Logins, login_secrets
+from haft.sources.mcp.remote.http import open_http
+from haft.sources.mcp.remote.login import log_in
+from haft.sources.mcp.remote.login_callback import LoginCallback
+from haft.sources.mcp.remote.logins import Logins, login_secrets
 from haft.values import replace
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -111,7 +111,7 @@ def test_a_redirect_gets_no_token(server, issuer, tmp_path):
 
 
 def _login(issuer, **fields):
-    from haft.sources.mcp.logins import Login
+    from haft.sources.mcp.remote.logins import Login
 
     issuer.good.add("access-token-0")
     issuer.refresh_tokens.add("refresh-token-0")

@@ -10,7 +10,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from haft import Principal, ToolService
-from haft.surfaces.mcp.dialogue import Dialogue
+from haft.surfaces.mcp.dialogues.dialogue import Dialogue
 from haft.surfaces.mcp.options import ServeOptions
 from haft.surfaces.mcp.server import HaftServer
 from haft.surfaces.mcp.stdio import serve_stream

@@ -3,7 +3,7 @@
 import pytest
 from mcp_types import ClientCapabilities
 
-from haft.surfaces.mcp.clients import MARGIN, answered_kinds, limit_of
+from haft.surfaces.mcp.dialogues.clients import MARGIN, answered_kinds, limit_of
 
 
 @pytest.mark.parametrize(

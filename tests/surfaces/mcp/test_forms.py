@@ -4,8 +4,8 @@ import pytest
 
 from haft.contracts import NO_GRANTS, ApprovalRequest, HeldConnection, Question
 from haft.service import check_form
-from haft.surfaces.mcp.dialogue import key_of
-from haft.surfaces.mcp.forms import read_answer, request_form, shown_digest
+from haft.surfaces.mcp.dialogues.dialogue import key_of
+from haft.surfaces.mcp.dialogues.forms import read_answer, request_form, shown_digest
 from haft.values import replace
 
 CALL = ApprovalRequest("r_1", "shell", "", {"command": "make"}, "it may write", "agent", "T-1", id="a_1")

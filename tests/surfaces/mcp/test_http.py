@@ -21,7 +21,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from haft.contracts import BadUsage, Principal
 from haft.service import Filter, StateHome, Tokens, open_history
-from haft.surfaces.mcp import http as served_http
+from haft.surfaces.mcp.over_http import app as served_http
 
 PERSON = Principal("ana")
 PATIENCE = 60.0

@@ -6,8 +6,8 @@ import socket
 
 import uvicorn
 
-from haft.surfaces.mcp import http_connections
-from haft.surfaces.mcp.http_connections import BoundedConnection
+from haft.surfaces.mcp.over_http import connections as http_connections
+from haft.surfaces.mcp.over_http.connections import BoundedConnection
 
 HELLO = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 PATIENCE = 30

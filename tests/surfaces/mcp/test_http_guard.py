@@ -9,10 +9,10 @@ from starlette.routing import Route
 
 from haft.contracts import Principal
 from haft.service import Tokens
-from haft.surfaces.mcp import http_guard
 from haft.surfaces.mcp.callers import SCOPE_KEY
-from haft.surfaces.mcp.http import PATH, application
-from haft.surfaces.mcp.http_guard import HttpGuard
+from haft.surfaces.mcp.over_http import guard as http_guard
+from haft.surfaces.mcp.over_http.app import PATH, application
+from haft.surfaces.mcp.over_http.guard import HttpGuard
 
 from .asgi import ask
 

@@ -6,9 +6,9 @@ import pytest
 from mcp.server import Server
 from mcp_types import JSONRPCNotification
 
-from haft.surfaces.mcp import kept_events
-from haft.surfaces.mcp.http import application
-from haft.surfaces.mcp.kept_events import KeptEvents
+from haft.surfaces.mcp.over_http import kept_events
+from haft.surfaces.mcp.over_http.app import application
+from haft.surfaces.mcp.over_http.kept_events import KeptEvents
 
 
 def message(number):

@@ -11,11 +11,11 @@ from mcp.server.lowlevel import Server
 
 from haft.contracts import Principal
 from haft.service import Tokens
-from haft.surfaces.mcp import request_state
 from haft.surfaces.mcp.callers import Callers
-from haft.surfaces.mcp.http import PATH, application
-from haft.surfaces.mcp.http_guard import HttpGuard
-from haft.surfaces.mcp.request_state import protect_request_states
+from haft.surfaces.mcp.dialogues import request_state
+from haft.surfaces.mcp.dialogues.request_state import protect_request_states
+from haft.surfaces.mcp.over_http.app import PATH, application
+from haft.surfaces.mcp.over_http.guard import HttpGuard
 
 from .asgi import ask
 

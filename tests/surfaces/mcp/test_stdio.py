@@ -393,7 +393,7 @@ def test_only_the_option_itself_counts_for_the_kept_answers():
 
 BUSY = """
 import sys, threading, time
-import haft.surfaces.mcp.own_tools as own
+import haft.surfaces.mcp.offers.own_tools as own
 def stuck(*_given, **_named):
     sys.stderr.write("stuck\\n")
     time.sleep(1000)

@@ -303,7 +303,7 @@ def test_a_task_can_be_read_after_a_restart(places):
 
 
 def test_a_header_that_names_another_task_is_refused():
-    from haft.surfaces.mcp.tasks import check_header
+    from haft.surfaces.mcp.dialogues.tasks import check_header
 
     class Request:
         def __init__(self, name):

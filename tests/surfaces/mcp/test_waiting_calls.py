@@ -8,7 +8,7 @@ from tests.surfaces.mcp.raw_client import LEGACY, MODERN, ProtocolError, approve
 from haft import Context, Principal, Question, tool
 from haft.surfaces.mcp import calls
 from haft.surfaces.mcp.callers import Callers
-from haft.surfaces.mcp.request_state import protect_request_states
+from haft.surfaces.mcp.dialogues.request_state import protect_request_states
 
 NAME = Question.form("What is your name?", {"name": {"type": "string"}}, key="user_name")
 CALLS = []

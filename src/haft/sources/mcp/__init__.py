@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.sources.mcp.login import LoginPage, LoginResult, log_in
-    from haft.sources.mcp.logins import forget_logins, login_secrets
     from haft.sources.mcp.names import listed_name
     from haft.sources.mcp.provider import InstalledServer, Provider, ProviderTransport, ServerPackages, StartTrust
+    from haft.sources.mcp.remote.login import LoginPage, LoginResult, log_in
+    from haft.sources.mcp.remote.logins import forget_logins, login_secrets
     from haft.sources.mcp.server import McpServer
     from haft.sources.mcp.server_log import log_path, read_log
     from haft.sources.mcp.source import McpServers
@@ -20,8 +20,8 @@ else:
     __getattr__ = face(
         __name__,
         {
-            "login": "LoginPage LoginResult log_in",
-            "logins": "forget_logins login_secrets",
+            "remote.login": "LoginPage LoginResult log_in",
+            "remote.logins": "forget_logins login_secrets",
             "names": "listed_name",
             "server": "McpServer",
             "server_log": "log_path read_log",

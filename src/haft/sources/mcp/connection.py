@@ -27,7 +27,7 @@ from haft.sources.mcp.transport import ServerStreams, Streams
 from haft.version import __version__
 
 if TYPE_CHECKING:
-    from haft.sources.mcp.http import RemoteTransport
+    from haft.sources.mcp.remote.http import RemoteTransport
 
 MOST_TOOLS: Final = 2_000
 MOST_PAGES: Final = 200

@@ -29,7 +29,7 @@ from haft.lazy import late_module
 from haft.sources.mcp import texts
 from haft.sources.mcp.definitions import Known, ServerDefinitions, digest_of, prepared
 from haft.sources.mcp.provider import InstalledServer, Provider, ServerPackages, StartTrust
-from haft.sources.mcp.remote_failures import LoginRequired
+from haft.sources.mcp.remote.failures import LoginRequired
 from haft.sources.mcp.server_log import ServerLog
 from haft.sources.owner_task import OwnerTask
 from haft.values import replace
@@ -268,7 +268,7 @@ class McpServer:
             "on_change": self._list_soon,
         }
         if self.provider.transport != "stdio":
-            from haft.sources.mcp.http import open_http
+            from haft.sources.mcp.remote.http import open_http
 
             remote = open_http(self.provider, self._state_home)
             try:

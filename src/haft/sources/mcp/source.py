@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import NO_SECRETS, BadUsage, DescribeLauncher, DiscoveredTool, HaftError, Secrets, ToolSpec
 from haft.sources.mcp import definitions, texts
-from haft.sources.mcp.logins import login_secrets
 from haft.sources.mcp.names import listed_name, server_of
 from haft.sources.mcp.provider import Provider, ServerPackages, StartTrust
+from haft.sources.mcp.remote.logins import login_secrets
 from haft.sources.mcp.server import McpServer
 from haft.sources.mcp.server_log import log_path
 from haft.sources.mcp.tool import McpTool, prompt_tool, resource_tool

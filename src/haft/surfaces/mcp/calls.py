@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp.shared.exceptions import MCPError
 
 from haft.contracts import BadUsage, Event, HaftError, Outcome, Principal
-from haft.surfaces.mcp.log_messages import is_wanted, level_of, send_log
-from haft.surfaces.mcp.offered_tools import OfferedTools
+from haft.surfaces.mcp.offers.log_messages import is_wanted, level_of, send_log
+from haft.surfaces.mcp.offers.offered_tools import OfferedTools
 from haft.surfaces.mcp.results import result_of, text_result
 from haft.values import dataclass
 

@@ -12,9 +12,9 @@ from typing import Final, Self
 
 from haft.service import Tokens, ToolService, user_name
 from haft.surfaces.mcp.callers import Callers
-from haft.surfaces.mcp.dialogue import Dialogue
+from haft.surfaces.mcp.dialogues.dialogue import Dialogue
+from haft.surfaces.mcp.dialogues.request_state import protect_request_states
 from haft.surfaces.mcp.options import ServeOptions
-from haft.surfaces.mcp.request_state import protect_request_states
 from haft.surfaces.mcp.server import HaftServer
 
 SECONDS_TO_END: Final = 4.0

@@ -16,20 +16,20 @@ from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel
 
 from haft.surfaces.mcp.calls import SKILL, CallerOf, Calls
-from haft.surfaces.mcp.dialogue import Dialogue
-from haft.surfaces.mcp.hosted import READ_RESOURCE, Hosted
-from haft.surfaces.mcp.instructions import instructions
-from haft.surfaces.mcp.list_news import ListNews
-from haft.surfaces.mcp.log_messages import set_level
-from haft.surfaces.mcp.offered_tools import OfferedTools
+from haft.surfaces.mcp.dialogues.dialogue import Dialogue
+from haft.surfaces.mcp.dialogues.tasks import Tasks
+from haft.surfaces.mcp.dialogues.waiting_calls import WaitingCalls
+from haft.surfaces.mcp.offers.hosted import READ_RESOURCE, Hosted
+from haft.surfaces.mcp.offers.instructions import instructions
+from haft.surfaces.mcp.offers.list_news import ListNews
+from haft.surfaces.mcp.offers.log_messages import set_level
+from haft.surfaces.mcp.offers.offered_tools import OfferedTools
+from haft.surfaces.mcp.offers.own_tools import NAMES, OwnTools
+from haft.surfaces.mcp.offers.prompts import Prompts
+from haft.surfaces.mcp.offers.resources import Resources
+from haft.surfaces.mcp.offers.skills import EXTENSION, ServedSkills
 from haft.surfaces.mcp.options import ServeOptions
-from haft.surfaces.mcp.own_tools import NAMES, OwnTools
-from haft.surfaces.mcp.prompts import Prompts
-from haft.surfaces.mcp.resources import Resources
 from haft.surfaces.mcp.results import without_links
-from haft.surfaces.mcp.skills import EXTENSION, ServedSkills
-from haft.surfaces.mcp.tasks import Tasks
-from haft.surfaces.mcp.waiting_calls import WaitingCalls
 from haft.version import __version__
 
 if TYPE_CHECKING:

@@ -28,9 +28,9 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.message import SessionMessage
 
 from haft.surfaces.mcp.first_answer import Begun, FirstAnswers, Id, begin, id_of, key_of, load_kept, save_kept
+from haft.surfaces.mcp.offers.own_answers import own_answers
 from haft.surfaces.mcp.opening import EndLimit, opened
 from haft.surfaces.mcp.options import ServeOptions
-from haft.surfaces.mcp.own_answers import own_answers
 from haft.surfaces.mcp.server import HaftServer
 
 AT_ONCE: Final = 4096

@@ -6,6 +6,7 @@ the text on the screen. Long diffs are cut, with a line that says how to see the
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, Final
@@ -112,8 +113,6 @@ def question_lines(request: ApprovalRequest, question: Question, stream: IO[Any]
 def url_host(url: str) -> str:
     """The host and port of a web address, without user and password, as a browser finds them: a browser takes a
     backslash for a slash, and ignores surplus slashes."""
-    import re
-
     found = re.match(r"[A-Za-z][A-Za-z0-9+.-]*:[/\\]*([^/\\?#]*)", url)
     return "not a valid address" if found is None else found[1].rpartition("@")[2] or "none"
 

@@ -9,11 +9,11 @@ from mcp.shared.exceptions import MCPError
 
 from haft.contracts import HaftError, Outcome
 from haft.surfaces.mcp.calls import Calls
-from haft.surfaces.mcp.hosted import READ_RESOURCE, Hosted
-from haft.surfaces.mcp.offered_tools import OfferedTools
+from haft.surfaces.mcp.offers.hosted import READ_RESOURCE, Hosted
+from haft.surfaces.mcp.offers.offered_tools import OfferedTools
+from haft.surfaces.mcp.offers.skills import SKILL_FILE, ServedSkills
 from haft.surfaces.mcp.results import OUTPUT, OUTPUT_URI
 from haft.surfaces.mcp.run_access import RunAccess
-from haft.surfaces.mcp.skills import SKILL_FILE, ServedSkills
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext

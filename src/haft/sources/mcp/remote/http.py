@@ -24,11 +24,11 @@ from mcp.client.auth.utils import extract_field_from_www_auth, extract_scope_fro
 from mcp.client.streamable_http import streamable_http_client
 
 from haft.contracts import BadConfig, HaftError, Secrets
-from haft.sources.mcp.addresses import EVENTS, CheckedTransport, EventStream, same_origin
-from haft.sources.mcp.logins import Logins
-from haft.sources.mcp.oauth import StoredTokens
-from haft.sources.mcp.remote_failures import RemoteFailure, RemoteFailures
-from haft.sources.mcp.sse import sse_streams
+from haft.sources.mcp.remote.addresses import EVENTS, CheckedTransport, EventStream, same_origin
+from haft.sources.mcp.remote.failures import RemoteFailure, RemoteFailures
+from haft.sources.mcp.remote.logins import Logins
+from haft.sources.mcp.remote.oauth import StoredTokens
+from haft.sources.mcp.remote.sse import sse_streams
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from haft.contracts import BadUsage, HaftError, Principal, ToolName, ToolSpec, outcome_from
 from haft.service import check_arguments, search
 from haft.surfaces.mcp.calls import CallRequest, Calls, UnknownToolError, failure_result
-from haft.surfaces.mcp.offered_tools import OfferedTools, offered_name
+from haft.surfaces.mcp.offers.offered_tools import OfferedTools, offered_name
 from haft.surfaces.mcp.results import result_of, text_result
 from haft.surfaces.mcp.run_access import LONGEST_PAGE, Page, RunAccess
 from haft.values import dataclass

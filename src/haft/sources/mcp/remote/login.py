@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 from mcp.client import Client
 
 from haft.contracts import BadConfig, BadUsage, ToolFailed
-from haft.sources.mcp.http import RemoteTransport, checked_url, open_http
-from haft.sources.mcp.login_callback import LoginCallback
-from haft.sources.mcp.logins import CLIENT_CREDENTIALS, Logins
-from haft.sources.mcp.oauth import LoginFlow
+from haft.sources.mcp.remote.http import RemoteTransport, checked_url, open_http
+from haft.sources.mcp.remote.login_callback import LoginCallback
+from haft.sources.mcp.remote.logins import CLIENT_CREDENTIALS, Logins
+from haft.sources.mcp.remote.oauth import LoginFlow
 from haft.values import dataclass
 
 if TYPE_CHECKING:

@@ -18,14 +18,14 @@ from mcp.shared.message import ServerMessageMetadata
 
 from haft.contracts import Outcome
 from haft.surfaces.mcp.calls import CallRequest, ProgressReport, wants_events
-from haft.surfaces.mcp.carried_state import CarriedState, carried_state
-from haft.surfaces.mcp.clients import Client
-from haft.surfaces.mcp.dialogue import AskedRequest, key_of, keys_of
-from haft.surfaces.mcp.missing_capabilities import missing_answers
+from haft.surfaces.mcp.dialogues.carried_state import CarriedState, carried_state
+from haft.surfaces.mcp.dialogues.clients import Client
+from haft.surfaces.mcp.dialogues.dialogue import AskedRequest, key_of, keys_of
+from haft.surfaces.mcp.dialogues.missing_capabilities import missing_answers
 from haft.surfaces.mcp.results import RUN_KEY, STATUS_KEY, text_result
 
 if TYPE_CHECKING:
-    from haft.surfaces.mcp.waiting_calls import WaitingCalls, WaitingRun
+    from haft.surfaces.mcp.dialogues.waiting_calls import WaitingCalls, WaitingRun
 
 QUICK_SECONDS: Final = 0.02
 TOGETHER_SECONDS: Final = 0.25

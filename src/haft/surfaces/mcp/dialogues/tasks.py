@@ -26,10 +26,10 @@ from pydantic import Field
 
 from haft.contracts import HaftError, Outcome, Principal, RunId, iso_time, outcome_from
 from haft.service import RunRecord
-from haft.surfaces.mcp.clients import TASKS, client_of
-from haft.surfaces.mcp.missing_capabilities import missing_tasks
+from haft.surfaces.mcp.dialogues.clients import TASKS, client_of
+from haft.surfaces.mcp.dialogues.missing_capabilities import missing_tasks
+from haft.surfaces.mcp.dialogues.waiting_calls import WaitingCalls, WaitingRun
 from haft.surfaces.mcp.run_access import RunAccess, is_run_of
-from haft.surfaces.mcp.waiting_calls import WaitingCalls, WaitingRun
 
 if TYPE_CHECKING:
     from mcp.server import Server

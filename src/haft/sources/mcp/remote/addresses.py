@@ -21,7 +21,7 @@ import httpcore2
 import httpx2
 from httpcore2 import AnyIOBackend, AsyncNetworkBackend
 
-from haft.sources.mcp.machine_proxy import proxy_for
+from haft.sources.mcp.remote.machine_proxy import proxy_for
 
 if TYPE_CHECKING:
     from httpcore2 import SOCKET_OPTION, AsyncNetworkStream

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp.shared.exceptions import MCPError
 
 from haft.surfaces.mcp.calls import Calls
-from haft.surfaces.mcp.hosted import GET_PROMPT, Hosted, Offer
-from haft.surfaces.mcp.offered_tools import OfferedTools
-from haft.surfaces.mcp.resources import SKILL, done_or_raise
-from haft.surfaces.mcp.skills import ServedSkills
+from haft.surfaces.mcp.offers.hosted import GET_PROMPT, Hosted, Offer
+from haft.surfaces.mcp.offers.offered_tools import OfferedTools
+from haft.surfaces.mcp.offers.resources import SKILL, done_or_raise
+from haft.surfaces.mcp.offers.skills import ServedSkills
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext

@@ -19,11 +19,11 @@ from mcp.shared.exceptions import MCPError
 from haft.contracts import HaftError, Outcome, RunId, outcome_from
 from haft.service import RunRecord
 from haft.surfaces.mcp.calls import CallRequest, wants_progress
-from haft.surfaces.mcp.carried_state import carried_state
-from haft.surfaces.mcp.clients import Client, client_of
-from haft.surfaces.mcp.dialogue import SHORTEST_ANSWER, Dialogue
-from haft.surfaces.mcp.missing_capabilities import missing_tasks
-from haft.surfaces.mcp.waiting_request import WAITING_CODE, WaitingRequest
+from haft.surfaces.mcp.dialogues.carried_state import carried_state
+from haft.surfaces.mcp.dialogues.clients import Client, client_of
+from haft.surfaces.mcp.dialogues.dialogue import SHORTEST_ANSWER, Dialogue
+from haft.surfaces.mcp.dialogues.missing_capabilities import missing_tasks
+from haft.surfaces.mcp.dialogues.waiting_request import WAITING_CODE, WaitingRequest
 
 if TYPE_CHECKING:
     from haft.service import Run, ToolService

@@ -22,10 +22,10 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from haft.contracts import BadUsage, MachineError
 from haft.service import StateHome, Tokens, default_home
-from haft.surfaces.mcp.http_connections import BoundedConnection
-from haft.surfaces.mcp.http_guard import LOOPBACK_NAMES, HttpGuard
-from haft.surfaces.mcp.kept_events import RETRY_MILLISECONDS, keep_events
 from haft.surfaces.mcp.opening import EndLimit, opened
+from haft.surfaces.mcp.over_http.connections import BoundedConnection
+from haft.surfaces.mcp.over_http.guard import LOOPBACK_NAMES, HttpGuard
+from haft.surfaces.mcp.over_http.kept_events import RETRY_MILLISECONDS, keep_events
 
 if TYPE_CHECKING:
     from mcp.server import Server

@@ -28,11 +28,11 @@ from pydantic import AnyUrl
 
 from haft.contracts import HaftError, ToolFailed
 from haft.files import HeldLock, try_lock
-from haft.sources.mcp.logins import CLIENT_CREDENTIALS, Login, Logins, renewed
+from haft.sources.mcp.remote.logins import CLIENT_CREDENTIALS, Login, Logins, renewed
 
 if TYPE_CHECKING:
-    from haft.sources.mcp.login_callback import LoginCallback
     from haft.sources.mcp.provider import Provider
+    from haft.sources.mcp.remote.login_callback import LoginCallback
 
 _LOCK_SECONDS: Final = 45.0
 _LOGIN_SECONDS: Final = 600.0

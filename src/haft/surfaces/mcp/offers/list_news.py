@@ -19,10 +19,10 @@ from mcp.server.subscriptions import (
 )
 
 from haft.contracts import Listing
-from haft.surfaces.mcp.log_messages import connection_of
+from haft.surfaces.mcp.offers.log_messages import connection_of
+from haft.surfaces.mcp.offers.skills import ServedSkills
 from haft.surfaces.mcp.results import OUTPUT
 from haft.surfaces.mcp.run_access import RunAccess
-from haft.surfaces.mcp.skills import ServedSkills
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext

@@ -15,8 +15,8 @@ from typing import Any, Final
 from haft.contracts import ApprovalAnswer, ApprovalRequest, Question, RunId
 from haft.lazy import regex
 from haft.service import check_form
-from haft.surfaces.mcp.clients import Client
-from haft.surfaces.mcp.forms import LONGEST_NOTE, Reading, read_answer, request_form, shown_digest
+from haft.surfaces.mcp.dialogues.clients import Client
+from haft.surfaces.mcp.dialogues.forms import LONGEST_NOTE, Reading, read_answer, request_form, shown_digest
 
 SHORTEST_ANSWER: Final = 1.0
 """A person takes at least this many seconds to read a question and to decline it. A client that declines faster shows

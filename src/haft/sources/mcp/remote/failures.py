@@ -82,7 +82,7 @@ class RemoteFailures:
         """The failure of a request that raised an error instead of getting an answer."""
         import ssl
 
-        from haft.sources.mcp.addresses import AddressRefused, TooLarge
+        from haft.sources.mcp.remote.addresses import AddressRefused, TooLarge
 
         reason = self._said(str(error)) or type(error).__name__
         causes = list(_errors_in(error))

@@ -8,7 +8,7 @@ from typing import Any, Final
 from mcp.shared.exceptions import MCPError
 
 from haft.contracts import Outcome
-from haft.surfaces.mcp.clients import TASKS
+from haft.surfaces.mcp.dialogues.clients import TASKS
 
 MISSING_CAPABILITY: Final = -32021
 CAPABILITIES: Final = {

@@ -15,15 +15,15 @@ import httpx2
 import mcp_types
 from mcp.shared.message import SessionMessage
 
-from haft.sources.mcp.addresses import same_origin
-from haft.sources.mcp.remote_failures import RemoteFailure, RemoteRequestFailed
+from haft.sources.mcp.remote.addresses import same_origin
+from haft.sources.mcp.remote.failures import RemoteFailure, RemoteRequestFailed
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.client._transport import TransportStreams
 
-    from haft.sources.mcp.http import RemoteClient
+    from haft.sources.mcp.remote.http import RemoteClient
 
 _ENDPOINT_SECONDS: Final = 30.0
 

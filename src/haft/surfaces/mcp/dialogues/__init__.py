@@ -1,0 +1,1 @@
+"""Approvals and questions through MCP clients, calls that wait for them, and tasks."""

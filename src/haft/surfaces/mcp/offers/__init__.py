@@ -1,0 +1,1 @@
+"""What clients see: tools of the host, haft's own tools, resources, prompts and skills."""
