@@ -17,7 +17,7 @@ def test_a_surface_that_reaches_below_the_facades_breaks_a_contract_of_make_chec
     ]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     assert subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True).returncode == 0
-    with (tmp_path / "haft" / "surfaces" / "cli" / "home.py").open("a") as file:
+    with (tmp_path / "haft" / "surfaces" / "text" / "home.py").open("a") as file:
         file.write("\n\ndef reach():\n    from haft.policy.rules import rule\n    import haft.storage\n")
     said = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert said.returncode != 0

@@ -48,8 +48,8 @@ def entry_of(run: RunId, record: bytes, rest: dict[str, Any], clean: Any = bytes
 
 
 _RECORD = {"workspace", "arguments", "cwd", "digest", *OUTCOME_FIELDS} - {"startedAt", "cached", *UNAUDITED_FIELDS}
-_REST = {"host", "startedAt", "endedAt", "states", "noted", "recorded", *UNAUDITED_FIELDS} - {"notes"}
-"""The fields that `rest` must have. Notes are not required, since runs of earlier versions have none."""
+_REST = {"host", "startedAt", "endedAt", "states", "noted", "recorded", *UNAUDITED_FIELDS} - {"notes", "content"}
+"""The fields that `rest` must have. Notes and content are not required, since runs of earlier versions have none."""
 
 
 def entry_from_line(line: bytes) -> Entry | None:
@@ -146,7 +146,8 @@ class RunRecord:
     def outcome(self) -> dict[str, Any]:
         """The outcome in its JSON form; for a run that has not ended, as far as it is known."""
         known = {
-            "notes": [],  # Runs of earlier versions have none.
+            "notes": [],  # Runs of earlier versions have none, and no content.
+            "content": [],
             **self.rest,
             **self.record,
             "startedAt": iso_time(self.started_at),
