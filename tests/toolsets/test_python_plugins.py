@@ -229,7 +229,7 @@ BROKEN = {
         "class A:\n    def get_tool_schemas(self, s): return [{'name': 'a b'}]\n    def execute_tool(self, n, a, s): 0",
         "no valid name",
     ),
-    "hangs": ("import time; time.sleep(100)", "within 5 s"),
+    "hangs": ("import time; time.sleep(100)", "did not list its tools within"),
 }
 
 
