@@ -88,11 +88,13 @@ def test_each_direction_ends_by_itself(connection):
     loop.step(1, unexpected)
     loop.step(0.1, unexpected)
     server.settimeout(10)
-    assert server.makefile("rb").read() == b"question"
+    with server.makefile("rb") as sent:
+        assert sent.read() == b"question"
     server.sendall(b"answer")
     server.shutdown(socket.SHUT_WR)
     while not ends:
         loop.step(1, unexpected)
     program.settimeout(10)
-    assert program.makefile("rb").read() == b"answer"
+    with program.makefile("rb") as sent:
+        assert sent.read() == b"answer"
     assert ends == ["closed"]

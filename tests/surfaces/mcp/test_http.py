@@ -71,8 +71,8 @@ class Served:
                 connection.putheader(name, value)
             connection.putheader("Content-Length", str(len(body)))
             connection.endheaders(body)
-            answer = connection.getresponse()
-            return answer.status, dict(answer.getheaders()), b"" if answer.status == 200 else answer.read()
+            with connection.getresponse() as answer:
+                return answer.status, dict(answer.getheaders()), b"" if answer.status == 200 else answer.read()
 
     def headers(self, token, **more):
         where = urlsplit(self.url)
@@ -215,7 +215,8 @@ def test_a_request_that_is_too_long_is_refused_before_it_is_read(served):
         for name, value in served.headers(token, Content_Length=str(served_http.MOST_BODY_BYTES + 1)):
             connection.putheader(name, value)
         connection.endheaders()
-        assert connection.getresponse().status == 413
+        with connection.getresponse() as answer:
+            assert answer.status == 413
 
 
 VERSION = "2026-07-28"
