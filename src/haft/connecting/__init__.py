@@ -1,0 +1,21 @@
+"""Connects haft to agents: what haft knows about each agent, and the changes to its configuration.
+
+Surfaces call this package. It knows neither the service nor the hooks; the words that it writes into an agent's
+configuration are given to it.
+"""
+
+from typing import TYPE_CHECKING
+
+from haft.lazy import face
+
+if TYPE_CHECKING:
+    from haft.connecting.agents import AGENTS, agent_named, agent_of_program
+    from haft.connecting.agents.agent import Agent, HookFacts, Place, Replacing, Rewriting, Scope
+else:
+    __getattr__ = face(
+        __name__,
+        {
+            "agents": "AGENTS agent_named agent_of_program",
+            "agents.agent": "Agent HookFacts Place Replacing Rewriting Scope",
+        },
+    )

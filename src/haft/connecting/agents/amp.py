@@ -1,0 +1,26 @@
+"""Amp. Written from its documentation."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from haft.connecting.agents.agent import DOCUMENTED, Agent, Place, Replacing
+
+AMP: Final = Agent(
+    id="amp",
+    title="Amp",
+    executables=("amp",),
+    client_names=("amp",),
+    user_servers=Place("~/.config/amp/settings.json", variable="XDG_CONFIG_HOME", replaced="~/.config"),
+    project_servers=Place(".amp/settings.json"),
+    folders=(
+        Place("~/.config/amp", variable="XDG_CONFIG_HOME", replaced="~/.config"),
+        Place("~/.local/share/amp", variable="XDG_DATA_HOME", replaced="~/.local/share"),
+        Place("~/.cache/amp", variable="XDG_CACHE_HOME", replaced="~/.cache"),
+    ),
+    model_hosts=("ampcode.com", "*.ampcode.com"),
+    key_variables=("AMP_API_KEY", "AMP_URL"),
+    carried=(".local/share/amp/**", ".cache/amp/**"),
+    replacing=Replacing(("Bash", "create_file", "edit_file", "undo_edit", "Read", "Grep", "glob")),
+    version=DOCUMENTED,
+)

@@ -1,0 +1,64 @@
+"""Claude Code."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from haft.connecting.agents.agent import Agent, HookFacts, Place, Replacing
+
+CLAUDE_CODE: Final = Agent(
+    id="claude-code",
+    title="Claude Code",
+    executables=("claude",),
+    client_names=("claude-code", "claude"),
+    user_servers=Place("~/.claude.json", variable="CLAUDE_CONFIG_DIR", replaced="~"),
+    project_servers=Place(".mcp.json"),
+    folders=(
+        Place("~/.claude", variable="CLAUDE_CONFIG_DIR", replaced="~/.claude"),
+        Place("~/.claude.json", variable="CLAUDE_CONFIG_DIR", replaced="~"),
+    ),
+    model_hosts=("api.anthropic.com", "claude.ai", "console.anthropic.com", "platform.claude.com"),
+    key_variables=(
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "ANTHROPIC_BASE_URL",
+        "ANTHROPIC_MODEL",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+    ),
+    carried=(
+        ".claude/.credentials.json",
+        ".claude/backups/**",
+        ".claude/cache/**",
+        ".claude/debug/**",
+        ".claude/file-history/**",
+        ".claude/history.jsonl",
+        ".claude/ide/**",
+        ".claude/paste-cache/**",
+        ".claude/plans/**",
+        ".claude/projects/**",
+        ".claude/session-env/**",
+        ".claude/sessions/**",
+        ".claude/shell-snapshots/**",
+        ".claude/statsig/**",
+        ".claude/stats-cache.json",
+        ".claude/tasks/**",
+        ".claude/telemetry/**",
+        ".claude/todos/**",
+        ".claude/usage-data/**",
+    ),
+    deciding_keys={".claude.json": ("mcpServers", "projects")},
+    sandbox_off=("--settings", '{"sandbox":{"enabled":false}}'),
+    hooks=HookFacts(
+        user=Place("~/.claude/settings.json", variable="CLAUDE_CONFIG_DIR", replaced="~/.claude"),
+        project=Place(".claude/settings.json"),
+        before=("PreToolUse",),
+        after=("PostToolUse", "PostToolUseFailure"),
+        limit_seconds=600,
+        rewriting="with-allow",
+        shell_tools=("Bash",),
+        edit_tools=("Edit", "MultiEdit", "NotebookEdit", "Write"),
+        blocks_on_failure=True,
+    ),
+    replacing=Replacing(("Bash", "Edit", "MultiEdit", "NotebookEdit", "Write", "Read", "Glob", "Grep")),
+    version="2.1.325",
+)

@@ -1,0 +1,47 @@
+"""Codex."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from haft.connecting.agents.agent import Agent, HookFacts, Place, Replacing
+
+CODEX: Final = Agent(
+    id="codex",
+    title="Codex",
+    executables=("codex",),
+    client_names=("codex-mcp-client", "codex"),
+    user_servers=Place("~/.codex/config.toml", variable="CODEX_HOME", replaced="~/.codex"),
+    project_servers=Place(".codex/config.toml"),
+    folders=(Place("~/.codex", variable="CODEX_HOME", replaced="~/.codex"),),
+    model_hosts=("api.openai.com", "auth.openai.com", "chatgpt.com"),
+    key_variables=("CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
+    carried=(
+        ".codex/*.sqlite*",
+        ".codex/.codex-global-state.json",
+        ".codex/archived_sessions/**",
+        ".codex/auth.json",
+        ".codex/history.jsonl",
+        ".codex/installation_id",
+        ".codex/log/**",
+        ".codex/models_cache.json",
+        ".codex/session_index.jsonl",
+        ".codex/sessions/**",
+        ".codex/shell_snapshots/**",
+        ".codex/tmp/**",
+        ".codex/version.json",
+    ),
+    sandbox_off=("--sandbox", "danger-full-access"),
+    hooks=HookFacts(
+        user=Place("~/.codex/hooks.json", variable="CODEX_HOME", replaced="~/.codex"),
+        project=Place(".codex/hooks.json"),
+        before=("PreToolUse",),
+        after=("PostToolUse",),
+        limit_seconds=600,
+        rewriting="with-allow",
+        shell_tools=("Bash",),
+        edit_tools=("apply_patch",),
+    ),
+    replacing=Replacing(("shell",), left=("apply_patch, Codex's own way to edit files",)),
+    version="0.166.0",
+)

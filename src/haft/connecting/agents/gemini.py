@@ -1,0 +1,63 @@
+"""Gemini CLI."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from haft.connecting.agents.agent import Agent, HookFacts, Place, Replacing
+
+GEMINI: Final = Agent(
+    id="gemini",
+    title="Gemini CLI",
+    executables=("gemini",),
+    client_names=("gemini-cli",),
+    user_servers=Place("~/.gemini/settings.json"),
+    project_servers=Place(".gemini/settings.json"),
+    folders=(Place("~/.gemini"),),
+    model_hosts=(
+        "accounts.google.com",
+        "cloudcode-pa.googleapis.com",
+        "generativelanguage.googleapis.com",
+        "oauth2.googleapis.com",
+        "www.googleapis.com",
+    ),
+    key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT", "GOOGLE_GEMINI_BASE_URL"),
+    carried=(
+        ".gemini/gemini-credentials.json",
+        ".gemini/google_accounts.json",
+        ".gemini/history/**",
+        ".gemini/installation_id",
+        ".gemini/mcp-oauth-tokens.json",
+        ".gemini/oauth_creds.json",
+        ".gemini/projects.json",
+        ".gemini/state.json",
+        ".gemini/tmp/**",
+        ".gemini/user_id",
+    ),
+    sandbox_off=("--sandbox=false",),
+    sandbox_off_variables={"GEMINI_SANDBOX": "false"},
+    hooks=HookFacts(
+        user=Place("~/.gemini/settings.json"),
+        project=Place(".gemini/settings.json"),
+        before=("BeforeTool",),
+        after=("AfterTool",),
+        limit_seconds=600,
+        rewriting="plain",
+        shell_tools=("run_shell_command",),
+        edit_tools=("replace", "write_file"),
+    ),
+    replacing=Replacing(
+        (
+            "run_shell_command",
+            "replace",
+            "write_file",
+            "read_file",
+            "read_many_files",
+            "list_directory",
+            "glob",
+            "grep_search",
+            "search_file_content",
+        )
+    ),
+    version="0.61.0",
+)
