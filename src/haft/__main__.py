@@ -1,6 +1,7 @@
 """The entry point of the command `haft` and of `python -m haft`. It checks the platform before it imports anything.
 
-Surfaces do not import each other: this module gives the command line the servers that `haft serve` starts.
+Surfaces do not import each other: this module gives the command line the servers that `haft serve` starts, and the
+program behind `haft hook`.
 """
 
 import gc
@@ -16,11 +17,13 @@ def main() -> None:
     if sys.platform == "win32":
         sys.exit("error: haft needs Linux or macOS; on Windows it runs in WSL")
     gc.set_threshold(100_000, 50, 100)  # Imports create tens of thousands of objects, and none of them is garbage.
+    if sys.argv[1:3] == ["hook", "--resident"]:  # An agent waits: the command line would only cost time.
+        sys.exit(_serve_hooks(sys.argv[3:]))
     first = _first_answers(sys.argv[1:]) if "serve" in sys.argv else None
     try:
         from haft.surfaces.cli.main import main as run_and_exit
 
-        run_and_exit(servers={"mcp": lambda **options: _serve_mcp(first, **options)})
+        run_and_exit(servers={"mcp": lambda **options: _serve_mcp(first, **options), "hook": _run_hook})
     finally:
         gc.freeze()  # The process ends anyway: a last garbage collection would take a tenth of a short command's time.
 
@@ -42,6 +45,20 @@ def _serve_mcp(first: "FirstAnswers | None", **options: Any) -> int:
     from haft.surfaces.mcp import stdio
 
     return stdio.serve(ServeOptions(**options), first)
+
+
+def _serve_hooks(words: list[str]) -> int:
+    from haft.surfaces.hook.serving import serve_resident
+
+    return serve_resident(int(words[1]) if words[:1] == ["--ready"] else None)
+
+
+def _run_hook(agent: str | None, resident: bool) -> int:
+    if resident:
+        return _serve_hooks([])
+    from haft.surfaces.hook.line import run_line
+
+    return run_line(agent)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,18 @@ if TYPE_CHECKING:
     from haft.service.checks import Check
     from haft.service.doctor import diagnose
     from haft.service.facades.providers import HostProviders
+    from haft.service.hook_messages import (
+        BadHookMessage,
+        HookConnection,
+        HookKind,
+        HookMessage,
+        HookMessageReader,
+        answer_inside_run,
+        ask_where,
+        encode_hook_message,
+        hook_socket_path,
+        no_decision,
+    )
     from haft.service.housekeeping import bounds_of
     from haft.service.inbox import InboxFacade, Reply, answered_by, to_json
     from haft.service.own_file import OwnFile
@@ -80,6 +92,10 @@ else:
             "changes": "ChangesFacade nothing_to rows_for",
             "checks": "Check",
             "doctor": "diagnose",
+            "hook_messages": (
+                "BadHookMessage HookConnection HookKind HookMessage HookMessageReader answer_inside_run ask_where "
+                "encode_hook_message hook_socket_path no_decision"
+            ),
             "housekeeping": "bounds_of",
             "inbox": "InboxFacade Reply answered_by to_json",
             "call_arguments": "check_arguments check_form never_granted",

@@ -8,6 +8,7 @@ HAFT_HOME/            0700
   blobs/              contents of files by digest
   audit/              the audit log, its head and its key
   definitions/        a cache of the descriptions of tools
+  hook/               the socket of the process that answers the hooks of agents, and its lock
   skills/             which skills are active, by workspace
   logins/             tokens of remote MCP servers
   providers/          MCP servers: which may start, values that a person gave for them, tokens, logs and packages

@@ -266,6 +266,7 @@ HAFT: Final = LazyGroup(
         "templates": TEMPLATES,
         "toolbox": TOOLBOX,
         "serve": SERVE,
+        "hook": ("hook:run_hook", "Answer an agent that is about to use one of its own tools."),
         "store": STORE,
         "tokens": TOKENS,
         "audit": AUDIT,

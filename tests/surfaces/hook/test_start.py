@@ -1,0 +1,160 @@
+"""`start.py` as an agent starts it: with `python -I -S`, and nothing of haft."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from residents import resident_of
+
+from haft.service import HookKind, HookMessageReader, ask_where, encode_hook_message, hook_socket_path
+from haft.surfaces.hook import start
+from haft.surfaces.hook.line import hook_words
+
+BEFORE = b'{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"}}'
+AFTER = b'{"hook_event_name":"PostToolUse","tool_name":"Bash","tool_input":{"command":"ls"}}'
+
+
+def run(home: Path, given: bytes = BEFORE, agent: str = "claude-code") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        hook_words(agent), input=given, capture_output=True, env={"HAFT_HOME": str(home), "PATH": os.environ["PATH"]}
+    )
+
+
+@contextlib.contextmanager
+def answering(home: Path, answer: bytes) -> Iterator[list[tuple[bytes, ...]]]:
+    """Something that answers at the socket, and the fields that it got."""
+    path = hook_socket_path(home)
+    os.makedirs(os.path.dirname(path))
+    got: list[tuple[bytes, ...]] = []
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(path)
+        listening.listen()
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                reader = HookMessageReader()
+                while (message := reader.next()) is None:
+                    reader.feed(connection.recv(1 << 16))
+                got.append(message.fields)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield got
+        thread.join()
+
+
+def test_the_answer_is_printed_as_it_came(tmp_path: Path) -> None:
+    with answering(tmp_path, b"..." + encode_hook_message(HookKind.ANSWER, b"7", b'{"a":1}', b"told")) as got:
+        ended = run(tmp_path)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (7, b'{"a":1}', b"told")
+    assert got[0][:2] == (b"1", b"claude-code")
+    assert got[0][2] == os.getcwd().encode()
+    assert got[0][3] == BEFORE
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"...",
+        b"garbage",
+        b"a12:",
+        encode_hook_message(HookKind.ANSWER, b"x", b"", b""),
+        encode_hook_message(HookKind.ANSWER),
+    ],
+)
+def test_an_answer_that_is_none_denies(tmp_path: Path, answer: bytes) -> None:
+    with answering(tmp_path, answer):
+        ended = run(tmp_path)
+    assert ended.returncode == 2
+    assert ended.stdout == b""
+    assert ended.stderr.startswith(start.DENIED)
+
+
+def test_without_a_state_home_that_can_be_used_the_call_is_denied(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    ended = run(tmp_path / "file")
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(start.DENIED)
+
+
+def test_an_unknown_agent_is_denied(tmp_path: Path) -> None:
+    ended = run(tmp_path, agent="nobody")
+    assert ended.returncode == 2
+    assert b"it knows no such agent" in ended.stderr
+
+
+def test_a_failure_after_the_call_denies_nothing_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    ended = run(tmp_path / "file", AFTER)
+    assert ended.returncode == 0
+    assert ended.stdout == b""
+    assert b"could not record the end of this call" in ended.stderr
+
+
+def test_a_call_whose_arguments_look_like_an_after_event_is_denied(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    given = b'{"hook_event_name":"PreToolUse","tool_input":{"hook_event_name":"PostToolUse"}}'
+    assert run(tmp_path / "file", given).returncode == 2
+
+
+def test_it_imports_neither_json_nor_socket_nor_anything_of_haft(tmp_path: Path) -> None:
+    words = hook_words("claude-code")
+    listed = subprocess.run(
+        [words[0], "-X", "importtime", *words[1:]],
+        input=b"",
+        capture_output=True,
+        env={"HAFT_HOME": "/dev/null", "PATH": os.environ["PATH"]},
+    )
+    names = {line.rpartition(b"|")[2].strip().decode() for line in listed.stderr.splitlines() if b"|" in line}
+    assert names
+    assert not names & {"json", "socket", "select", "os", "re", "subprocess"}
+    assert not [name for name in names if name.startswith("haft.")]
+
+
+def test_the_state_home_is_the_one_that_haft_uses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from haft.service import default_home
+
+    home = str(tmp_path)
+    for given in (
+        {"HOME": home},
+        {"HOME": home, "XDG_STATE_HOME": f"{home}/state"},
+        {"HOME": home, "XDG_STATE_HOME": "relative"},
+        {"HOME": home, "HAFT_HOME": f"{home}/own"},
+        {"HOME": home, "HAFT_HOME": "~/own"},
+    ):
+        script = "import sys; __name__ = 'start'; exec(open(sys.stdin.read()).read()); print(state_home().decode())"
+        found = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", script], input=start.__file__, env=given, capture_output=True, text=True
+        )
+        for name in ("HOME", "XDG_STATE_HOME", "HAFT_HOME"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in given.items():
+            monkeypatch.setenv(name, value)
+        assert found.stdout.strip() == default_home(given), found.stderr
+
+
+def test_the_first_hook_starts_the_resident(home: Path) -> None:
+    assert ask_where(home) is None
+    run(home)
+    assert ask_where(home) == ("resident", "")
+
+
+def test_hooks_that_come_at_once_start_one_resident(home: Path) -> None:
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        list(pool.map(run, [home] * 4))
+    first = resident_of(home)
+    run(home)
+    assert first is not None
+    assert resident_of(home) == first
