@@ -1,5 +1,5 @@
-"""Writes the entries of the audit log: one when a call that may change something starts, one when any call ends, and
-one when somebody answers a request for approval or cancels a call.
+"""Writes the entries of the audit log: one when a call that may change something starts, one when any call ends,
+one when somebody answers a request for approval or cancels a call, and one when haft refuses an agent's own approval.
 
 For a call that may change something, the pipeline's `record` stage writes the first entry before the call acts, and the
 second before the caller gets an answer. The ends of calls that only read are written in groups later; until then, they
@@ -70,6 +70,19 @@ class Trail:
             **facts,
         }
         self.append([self.redactor(encode(entry), secrets)])
+
+    def record_refusal(self, command: str, principal: Principal, reason: str, **facts: Any) -> None:
+        """Record that haft refused a command that counts as a person's, such as `haft approve`, to an agent."""
+        entry = {
+            "type": "refuse",
+            "at": iso_time(time.time()),
+            "command": command,
+            **principal.to_json(),
+            "workspace": self.workspace,
+            "reason": reason,
+            **facts,
+        }
+        self.append([self.redactor(encode(entry))])
 
     def record_changes_between(self, run: str, paths: Sequence[str]) -> None:
         """Record the paths that a process of a run changed after the run had ended, if no later call recorded these

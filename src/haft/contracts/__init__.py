@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         NoNetworkByHost,
         PathEscapes,
         PersonError,
+        RefusedToClient,
         Rejected,
         SandboxDenied,
         ScratchFull,
@@ -172,8 +173,9 @@ else:
             "errors": (
                 "AmbiguousRun BadApprover BadConfig BadUsage Bug CallError Conflict Deadlock EXIT_CODES Failure "
                 "HaftError InvalidArguments LeaseLost LimitExceeded MachineError NeedsBuild NeedsPerson "
-                "NetworkOpen NoNetworkByHost PathEscapes PersonError Rejected ScratchFull StartFailed StorageFailed "
-                "TimedOut ToolFailed Unconfined UnknownRequest UnknownRun UnknownTool SandboxDenied near_miss"
+                "NetworkOpen NoNetworkByHost PathEscapes PersonError RefusedToClient Rejected ScratchFull "
+                "StartFailed StorageFailed TimedOut ToolFailed Unconfined UnknownRequest UnknownRun UnknownTool "
+                "SandboxDenied near_miss"
             ),
             "events": "Event EventType iso_time",
             "failure_lines": "error_or_last_line error_line without_progress",

@@ -16,6 +16,7 @@
     ├── PersonError              a person must decide or configure
     │   ├── Rejected             rejected            exit 3
     │   │   └── NeedsPerson      (an agent tried to approve, apply or trust; only a person may do this)
+    │   │       └── RefusedToClient  (a command of a person came from a process of a living client)
     │   ├── BadConfig            bad-config          exit 2
     │   ├── BadUsage             bad-usage           exit 2
     │   │   └── AmbiguousRun     (several run ids begin with the given text)
@@ -208,6 +209,17 @@ class NeedsPerson(Rejected):
         super().__init__(
             f"`{verb}` needs a person: {who} is {'an agent' if kind == 'agent' else f'a {kind}'}",
             hint="agents can call tools, reject, undo, redo, drop and cancel",
+        )
+
+
+class RefusedToClient(NeedsPerson):
+    """A command that counts as a person's came from a process that belongs, or may belong, to a living client."""
+
+    def __init__(self, what: str, client: str, why: str) -> None:
+        Rejected.__init__(
+            self,
+            f"`{what}` was refused: this process may belong to {client}, an agent that uses haft now: {why}",
+            hint="type the command in a terminal window that the agent did not open, and does not run in",
         )
 
 

@@ -50,6 +50,14 @@ if TYPE_CHECKING:
     )
     from haft.service.housekeeping import bounds_of
     from haft.service.inbox import InboxFacade, Reply, answered_by, to_json
+    from haft.service.living_clients import (
+        Announcement,
+        LivingClient,
+        announce,
+        belongs_to,
+        clients_alive,
+        refuse_clients,
+    )
     from haft.service.own_file import OwnFile
     from haft.service.permissions import (
         Replayed,
@@ -100,6 +108,7 @@ else:
             "inbox": "InboxFacade Reply answered_by to_json",
             "call_arguments": "check_arguments check_form never_granted",
             "reachable_hosts": "Reach network_reach one_host",
+            "living_clients": "Announcement LivingClient announce belongs_to clients_alive refuse_clients",
             "own_file": "OwnFile",
             "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",
             "plugins": "ListedPlugin PluginsFacade",

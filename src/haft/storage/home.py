@@ -2,6 +2,7 @@
 
 HAFT_HOME/            0700
   haft.db             runs, events, cancel requests (SQLite)
+  clients/            which agents use haft now: see service/living_clients.py
   hosts/              the lock and the journals of each host that is alive, or that died
   outputs/            whole outputs of runs
   changes/            layers, held change sets and originals (files that a run replaced), by workspace
