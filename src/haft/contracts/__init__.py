@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
+    from haft.contracts.attachment import Attachment, Unanswered
     from haft.contracts.call import Call, own_copy
     from haft.contracts.change import (
         NO_CHANGES,
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
         NeedsPerson,
         NetworkOpen,
         NoNetworkByHost,
+        NotCovered,
         PathEscapes,
         PersonError,
         RefusedToClient,
@@ -165,6 +167,7 @@ else:
     __getattr__ = face(
         __name__,
         {
+            "attachment": "Attachment Unanswered",
             "call": "Call own_copy",
             "change": "Change ChangeKind Changes ChangesState ConflictingPath Engine NO_CHANGES UNTRACKED path_to_json",
             "decision": "Action RuleOffer ApprovalAnswer ApprovalRequest "
@@ -172,7 +175,7 @@ else:
             "renamed_fields": "with_current_names",
             "errors": (
                 "AmbiguousRun BadApprover BadConfig BadUsage Bug CallError Conflict Deadlock EXIT_CODES Failure "
-                "HaftError InvalidArguments LeaseLost LimitExceeded MachineError NeedsBuild NeedsPerson "
+                "HaftError InvalidArguments LeaseLost LimitExceeded MachineError NeedsBuild NeedsPerson NotCovered "
                 "NetworkOpen NoNetworkByHost PathEscapes PersonError RefusedToClient Rejected ScratchFull "
                 "StartFailed StorageFailed TimedOut ToolFailed Unconfined UnknownRequest UnknownRun UnknownTool "
                 "SandboxDenied near_miss"

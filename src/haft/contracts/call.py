@@ -16,6 +16,7 @@ from haft.contracts.secrets import NO_SECRETS, Secrets
 from haft.values import dataclass, field
 
 if TYPE_CHECKING:
+    from haft.contracts.attachment import Attachment
     from haft.contracts.tool import Tool
 
 
@@ -71,6 +72,8 @@ class Call:
     layer: Layer | None = None
     preview: str | None = None
     """The line in which the tool says what the call would do."""
+    attachment: Attachment | None = None
+    """The process outside haft to which the call is attached; None for most calls."""
     trial: bool = False
     """Whether this is a trial run: a person reviews the changes after the run, and applies or drops them."""
     secrets: Secrets = NO_SECRETS

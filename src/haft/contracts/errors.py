@@ -11,6 +11,7 @@
     │   ├── LimitExceeded        limit-exceeded      exit 1
     │   │   └── ScratchFull      (the /tmp of a thread is too large)
     │   ├── SandboxDenied        sandbox-denied      exit 1
+    │   ├── NotCovered           not-covered         exit 1 (an agent did not run its call through haft)
     │   ├── Conflict             conflict            exit 5
     │   └── Deadlock             deadlock            exit 5
     ├── PersonError              a person must decide or configure
@@ -177,6 +178,12 @@ class SandboxDenied(CallError):
         were denied."""
         super().__init__(f"the sandbox denied {denied} ({evidence})", hint=grant)
         self.paths = tuple(paths)
+
+
+class NotCovered(CallError):
+    """An agent asked haft about a call, and then did not run the call through haft."""
+
+    code = "not-covered"
 
 
 class Conflict(CallError):

@@ -60,6 +60,11 @@ class Command:
     keeps: Sequence[str] = ()
     """Absolute paths of directories in the state home in which the program keeps files of its own: always writable.
     What it writes there is no change of the call, and cannot be undone."""
+    stdin_descriptor: int | None = None
+    """A descriptor that the program gets as its stdin, instead of the bytes in `stdin`. Whoever set it closes it."""
+    merges_streams: bool = False
+    """Whether the program gets one pipe as stdout and stderr, so that their order is kept. All output is then
+    stdout."""
     on_start: Callable[[Callable[[bytes], Awaitable[None]]], None] | None = None
     """Called when the program runs, with a function that sends more input to the program. If this is set, the program's
     stdin stays open until the program ends."""

@@ -26,7 +26,9 @@ from haft.contracts import (
     Confinement,
     HaftError,
     HostId,
+    NotCovered,
     Principal,
+    Unanswered,
     grants_from,
     own_copy,
 )
@@ -118,8 +120,11 @@ class ApprovalBroker:
         """Whether requests may wait in an inbox."""
         return self._inbox is not None and self._wait_seconds > 0
 
-    async def can_ask(self) -> bool:
-        """Whether anyone can answer at all."""
+    async def can_ask(self, call: Call | None = None) -> bool:
+        """Whether anyone can answer at all. A `call` that is attached to a process outside can always be asked about:
+        see `Attachment.approve`."""
+        if call is not None and call.attachment is not None:
+            return True
         return self._approver is not None or (self._wait_seconds > 0 and await self._usable_inbox() is not None)
 
     async def can_ask_about_connections(self) -> bool:
@@ -177,8 +182,7 @@ class ApprovalBroker:
 
     async def _answer(self, call: Call, request: ApprovalRequest, seconds: float | None = None) -> ReceivedAnswer:
         """The answer to a request. With `seconds`, the request expires after this time, whoever could answer."""
-        is_asked = request.question is None or self.answers_questions
-        asked = self._approver if is_asked else None
+        asked = self._approver_of(call, request)
         approver = _ApproverTask(self._untrusted, asked, self._trusted_clients)
         if asked is not None:
             approver.begin(request)
@@ -195,6 +199,13 @@ class ApprovalBroker:
         finally:
             await approver.stop()
 
+    def _approver_of(self, call: Call, request: ApprovalRequest) -> Approver | None:
+        """Who answers this request, besides people in the inbox."""
+        if call.attachment is not None:
+            is_about_call = request.diff is None and request.build is None and request.connection is None
+            return call.attachment.approve if is_about_call and request.question is None else None
+        return self._approver if request.question is None or self.answers_questions else None
+
     async def _wait_with_inbox(
         self,
         call: Call,
@@ -204,7 +215,8 @@ class ApprovalBroker:
         seconds: float | None,
     ) -> ReceivedAnswer:
         now = time.time()
-        may_prolong = self._approver is not None and seconds is None
+        has_approver = self._approver is not None if call.attachment is None else approver.is_asked
+        may_prolong = has_approver and seconds is None
         lasts = max(self._wait_seconds, MIN_WAIT_SECONDS) if may_prolong else self._wait_seconds
         lasts = lasts if seconds is None else seconds
         shown = request_content(request)
@@ -287,6 +299,11 @@ class _ApproverTask:
         self._approver = approver
         self._task: asyncio.Task[ReceivedAnswer] | None = None
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether there is an approver to answer the request."""
+        return self._approver is not None
+
     def begin(self, request: ApprovalRequest) -> None:
         self._task = asyncio.ensure_future(self._ask(request))
 
@@ -323,8 +340,10 @@ class _ApproverTask:
         assert self._approver is not None
         try:
             given = await self._untrusted.guard(_answer(self._approver, request))
-        except (asyncio.CancelledError, KeyboardInterrupt):
+        except (asyncio.CancelledError, KeyboardInterrupt, NotCovered):
             raise
+        except Unanswered as error:
+            return ReceivedAnswer(ApprovalAnswer(approved=False, message=str(error)), "expiry")
         except BaseException as error:
             is_end_of_input = type(error) is EOFError  # A subclass means something else, such as a lost connection.
             reason = NO_INPUT if is_end_of_input else f"the approver failed: {type(error).__name__}: {error}"

@@ -165,7 +165,8 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
             )
 
         observer = questions.connections_of(run)
-        return dependencies.sandbox.launcher_within(confinement, run.call.layer, observer=observer)
+        within = dependencies.sandbox.launcher_within(confinement, run.call.layer, observer=observer)
+        return within if run.call.attachment is None else run.call.attachment.launcher(within)
 
     def context(run: Run) -> CallContext:
         return CallContext(

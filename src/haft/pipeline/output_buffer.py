@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import codecs
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from haft.contracts import MaskedStream, Secrets, Stream
@@ -76,7 +76,15 @@ class HeadAndTail:
 class OutputBuffer:
     """The output of one run."""
 
-    def __init__(self, bound: int, store: OutputStore, secrets: Secrets) -> None:
+    def __init__(
+        self,
+        bound: int,
+        store: OutputStore,
+        secrets: Secrets,
+        also: Callable[[Stream, bytes], None] | None = None,
+    ) -> None:
+        """`also` gets the whole output too, as it comes and masked."""
+        self._also = also
         self._secrets = secrets
         self._masked: dict[tuple[Stream, bool], MaskedStream] = {}
         """The maskers, by stream and by whether its text is shown in the output: each of these is masked separately."""
@@ -123,6 +131,8 @@ class OutputBuffer:
         if stream == "stderr":
             self.stderr.add(data)
         self._store.append(seq, at, stream, data)
+        if self._also is not None and data:
+            self._also(stream, data)
         if not decode:
             return ""
         decoder = self._decoders.get(stream)

@@ -109,7 +109,9 @@ class ProcessLauncher:
             theirs.callback(os.close, out_write)
             err_read, err_write = pipe()
             theirs.callback(os.close, err_write)
-            if has_input:
+            if command.stdin_descriptor is not None:
+                has_input, in_read, in_write = False, os.dup(command.stdin_descriptor), -1
+            elif has_input:
                 in_read, in_write = os.pipe()
             else:
                 in_read, in_write = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), -1
@@ -127,8 +129,8 @@ class ProcessLauncher:
                         directory,
                         in_read,
                         out_write,
-                        err_write,
-                        has_input,
+                        out_write if command.merges_streams else err_write,
+                        has_input or command.stdin_descriptor is not None,
                         share,
                         None if network is None else network.channel,
                         self._witness(),

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
         hook_socket_path,
         no_decision,
     )
+    from haft.service.hooked_calls.calls import HookedCalls, HookedDecision, HookedEnd
+    from haft.service.hooked_calls.tickets import Ticket, Tickets
     from haft.service.housekeeping import bounds_of
     from haft.service.inbox import InboxFacade, Reply, answered_by, to_json
     from haft.service.living_clients import (
@@ -104,6 +106,8 @@ else:
                 "BadHookMessage HookConnection HookKind HookMessage HookMessageReader answer_inside_run ask_where "
                 "encode_hook_message hook_socket_path no_decision"
             ),
+            "hooked_calls.calls": "HookedCalls HookedDecision HookedEnd",
+            "hooked_calls.tickets": "Ticket Tickets",
             "housekeeping": "bounds_of",
             "inbox": "InboxFacade Reply answered_by to_json",
             "call_arguments": "check_arguments check_form never_granted",

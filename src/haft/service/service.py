@@ -17,6 +17,7 @@ from haft.audit import secret_values
 from haft.contracts import (
     NO_GRANTS,
     Approver,
+    Attachment,
     Call,
     Grants,
     HaftError,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from haft.service.facades.changes import HostChanges
     from haft.service.facades.providers import HostProviders
     from haft.service.facades.runs import HostRuns
+    from haft.service.hooked_calls.calls import HookedCalls
     from haft.service.inbox import Reply
     from haft.service.previews import PreviewContext
     from haft.service.sync import SyncToolService
@@ -171,6 +173,13 @@ class ToolService:
         return HostProviders(self._host)
 
     @cached_property
+    def hooked(self) -> HookedCalls:
+        """The shell commands of agents that run through haft because a hook rewrote them."""
+        from haft.service.hooked_calls.calls import HookedCalls
+
+        return HookedCalls(self._host, self.call)
+
+    @cached_property
     def audit(self) -> HostAudit:
         """The audit log."""
         from haft.service.facades.audit import HostAudit
@@ -243,12 +252,14 @@ class ToolService:
         config: Mapping[str, Any] | None = None,
         grants: Grants | Mapping[str, Any] | None = None,
         trial: bool = False,
+        attachment: Attachment | None = None,
     ) -> Run:
         """Call a tool. Returns the run at once: await it, iterate over it, cancel it. `grants` open the sandbox for
         this call. With `trial`, the call is a trial run: its changes are applied only after a person has reviewed and
         approved them. `cwd` is a directory in the workspace; the default is the setting `working_directory`. `parent`
         is the live run that makes this call: if the parent is cancelled, the call is, too. The default is the run whose
-        tool makes this call, if there is one."""
+        tool makes this call, if there is one. `attachment` is a process outside haft to which the call is attached: see
+        `hooked`."""
         host = self._host
         cwd = host.directory if cwd is None else cwd
         check_call(name, arguments, timeout=timeout, cwd=cwd, env=env, config=config, grants=grants)
@@ -278,6 +289,7 @@ class ToolService:
                 config=dict(config or {}),
                 grants=granted,
                 trial=trial,
+                attachment=attachment,
                 secrets=host.known(env or {}, config or {}) if env or config else host.known(),
             )
         )

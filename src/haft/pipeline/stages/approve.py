@@ -111,7 +111,7 @@ class Approve:
         kept = await self._broker.kept_approval(run.call)
         if kept is not None:
             return await self._approved(run, kept)
-        if not await self._broker.can_ask():
+        if not await self._broker.can_ask(run.call):
             self._set_decision(run, "nobody", "reject", "nobody can be asked")
             raise Rejected(
                 f"`{run.call.name}` needs approval ({decision.reason}), and nobody can be asked",

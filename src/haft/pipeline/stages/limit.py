@@ -64,8 +64,8 @@ class ApplyLimits:
         self._nothing_is_set = not tool_seconds and not cap_is_set
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
-        spec = run.tool.spec
-        seconds = self._seconds(run, spec)
+        spec, attachment = run.tool.spec, run.call.attachment
+        seconds = MAX_SECONDS if attachment is not None and attachment.is_background else self._seconds(run, spec)
         idle = self._limits.max_idle_seconds
         run.revise(limits=self._applied(seconds, in_process=not spec.has_processes))
         run.make_output_buffer = self._make_output_buffer
@@ -96,7 +96,9 @@ class ApplyLimits:
         return await explain_failure(run, outcome, self._context(run), elapsed, self._limits.max_output_bytes)
 
     def _make_output_buffer(self, run: Run) -> OutputBuffer:
-        return OutputBuffer(self._limits.max_output_bytes, self._keep(run.id), run.call.secrets)
+        attachment = run.call.attachment
+        also = None if attachment is None else attachment.output
+        return OutputBuffer(self._limits.max_output_bytes, self._keep(run.id), run.call.secrets, also)
 
     def _applied(self, seconds: float, *, in_process: bool) -> LimitsApplied:
         """The limits as the outcome shows them. Unless the tool runs in the host's process, they include the limits on

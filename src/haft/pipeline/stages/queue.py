@@ -2,6 +2,9 @@
 them holds a place in the queue; a call that finds no free place waits here with the status `queued`. No call holds a
 place while a person thinks.
 
+A call that is attached to a process outside haft (see `Attachment`) waits here first, until that process asks for it.
+If it runs in the background, it takes no place.
+
 A call that another call made borrows the place of its caller: see `haft.schedule.slot`.
 """
 
@@ -20,6 +23,11 @@ class Queue:
         self._admission = admission
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
+        attachment = run.call.attachment
+        if attachment is not None:
+            await attachment.wait_for_start()
+            if attachment.is_background:
+                return await proceed(run)
         run.place = place = Slot(self._admission)
         caller = None if run.parent is None else run.parent.place
         if not place.take(caller):

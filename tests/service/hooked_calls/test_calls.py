@@ -1,0 +1,301 @@
+"""Commands of an agent's shell, from the hook's question to the end of the rewritten line."""
+
+import asyncio
+import json
+import os
+import threading
+
+import pytest
+
+from haft import ToolService
+from haft.service import Tickets
+
+AGENT = {"agent": "claude-code", "session": "s1"}
+
+
+class Shell:
+    """The streams of an agent's shell: pipes, whose other ends are read to the end."""
+
+    def __init__(self, stdin=b"", merged=False):
+        self.stdin, feed = os.pipe()
+        os.write(feed, stdin)
+        os.close(feed)
+        self.read, self.texts = [], {}
+        self.stdout = self._pipe("stdout")
+        self.stderr = os.dup(self.stdout) if merged else self._pipe("stderr")
+
+    def _pipe(self, name):
+        reading, writing = os.pipe()
+
+        def read():
+            with os.fdopen(reading, "rb") as file:
+                self.texts[name] = file.read().decode()
+
+        self.read.append(threading.Thread(target=read))
+        self.read[-1].start()
+        return writing
+
+    def streams(self):
+        return {"stdin": self.stdin, "stdout": self.stdout, "stderr": self.stderr}
+
+    def close(self):
+        for descriptor in (self.stdin, self.stdout, self.stderr):
+            os.close(descriptor)
+        for thread in self.read:
+            thread.join()
+
+
+def with_service(tmp_path, body, **options):
+    async def main():
+        workspace = tmp_path / "workspace"
+        workspace.mkdir(exist_ok=True)
+        async with ToolService.open(workspace, home=tmp_path / "home", **options) as service:
+            return await body(service, workspace)
+
+    return asyncio.run(main())
+
+
+async def run(service, decision, command, cwd, stdin=b"", merged=False):
+    shell = Shell(stdin, merged)
+    try:
+        end = await service.hooked.run(decision.ticket, command, cwd=str(cwd), **shell.streams())
+    finally:
+        shell.close()
+    return end, shell.texts
+
+
+@pytest.fixture(autouse=True)
+def rules(tmp_path, monkeypatch):
+    """The person's own rules: what these tests run may run, unless they say otherwise."""
+    config = tmp_path / "config" / "haft"
+    config.mkdir(parents=True)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(config.parent))
+
+    def write(*rules):
+        (config / "haft.toml").write_text("".join(f'[[permissions]]\ntool = "shell"\n{rule}\n' for rule in rules))
+
+    write('action = "allow"')
+    return write
+
+
+def test_a_command_runs_with_the_streams_of_the_agents_shell_and_is_undone(tmp_path):
+    async def body(service, workspace):
+        (workspace / "ignored").write_text("kept")
+        command = "rm ignored; read line; echo out $line; echo err >&2; exit 3"
+        decision = await service.hooked.ticket(command, **AGENT, cwd=str(workspace))
+        assert (decision.action, decision.may_move) == ("run", False)
+        assert (workspace / "ignored").exists(), "it ran before its ticket was redeemed"
+        end, texts = await run(service, decision, command, workspace, b"hello\n")
+        assert (end.status, end.directory, end.text) == (3, None, "")
+        assert texts == {"stdout": "out hello\n", "stderr": "err\n"}
+        assert not (workspace / "ignored").exists()
+        record = await service.runs.get(end.run)
+        assert (record.tool, record.who, record.thread) == ("shell", "claude-code", "s1")
+        assert decision.run == end.run
+        await service.undo(end.run)
+        assert (workspace / "ignored").read_text() == "kept"
+
+    with_service(tmp_path, body)
+
+
+def test_a_ticket_is_good_once_for_its_command_in_its_directory(tmp_path):
+    async def body(service, workspace):
+        (workspace / "sub").mkdir()
+        decision = await service.hooked.ticket("echo a", **AGENT, cwd=str(workspace))
+        for command, cwd, why in (("echo b", workspace, "another command"), ("echo a", workspace / "sub", "directory")):
+            end, _ = await run(service, decision, command, cwd)
+            assert end.status == 126 and why in end.text
+        end, texts = await run(service, decision, "echo a", workspace)
+        assert (end.status, texts["stdout"]) == (0, "a\n")
+        end, texts = await run(service, decision, "echo a", workspace)
+        assert (end.status, texts["stdout"]) == (126, "") and "used before" in end.text
+
+    with_service(tmp_path, body)
+
+
+def test_a_ticket_is_good_after_a_restart(tmp_path):
+    async def ask(service, workspace):
+        decision = await service.hooked.ticket("echo a", **AGENT, cwd=str(workspace))
+        service.hooked.close()
+        outcome = await service.runs.live(decision.run)
+        assert outcome.error.code == "not-covered"
+        return decision
+
+    decision = with_service(tmp_path, ask)
+
+    async def redeem(service, workspace):
+        end, texts = await run(service, decision, "echo a", workspace)
+        assert (end.status, texts["stdout"]) == (0, "a\n")
+        assert end.run != decision.run
+
+    with_service(tmp_path, redeem)
+
+
+def test_a_rejected_command_is_denied_with_the_reason_and_recorded(tmp_path, rules):
+    rules('action = "reject"\nmatches = {command = "curl*"}\nmessage = "ask the team first"')
+
+    async def body(service, workspace):
+        decision = await service.hooked.ticket("curl x", **AGENT, cwd=str(workspace))
+        assert (decision.action, decision.ticket) == ("deny", None)
+        assert "ask the team first" in decision.reason
+        record = await service.runs.get(decision.run)
+        assert record.status == "rejected-by-user"
+
+    with_service(tmp_path, body)
+
+
+def test_what_needs_approval_is_asked_in_the_agents_prompt_and_not_again(tmp_path, rules):
+    rules('action = "ask"')
+
+    async def body(service, workspace):
+        command = "touch made"
+        decision = await service.hooked.ticket(command, **AGENT, cwd=str(workspace))
+        assert decision.action == "ask" and decision.reason
+        end, _ = await run(service, decision, command, workspace)
+        assert end.status == 0 and (workspace / "made").exists()
+        record = await service.runs.get(end.run)
+        assert record.outcome["decision"]["by"] == "client claude-code"
+
+    with_service(tmp_path, body)
+
+
+def test_a_prompt_answered_after_a_restart_counts(tmp_path, rules):
+    rules('action = "ask"')
+
+    async def ask(service, workspace):
+        decision = await service.hooked.ticket("touch made", **AGENT, cwd=str(workspace))
+        service.hooked.close()
+        return decision
+
+    decision = with_service(tmp_path, ask)
+
+    async def redeem(service, workspace):
+        end, _ = await run(service, decision, "touch made", workspace)
+        assert end.status == 0 and (workspace / "made").exists()
+        assert (await service.runs.get(end.run)).outcome["decision"]["by"] == "client claude-code"
+
+    with_service(tmp_path, redeem)
+
+
+def test_without_a_prompt_it_waits_in_the_inbox_and_is_then_denied(tmp_path, rules):
+    rules('action = "ask"')
+
+    async def body(service, workspace):
+        decision = await service.hooked.ticket(
+            "touch x", **AGENT, cwd=str(workspace), asks_agent=False, wait_seconds=0.3
+        )
+        assert (decision.action, decision.ticket) == ("deny", None)
+        assert "nobody answered within 0.3 seconds" in decision.reason
+        record = await service.runs.get(decision.run)
+        assert (record.status, record.outcome["decision"]["by"]) == ("rejected-by-user", "expiry")
+
+    with_service(tmp_path, body)
+
+
+def test_a_person_answers_in_the_inbox_while_the_hook_waits(tmp_path, rules):
+    rules('action = "ask"')
+
+    async def body(service, workspace):
+        asking = asyncio.ensure_future(
+            service.hooked.ticket("touch x", **AGENT, cwd=str(workspace), asks_agent=False, wait_seconds=60)
+        )
+        while not (waiting := service.inbox()):
+            await asyncio.sleep(0.01)
+        await service.approve(waiting[0].id)
+        decision = await asking
+        assert decision.action == "run"
+        end, _ = await run(service, decision, "touch x", workspace)
+        assert end.status == 0
+        assert (await service.runs.get(end.run)).outcome["decision"]["by"] == "person"
+
+    with_service(tmp_path, body)
+
+
+def test_a_ticket_never_redeemed_is_recorded_as_not_covered(tmp_path):
+    async def body(service, workspace):
+        decision = await service.hooked.ticket("echo a", **AGENT, cwd=str(workspace))
+        assert service.hooked.give_up(decision.ticket)
+        while (live := service.runs.live(decision.run)) is not None and live.outcome is None:
+            await live
+        record = await service.runs.get(decision.run)
+        assert (record.status, record.outcome["error"]["code"]) == ("error", "not-covered")
+        end, _ = await run(service, decision, "echo a", workspace)
+        assert end.status == 126
+        assert Tickets(service.home).find(decision.ticket) is None
+
+    with_service(tmp_path, body)
+
+
+def test_the_agents_shell_learns_where_a_command_ended(tmp_path):
+    async def body(service, workspace):
+        (workspace / "sub dir").mkdir()
+        command = "echo before; cd 'sub dir' && echo after; (exit 7)"
+        decision = await service.hooked.ticket(command, **AGENT, cwd=str(workspace))
+        assert decision.may_move
+        end, texts = await run(service, decision, command, workspace)
+        assert (end.status, end.directory) == (7, str(workspace / "sub dir"))
+        assert texts == {"stdout": "before\nafter\n", "stderr": ""}
+        assert b"\0" not in json.dumps((await service.runs.get(end.run)).outcome).encode()
+
+    with_service(tmp_path, body)
+
+
+def test_stdout_and_stderr_keep_their_order_where_they_are_one_stream(tmp_path):
+    async def body(service, workspace):
+        command = "for i in 1 2 3 4 5; do echo out $i; echo err $i >&2; done"
+        decision = await service.hooked.ticket(command, **AGENT, cwd=str(workspace))
+        end, texts = await run(service, decision, command, workspace, merged=True)
+        assert end.status == 0
+        assert texts["stdout"] == "".join(f"out {i}\nerr {i}\n" for i in range(1, 6))
+
+    with_service(tmp_path, body)
+
+
+def test_a_command_ends_when_the_process_that_runs_its_line_dies(tmp_path):
+    async def body(service, workspace):
+        command = "trap '' TERM; echo begun; sleep 1000"
+        decision = await service.hooked.ticket(command, **AGENT, cwd=str(workspace))
+        read, write = os.pipe()
+        with open(os.devnull) as nothing, open(os.devnull, "w") as rest:
+            running = asyncio.ensure_future(
+                service.hooked.run(
+                    decision.ticket,
+                    command,
+                    cwd=str(workspace),
+                    stdin=nothing.fileno(),
+                    stdout=write,
+                    stderr=rest.fileno(),
+                )
+            )
+            os.close(await asyncio.to_thread(lambda: (os.read(read, 6), read)[1]))
+            assert service.hooked.is_busy
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+        os.close(write)
+        assert not service.hooked.is_busy
+        assert (await service.runs.get(decision.run)).status == "cancelled"
+
+    with_service(tmp_path, body)
+
+
+def test_the_agents_time_limit_is_the_deadline(tmp_path):
+    async def body(service, workspace):
+        command = "echo begun; sleep 1000"
+        decision = await service.hooked.ticket(command, **AGENT, cwd=str(workspace), limit_seconds=1)
+        end, texts = await run(service, decision, command, workspace)
+        assert end.status == 124
+        assert texts["stdout"] == "begun\n"
+        assert "did not end within" in texts["stderr"] and end.run in texts["stderr"]
+
+    with_service(tmp_path, body)
+
+
+def test_a_directory_outside_the_workspace_is_refused(tmp_path):
+    async def body(service, workspace):
+        from haft.contracts import BadUsage
+
+        with pytest.raises(BadUsage, match="not in the workspace"):
+            await service.hooked.ticket("ls", **AGENT, cwd=str(tmp_path))
+
+    with_service(tmp_path, body)
