@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         Announcement,
         LivingClient,
         announce,
+        announce_caller,
         belongs_to,
         clients_alive,
         refuse_clients,
@@ -112,7 +113,9 @@ else:
             "inbox": "InboxFacade Reply answered_by to_json",
             "call_arguments": "check_arguments check_form never_granted",
             "reachable_hosts": "Reach network_reach one_host",
-            "living_clients": "Announcement LivingClient announce belongs_to clients_alive refuse_clients",
+            "living_clients": (
+                "Announcement LivingClient announce announce_caller belongs_to clients_alive refuse_clients"
+            ),
             "own_file": "OwnFile",
             "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",
             "plugins": "ListedPlugin PluginsFacade",

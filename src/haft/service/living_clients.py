@@ -100,6 +100,17 @@ def announce(home: StateHome, name: str, pid: int) -> Announcement:
     return made
 
 
+def announce_caller(home: StateHome) -> Announcement | None:
+    """Announce the program that talks to this process over stdin, as an MCP client does. If a wrapper such as `sh -c`
+    started this process, the client is the program that holds the other end of stdin. None if a person started it at a
+    terminal, or if nobody is found."""
+    if os.isatty(0):
+        return None
+    pid = process_tree.at_other_end(0) or os.getppid()
+    found = process_tree.process(pid)
+    return None if pid <= 1 else announce(home, "an MCP client" if found is None else found.name, pid)
+
+
 def clients_alive(home: StateHome) -> list[LivingClient]:
     """The clients that live now, each once. Removes the files of those that have ended."""
     found: dict[tuple[int, int, tuple[str, str]], LivingClient] = {}

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
+import stat
+import struct
 from typing import Final
 
 from haft.values import dataclass
@@ -139,6 +142,43 @@ def _orphan(writing: int) -> None:
             os.write(writing, str(os.getppid()).encode())
     finally:
         os._exit(0)
+
+
+def at_other_end(descriptor: int) -> int | None:
+    """The pid of the process at the other end of a pipe or socket: the nearest parent of this process that writes to
+    the pipe, or the process that made the pair of sockets. None if this is a terminal or a file, or if no process is
+    found."""
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISSOCK(mode):
+            return _maker_of(descriptor)
+        if not stat.S_ISFIFO(mode):
+            return None
+        pipe = os.readlink(f"/proc/self/fd/{descriptor}")
+    except OSError:
+        return None
+    return next((one.pid for one in ancestry("self")[1:] if _writes_to(one.pid, pipe)), None)
+
+
+def _maker_of(descriptor: int) -> int | None:
+    with contextlib.suppress(OSError, AttributeError), socket.socket(fileno=os.dup(descriptor)) as one:
+        told = one.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        pid: int = struct.unpack("3i", told)[0]
+        return pid if pid > 0 and pid != os.getpid() else None
+    return None
+
+
+def _writes_to(pid: int, pipe: str) -> bool:
+    place = f"/proc/{pid}/fd"
+    with contextlib.suppress(OSError):
+        for name in os.listdir(place):
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                if os.readlink(f"{place}/{name}") == pipe:
+                    with open(f"/proc/{pid}/fdinfo/{name}") as file:
+                        flags = next(line for line in file if line.startswith("flags:")).split()[1]
+                    if int(flags, 8) & os.O_ACCMODE != os.O_RDONLY:
+                        return True
+    return False
 
 
 def namespaces(pid: int | str = "self") -> tuple[str, str]:

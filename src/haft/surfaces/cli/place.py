@@ -50,6 +50,21 @@ def _nearest(start: str, home: str, *, quiet: bool) -> str:
     return find_workspace(start, home, report_skipped)
 
 
+def require_person(command: str) -> None:
+    """Raise `RefusedToClient` if this process belongs to an agent that uses haft now. Every command that counts as a
+    person's calls this first. `command` is without the word `haft`."""
+    from haft.service import refuse_clients
+
+    refuse_clients(state_home(), f"haft {command}")
+
+
+def agent_of_this_process() -> str | None:
+    """The living client that this process belongs to, in words; None if this process is a person's."""
+    from haft.service import belongs_to
+
+    return next((f"{client.words()}: {why}" for client, why in belongs_to(state_home())), None)
+
+
 def tell_ignored(config: Config, options: Globals, *, is_brief: bool = False) -> None:
     """Warn about settings that do not count. If `is_brief`, the settings that wait for trust take one line."""
     if options.quiet:

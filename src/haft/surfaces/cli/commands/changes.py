@@ -11,7 +11,7 @@ import click
 from haft.contracts import EXIT_CODES, BadUsage, Outcome, UnknownRun, iso_time
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.person.change_run import tell_conflicts, wait_for_changes
-from haft.surfaces.cli.place import change_sets, find_changed, history, tell_what_is_logged
+from haft.surfaces.cli.place import change_sets, find_changed, history, require_person, tell_what_is_logged
 from haft.surfaces.cli.screen.printing import complain, facts, lines, say, table
 from haft.surfaces.cli.words.run_completion import complete_changes
 from haft.surfaces.cli.words.times import clock
@@ -88,6 +88,8 @@ def drop_changes(context: click.Context, run: str) -> None:
 
 
 def _settle(context: click.Context, verb: Verb, run: str) -> None:
+    if verb == "apply":
+        require_person("changes apply")
     options = context.find_object(Globals) or Globals()
     tell_what_is_logged(options)
     row = _held(verb, run)

@@ -18,7 +18,7 @@ import click
 
 from haft.contracts import EXIT_CODES, BadUsage, Grants, HaftError, Network, UnknownRequest
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.place import recover, tell_what_is_logged, workspace_of
+from haft.surfaces.cli.place import recover, require_person, tell_what_is_logged, workspace_of
 from haft.surfaces.cli.screen.printing import complain, facts, lines, say, table
 from haft.surfaces.cli.words.network_option import CommandWithNetwork, network_option
 from haft.surfaces.cli.words.times import lasted
@@ -179,6 +179,7 @@ def approve_request(
     from haft.surfaces.cli.words.json_input import read_arguments
     from haft.surfaces.cli.words.use_options import granted_places, granted_variables
 
+    require_person("approve")
     if for_thread and for_good:
         raise BadUsage("`--thread` and `--always` cannot be used together")
     longer = for_thread or for_good or choice is not None
@@ -214,6 +215,7 @@ def approve_request(
 @click.pass_context
 def reject_request(context: click.Context, name: str, message: str | None) -> None:
     """Reject a waiting call, or a waiting connection of a call."""
+    require_person("reject")
     _answer(context, name, approved=False, message=message)
 
 

@@ -21,7 +21,7 @@ import click
 from haft.contracts import BadUsage, HaftError, Rejected
 from haft.lazy import regex
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
+from haft.surfaces.cli.place import require_person, tell_ignored, tell_what_is_logged, workspace_of
 from haft.surfaces.cli.screen.printing import complain, complain_of, data, facts, lines, say, table, warn
 from haft.surfaces.cli.screen.progress import Progress
 from haft.surfaces.cli.words.network_option import CommandWithNetwork, network_option
@@ -160,6 +160,7 @@ def add_provider(
     The server runs in a sandbox of its own: it reads the workspace, and reaches no network, unless you grant more."""
     from haft.service import this_user
 
+    require_person("providers add")
     options: Globals = context.obj
     facade = _opened(options)
     if source is not None:
@@ -292,6 +293,7 @@ def trust_provider(
         else:
             lines([visible(f"{name} is {'no longer trusted' if changed else 'not trusted, and was not before'}")])
         return
+    require_person("providers trust")
     proposal = facade.proposal(name)
     name = proposal.server.provider.name
     changed = proposal.why_not is not None
@@ -418,6 +420,7 @@ def login_at_provider(context: click.Context, name: str, no_browser: bool) -> No
     from haft.service import this_user
 
     options: Globals = context.obj
+    require_person("providers login")
     this_user().must_be_person("providers login")
     facade = _opened(options)
     provider = facade.named(name).provider

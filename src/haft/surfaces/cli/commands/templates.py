@@ -17,6 +17,7 @@ import click
 from haft.contracts import BadUsage, HaftError, Rejected
 from haft.surfaces.cli.commands.check import RESERVED, lines_of, sum_up
 from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.place import require_person
 from haft.surfaces.cli.screen.printing import facts, lines, say, table, warn
 from haft.surfaces.cli.words.template_places import (
     DEFAULT,
@@ -240,6 +241,7 @@ def build_environment(options: Globals, word: str, workflow: str | None, allow_b
     one = find_template(word, places_of(options).directories, workflow=workflow)
     environments = environments_of(options)
     if allow_builds:
+        require_person("templates build --allow-builds")
         environments.allow_build(one.folder, environments.requirements(one.folder))
     report = (lambda _line: None) if options.quiet else say
     made = asyncio.run(environments.prepare(one.folder, report, may_build=is_own(one.folder, options)))

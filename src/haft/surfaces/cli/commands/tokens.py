@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.place import require_person
 from haft.surfaces.cli.screen.printing import data, facts, lines, say, table
 from haft.surfaces.cli.words.times import clock, since
 from haft.surfaces.text.home import state_home
@@ -38,6 +39,7 @@ def add_token(options: Globals, name: str) -> None:
     again."""
     from haft.service import this_user
 
+    require_person("tokens add")
     made, token = _tokens().add(name, this_user())
     if options.json:
         facts({**made.to_json(), "token": token})

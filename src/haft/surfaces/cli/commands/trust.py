@@ -15,7 +15,7 @@ import click
 
 from haft.contracts import BadUsage, Rejected
 from haft.surfaces.cli.globals import Globals, HaftCommand, checked_directory
-from haft.surfaces.cli.place import workspace_of
+from haft.surfaces.cli.place import require_person, workspace_of
 from haft.surfaces.cli.screen.printing import facts, lines, say
 from haft.surfaces.text.home import state_home
 from haft.surfaces.text.terminal import framed, is_terminal, styled, visible
@@ -62,6 +62,7 @@ def _revoke(workspace: str, options: Globals) -> None:
 def _trust(workspace: str, options: Globals, *, is_confirmed: bool) -> None:
     from haft.service import TrustFacade, this_user
 
+    require_person("trust")
     facade = TrustFacade(workspace, state_home())
     found = facade.look()
     file, widens, what = found.file, found.widens, found.what

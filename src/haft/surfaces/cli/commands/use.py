@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from haft.contracts import NO_GRANTS, BadUsage, Grants, HaftError, Outcome, ToolSpec
+from haft.contracts import NO_GRANTS, Approver, BadUsage, Grants, HaftError, Outcome, ToolSpec
 from haft.surfaces.cli.commands.tools import complete_names, find_listing, is_path
 from haft.surfaces.cli.globals import Globals, HaftCommand, checked_directory
 from haft.surfaces.cli.screen.printing import facts, lines, say
@@ -206,18 +206,27 @@ def use_tool(context: click.Context, line: Line) -> None:
     from haft.service import ToolService
     from haft.surfaces.cli.person.approver import approve_all, terminal_approver
     from haft.surfaces.cli.person.interrupts import Interrupts
-    from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
+    from haft.surfaces.cli.place import (
+        agent_of_this_process,
+        require_person,
+        tell_ignored,
+        tell_what_is_logged,
+        workspace_of,
+    )
     from haft.surfaces.cli.words.threads import terminal_thread, thread_lifetime
 
+    if use_options.approve or use_options.grants != NO_GRANTS:
+        require_person(f"tools use {'--approve' if use_options.approve else 'with grants'}")
     terminal = terminal_thread()
     interrupts = Interrupts((lambda _text: None) if options.quiet else say)
     workspace = workspace_of(options)
     display = _display(use_options, options)
-    approver = (
-        approve_all
-        if use_options.approve
-        else terminal_approver(interrupts, workspace, display, thread_lifetime(use_options.thread, terminal))
-    )
+    is_asked_here = (agent := agent_of_this_process()) is None
+    if not is_asked_here and is_terminal(sys.stdin) and not options.quiet:
+        say(f"haft does not ask at this terminal, because this process may belong to {agent}")
+    approver: Approver | None = approve_all if use_options.approve else None
+    if approver is None and is_asked_here:
+        approver = terminal_approver(interrupts, workspace, display, thread_lifetime(use_options.thread, terminal))
     service = ToolService.open(
         workspace,
         approver=approver,

@@ -12,7 +12,7 @@ import click
 
 from haft.contracts import BadConfig, BadUsage, ToolSpec, network_json
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.place import workspace_of
+from haft.surfaces.cli.place import require_person, workspace_of
 from haft.surfaces.cli.screen.printing import facts, lines, say, warn
 from haft.surfaces.cli.words.network_option import CommandWithNetwork, network_option
 from haft.surfaces.text.home import state_home
@@ -85,6 +85,7 @@ def add_rule(
     command line."""
     from haft.service import RuleChanges, this_user
 
+    require_person("permissions add")
     specs = _specs()
     rule: dict[str, Any] = {"tool": tool}
     if matches:
@@ -125,6 +126,7 @@ def remove_rule(options: Globals, source: str) -> None:
     """Remove a rule or a remembered answer. haft prints which file it changed."""
     from haft.service import RuleChanges, this_user
 
+    require_person("permissions remove")
     workspace = workspace_of(options) if source.startswith("remembered:") else workspace_or_none(options)
     removed = RuleChanges(workspace, state_home(), this_user()).remove(source)
     if removed.file is None:

@@ -12,6 +12,7 @@ from haft.contracts import BadConfig, BadUsage
 from haft.surfaces.cli.commands.permissions.change import workspace_or_none
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.person.line_input import confirm
+from haft.surfaces.cli.place import require_person
 from haft.surfaces.cli.screen.printing import complain, lines, say
 from haft.surfaces.text.terminal import is_terminal, one_line
 
@@ -32,6 +33,7 @@ def edit_rules(options: Globals) -> None:
     is invalid, you can edit it again or keep the old file."""
     from haft.service import OwnFile
 
+    require_person("permissions edit")
     file = OwnFile.read()
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout) and is_terminal(sys.stderr)):
         raise BadUsage(
