@@ -82,7 +82,8 @@ def list_record(options: Globals, limit: int) -> None:
 def _row(entry: dict[str, Any]) -> tuple[str, ...]:
     fields = ("seq", "at", "type", "run", "tool", "who", "status")
     decision = (entry.get("decision") or {}).get("action", "")
-    return (*("" if entry.get(name) is None else str(entry[name]) for name in fields), decision)
+    shown = {**entry, "tool": entry["command"]} if entry.get("type") == "refuse" else entry
+    return (*("" if shown.get(name) is None else str(shown[name]) for name in fields), decision)
 
 
 @click.command("export", cls=HaftCommand)
