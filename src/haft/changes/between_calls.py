@@ -60,14 +60,14 @@ class WatchedSession:
 def unexplained_paths(transactions: Transactions, left: WorkspaceAfterCall, found: Sequence[PathChange]) -> list[str]:
     """The paths in `found`, except paths whose new state comes from a run that haft committed after `left`. Protected
     paths come first."""
-    known = _states_left_by_runs(transactions, left.seq)
-    rest = [each for each in found if each.path not in known or not _is_like(known[each.path], each.after)]
+    known = states_left_by_runs(transactions, left.seq)
+    rest = [each for each in found if each.path not in known or not is_like(known[each.path], each.after)]
     objection = transactions.guard_objection(rest, None, ())
     protected = dict.fromkeys(getattr(objection, "paths", ()))
     return [*protected, *(each.path for each in rest if each.path not in protected)]
 
 
-def _states_left_by_runs(transactions: Transactions, seq: int) -> dict[str, Entry | None]:
+def states_left_by_runs(transactions: Transactions, seq: int) -> dict[str, Entry | None]:
     """Maps each path that runs changed after the change set `seq` to its entry after the last of these runs, or to None
     if that run deleted the path."""
     known: dict[str, Entry | None] = {}
@@ -80,7 +80,8 @@ def _states_left_by_runs(transactions: Transactions, seq: int) -> dict[str, Entr
     return known
 
 
-def _is_like(known: Entry | None, found: Entry | None) -> bool:
+def is_like(known: Entry | None, found: Entry | None) -> bool:
+    """Whether two states of a path are alike; None stands for a path that does not exist."""
     return found is None if known is None else known.is_like(found)
 
 

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from haft.changes.engines import SessionCalls
     from haft.changes.engines.scope import Scope
     from haft.changes.engines.session import SessionTransaction, WritesBetweenCalls
+    from haft.changes.engines.snapshot import SnapshotTransaction
 
 Setting = Literal["auto", "overlay", "snapshot", "off"]
 
@@ -195,7 +196,18 @@ class EngineSelector:
             )
         watched = WatchedSession(session, self._left) if spec.hosting == "session" else None
         why = why if self._setting == "auto" else None
-        transaction = engines.SnapshotTransaction(transactions, owner, self._budget, why, watched)
+        return await self._scanned(engines.SnapshotTransaction(transactions, owner, self._budget, why, watched), report)
+
+    async def begin_background(self, owner: Owner, report: Callable[[str], None]) -> Transaction | Changes:
+        """Begin a transaction for a command that works on the workspace itself and lasts longer than other calls can
+        wait for."""
+        if self._setting == "off":
+            return OFF
+        return await self._scanned(engines.BackgroundTransaction(self.transactions, owner, self._budget), report)
+
+    @staticmethod
+    async def _scanned(transaction: SnapshotTransaction, report: Callable[[str], None]) -> Transaction:
+        """The transaction, after its first scan of the workspace."""
         stop: list[bool] = []
         try:
             await run_uncancellable(lambda: transaction.begin(lambda: bool(stop), report), lambda: stop.append(True))

@@ -299,3 +299,99 @@ def test_a_directory_outside_the_workspace_is_refused(tmp_path):
             await service.hooked.ticket("ls", **AGENT, cwd=str(tmp_path))
 
     with_service(tmp_path, body)
+
+
+class Background:
+    """A background command, whose stdout tells how far it is."""
+
+    def __init__(self, service, decision, command, cwd):
+        self._read, write = os.pipe()
+        self._nothing = os.open(os.devnull, os.O_RDWR)
+        streams = {"stdin": self._nothing, "stdout": write, "stderr": self._nothing}
+        self.running = asyncio.ensure_future(service.hooked.run(decision.ticket, command, cwd=str(cwd), **streams))
+        self.running.add_done_callback(lambda _: os.close(write))
+
+    async def line(self):
+        return await asyncio.to_thread(os.read, self._read, 100)
+
+    def close(self):
+        os.close(self._read)
+        os.close(self._nothing)
+
+
+async def begin(service, workspace, command):
+    decision = await service.hooked.ticket(command, **AGENT, cwd=str(workspace), is_background=True)
+    return decision, Background(service, decision, command, workspace)
+
+
+def test_a_background_command_works_on_the_workspace_and_a_scan_finds_its_changes(tmp_path):
+    async def body(service, workspace):
+        (workspace / "old").write_text("old")
+        (workspace / "go").write_text("")
+        command = "echo new > made; echo changed > old; echo ready; while [ -e go ]; do sleep 0.05; done"
+        _decision, background = await begin(service, workspace, command)
+        assert await background.line() == b"ready\n"
+        assert (workspace / "made").read_text() == "new\n", "its writes are not seen at once"
+        outcome = await service.call("write_file", {"path": "beside", "content": "x"})
+        assert outcome.status == "done", "it holds the lock"
+        edited = await service.call("shell", {"command": "rm go"})
+        assert edited.status == "done"
+        end = await background.running
+        background.close()
+        assert end.status == 0
+        changes = (await service.runs.get(end.run)).outcome["changes"]
+        assert (changes["state"], changes["complete"]) == ("committed", False)
+        assert "background" in changes["reason"]
+        assert [each["path"] for each in changes["files"]] == ["made", "old"], (
+            "the changes of other runs are not its own"
+        )
+        await service.undo(end.run)
+        assert ((workspace / "old").read_text(), (workspace / "made").exists()) == ("old", False)
+        assert (workspace / "beside").exists()
+
+    with_service(tmp_path, body, approver=lambda _request: True)
+
+
+def test_the_changes_of_a_background_command_stay_when_the_agent_ends_it(tmp_path):
+    async def body(service, workspace):
+        decision, background = await begin(service, workspace, "echo new > made; echo ready; sleep 1000")
+        await background.line()
+        background.running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await background.running
+        background.close()
+        record = await service.runs.get(decision.run)
+        assert (record.status, record.outcome["changes"]["state"]) == ("cancelled", "committed")
+        assert (workspace / "made").exists()
+        await service.undo(decision.run)
+        assert not (workspace / "made").exists()
+
+    with_service(tmp_path, body)
+
+
+def test_a_background_command_has_no_deadline_and_notes_say_that_nobody_reaches_its_ports(tmp_path):
+    async def body(service, workspace):
+        command = "touch made; echo ready"
+        _decision, background = await begin(service, workspace, command)
+        end = await background.running
+        background.close()
+        outcome = (await service.runs.get(end.run)).outcome
+        assert outcome["limits"]["applied"]["max_seconds"] >= 10**9
+        assert any("cannot reach its ports" in note for note in outcome["notes"])
+
+    with_service(tmp_path, body, settings={"limits.max_seconds": 5})
+
+
+def test_a_background_command_does_not_keep_a_protected_path_that_it_made(tmp_path):
+    async def body(service, workspace):
+        command = "mkdir -p .vscode; echo '{}' > .vscode/tasks.json; echo fine > made"
+        _decision, background = await begin(service, workspace, command)
+        end = await background.running
+        background.close()
+        outcome = (await service.runs.get(end.run)).outcome
+        assert end.status == 1 and outcome["error"]["code"] == "sandbox-denied"
+        assert not (workspace / ".vscode" / "tasks.json").exists()
+        assert (workspace / "made").exists(), "only what is protected is taken back"
+        assert outcome["changes"]["state"] == "held"
+
+    with_service(tmp_path, body)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
+    from haft.changes.engines.background import BackgroundTransaction
     from haft.changes.engines.declared import DeclaredTransaction
     from haft.changes.engines.overlay import OverlayTransaction, layer_options
     from haft.changes.engines.session import SessionCalls, SessionEnded
@@ -14,6 +15,7 @@ else:
     __getattr__ = face(
         __name__,
         {
+            "background": "BackgroundTransaction",
             "declared": "DeclaredTransaction",
             "overlay": "OverlayTransaction layer_options",
             "session": "SessionCalls SessionEnded",
@@ -22,6 +24,7 @@ else:
     )
 
 __all__ = [
+    "BackgroundTransaction",
     "DeclaredTransaction",
     "OverlayTransaction",
     "SessionCalls",

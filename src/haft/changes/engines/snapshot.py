@@ -217,7 +217,13 @@ class SnapshotTransaction(TransactionDefaults):
             self._keep(manifest)
             self._after = found.after
             return TransactionResult(manifest.changes("committed"))
-        reason = why if error is None else error.message
+        return self._taken_back(manifest, action, why if error is None else error.message, error, found)
+
+    def _taken_back(
+        self, manifest: Manifest, action: EndAction, reason: str | None, error: HaftError | None, found: Comparison
+    ) -> TransactionResult:
+        """Revert a change set that is in the workspace, then hold or discard it."""
+        transactions = self._transactions
         try:
             upper = revert_changes(transactions, self._owner.run, manifest)
         except CommitUnfinished as left:

@@ -66,7 +66,7 @@ class ApplyLimits:
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         spec, attachment = run.tool.spec, run.call.attachment
         seconds = MAX_SECONDS if attachment is not None and attachment.is_background else self._seconds(run, spec)
-        idle = self._limits.max_idle_seconds
+        idle = self._limits.max_idle_seconds if seconds < MAX_SECONDS else 0.0
         run.revise(limits=self._applied(seconds, in_process=not spec.has_processes))
         run.make_output_buffer = self._make_output_buffer
         run.set_status("in-progress")

@@ -157,9 +157,13 @@ class Transact:
         def tell(message: str) -> None:
             run.emit("progress", {"message": message, "fraction": None})
 
-        transaction = await self._engine_selector().begin(
-            spec, owner, self._workspace, tell, lambda: _session(run), scope, _started(run)
-        )
+        attachment = run.call.attachment
+        if attachment is not None and attachment.is_background:
+            transaction = await self._engine_selector().begin_background(owner, tell)
+        else:
+            transaction = await self._engine_selector().begin(
+                spec, owner, self._workspace, tell, lambda: _session(run), scope, _started(run)
+            )
         if isinstance(transaction, Changes):
             outcome = await proceed(run)
             return evolve(outcome, changes=transaction) if outcome.changes.engine == "none" else outcome

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
-from haft.contracts import BadUsage, HaftError, Outcome, Principal, RunId
+from haft.contracts import NO_GRANTS, BadUsage, HaftError, Outcome, Principal, RunId
 from haft.pipeline import Run
 from haft.service.assembly import Host
 from haft.service.hooked_calls.attachment import HookedAttachment, is_directory
@@ -23,6 +23,7 @@ from haft.values import dataclass
 
 NOT_RUN: Final = 126
 """The exit status of a command that was not run, as shells have it."""
+NO_PORTS: Final = "this command runs in the background, in a network of its own: other commands cannot reach its ports"
 _STATUSES: Final = {"timed-out": 124, "cancelled": 130, "rejected": NOT_RUN, "not-covered": NOT_RUN}
 """The exit status that the agent's shell gets, by the code of the error, if the command has none."""
 
@@ -206,6 +207,9 @@ class HookedCalls:
 
     async def _run(self, run: Run, attachment: HookedAttachment, cwd: str, streams: tuple[int, int, int]) -> HookedEnd:
         attachment.redeem(*streams)
+        if attachment.is_background and not self._shares_network(run):
+            run.add_note(NO_PORTS)
+            attachment.output("stderr", f"haft: {NO_PORTS}\n".encode())
         self._running.add(run.id)
         try:
             try:
@@ -224,6 +228,11 @@ class HookedCalls:
         directory = attachment.directory
         moves = directory is not None and directory != cwd and is_directory(directory)
         return HookedEnd(_status(outcome), directory if moves else None, run.id)
+
+    def _shares_network(self, run: Run) -> bool:
+        decision = run.call.decision
+        granted = NO_GRANTS if decision is None else decision.grants
+        return True in (self._host.config.sandbox_network, granted.network, run.call.grants.network)
 
 
 async def _end_of(run: Run) -> Outcome:
