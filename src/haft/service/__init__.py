@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     )
     from haft.service.hooked_calls.calls import HookedCalls, HookedDecision, HookedEnd
     from haft.service.hooked_calls.tickets import Ticket, Tickets
+    from haft.service.hooked_calls.variables import environment_key, environment_of
     from haft.service.housekeeping import bounds_of
     from haft.service.inbox import InboxFacade, Reply, answered_by, to_json
     from haft.service.living_clients import (
@@ -109,6 +110,7 @@ else:
             ),
             "hooked_calls.calls": "HookedCalls HookedDecision HookedEnd",
             "hooked_calls.tickets": "Ticket Tickets",
+            "hooked_calls.variables": "environment_key environment_of",
             "housekeeping": "bounds_of",
             "inbox": "InboxFacade Reply answered_by to_json",
             "call_arguments": "check_arguments check_form never_granted",

@@ -73,10 +73,13 @@ class Host:
         settings: Mapping[str, Any] | None,
         secrets: Iterable[str],
         installed: bool,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
+        self.environ = os.environ if environ is None else environ
+        """The variables that count for this host: for its settings, and for the environment of its calls."""
         self.home = home_of(home)
         self.workspace = check_workspace(os.fspath(workspace), self.home.path)
-        self.config: Config = load_config(self.workspace, os.environ, settings, trust_home=self.home.path)
+        self.config: Config = load_config(self.workspace, self.environ, settings, trust_home=self.home.path)
         enablement = self.config.enablement
         sessions = Sessions(
             lambda: self.sandbox,
@@ -85,7 +88,7 @@ class Host:
             lambda run: None if self.pipeline is None else self.pipeline.connections_of(run),
         )
         but = () if installed else ("python",)
-        self.discovery = Discovery(self.workspace, self.home, os.environ, sessions, but=but)
+        self.discovery = Discovery(self.workspace, self.home, self.environ, sessions, but=but)
         self.discovery.configure(self.config)
         self.catalogue = Catalogue(lambda spec: enablement.why_not(spec.name, spec.kind), self.discovery.why_inactive)
         self.directory = working_directory(self.config, self.workspace)
@@ -99,7 +102,7 @@ class Host:
         self._answers_questions = answers_questions
         self._answerable = answerable
         self._secrets = Secrets(declared := tuple(secrets)) | self.config.secrets
-        self._unrecorded = {*declared, *secret_values(os.environ), *secret_texts(self.config)}
+        self._unrecorded = {*declared, *secret_values(self.environ), *secret_texts(self.config)}
         self.pipeline: Pipeline | None = None
         self._history: History | None = None
         self._abandoned_told = 0
@@ -145,7 +148,7 @@ class Host:
         sandbox = Sandbox(
             self.workspace,
             home.path,
-            os.environ,
+            self.environ,
             root.open_directory,
             limits,
             self.config.sandbox_mode,
@@ -220,7 +223,7 @@ class Host:
             remembered=answers.remembered,
             pinned=answers.pinned,
             locate=root.locate,
-            environments=Environments(root.root, os.environ, safe_path),
+            environments=Environments(root.root, self.environ, safe_path),
         )
 
     async def close(self) -> None:

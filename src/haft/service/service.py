@@ -85,6 +85,7 @@ class ToolService:
         settings: Mapping[str, Any] | None = None,
         secrets: Iterable[str] = (),
         installed: bool = True,
+        environ: Mapping[str, str] | None = None,
     ) -> ToolService:
         """Make a service. Enter it with `async with`.
 
@@ -97,7 +98,7 @@ class ToolService:
         kinds of questions the approver can answer; without it, any. `home` is
         the state home (default: `HAFT_HOME`). `settings` are settings by their dotted names; they override the
         configuration files. `secrets` are values to mask in output. With `installed`, the tools of installed packages
-        are loaded.
+        are loaded. `environ` are the variables that count, instead of those of this process.
         """
         return cls(
             Host(
@@ -113,6 +114,7 @@ class ToolService:
                 settings=settings,
                 secrets=secrets,
                 installed=installed,
+                environ=environ,
             )
         )
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 import threading
 
 import pytest
@@ -393,5 +394,22 @@ def test_a_background_command_does_not_keep_a_protected_path_that_it_made(tmp_pa
         assert not (workspace / ".vscode" / "tasks.json").exists()
         assert (workspace / "made").exists(), "only what is protected is taken back"
         assert outcome["changes"]["state"] == "held"
+
+    with_service(tmp_path, body)
+
+
+def test_a_signal_to_the_process_of_the_line_ends_the_command(tmp_path):
+    async def body(service, workspace):
+        command = "echo begun > made; echo ready; sleep 1000"
+        decision = await service.hooked.ticket(command, **AGENT, cwd=str(workspace))
+        line = Background(service, decision, command, workspace)
+        await line.line()
+        service.hooked.signal(decision.ticket, signal.SIGWINCH)
+        service.hooked.signal(decision.ticket, signal.SIGTERM)
+        end = await line.running
+        line.close()
+        assert end.status == 128 + signal.SIGTERM
+        assert (await service.runs.get(decision.run)).status == "cancelled"
+        assert not (workspace / "made").exists()
 
     with_service(tmp_path, body)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import time
 from collections.abc import Callable
 from typing import Any, Final, Literal
@@ -23,7 +24,10 @@ from haft.values import dataclass
 
 NOT_RUN: Final = 126
 """The exit status of a command that was not run, as shells have it."""
+MARGIN_SECONDS: Final = 1.0
+"""How long before the agent's own time limit a command ends, so that the agent reads why."""
 NO_PORTS: Final = "this command runs in the background, in a network of its own: other commands cannot reach its ports"
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _STATUSES: Final = {"timed-out": 124, "cancelled": 130, "rejected": NOT_RUN, "not-covered": NOT_RUN}
 """The exit status that the agent's shell gets, by the code of the error, if the command has none."""
 
@@ -65,7 +69,10 @@ class HookedCalls:
         self._tickets = Tickets(host.home)
         self._waiting: dict[str, tuple[Run, HookedAttachment, asyncio.TimerHandle]] = {}
         """The runs that wait for their tickets, by ticket."""
-        self._running: set[RunId] = set()
+        self._running: dict[str, Run] = {}
+        """The runs whose commands run, by ticket."""
+        self._signals: dict[RunId, int] = {}
+        """The signals that ended commands."""
 
     @property
     def is_busy(self) -> bool:
@@ -124,6 +131,14 @@ class HookedCalls:
         self._waiting[ticket.id] = run, attachment, timer
         return HookedDecision(answered.action, run.id, ticket.id, answered.reason, may_move(command))
 
+    def signal(self, ticket: str, number: int) -> None:
+        """Pass on a signal that the process of the rewritten line got. Signals that would end it end the command: TERM
+        first, and KILL after a grace period. Other signals are ignored."""
+        run = self._running.get(ticket)
+        if run is not None and number in _ENDING:
+            self._signals.setdefault(run.id, number)
+            run.cancel()
+
     def _attachment(
         self, agent: str, command: str, *, is_background: bool, asks_agent: bool, wait_seconds: float = 0.0
     ) -> HookedAttachment:
@@ -154,7 +169,7 @@ class HookedCalls:
             {"command": command},
             who=Principal(agent, thread=session, kind="agent"),
             cwd=inside,
-            timeout=limit_seconds,
+            timeout=None if limit_seconds is None else max(limit_seconds - MARGIN_SECONDS, limit_seconds * 0.9),
             attachment=attachment,
         )
 
@@ -203,14 +218,16 @@ class HookedCalls:
                 return _refused(error.message)
         if run.outcome is not None:
             return _refused(_why(run.outcome), run.id)
-        return await self._run(run, attachment, found.cwd, (stdin, stdout, stderr))
+        return await self._run(run, attachment, found, (stdin, stdout, stderr))
 
-    async def _run(self, run: Run, attachment: HookedAttachment, cwd: str, streams: tuple[int, int, int]) -> HookedEnd:
+    async def _run(
+        self, run: Run, attachment: HookedAttachment, ticket: Ticket, streams: tuple[int, int, int]
+    ) -> HookedEnd:
         attachment.redeem(*streams)
         if attachment.is_background and not self._shares_network(run):
             run.add_note(NO_PORTS)
             attachment.output("stderr", f"haft: {NO_PORTS}\n".encode())
-        self._running.add(run.id)
+        self._running[ticket.id] = run
         try:
             try:
                 outcome = await run
@@ -224,9 +241,12 @@ class HookedCalls:
             attachment.abandon()
             raise
         finally:
-            self._running.discard(run.id)
+            del self._running[ticket.id]
+            number = self._signals.pop(run.id, None)
+        if number is not None and outcome.status == "cancelled":
+            return HookedEnd(128 + number, run=run.id)
         directory = attachment.directory
-        moves = directory is not None and directory != cwd and is_directory(directory)
+        moves = directory is not None and directory != ticket.cwd and is_directory(directory)
         return HookedEnd(_status(outcome), directory if moves else None, run.id)
 
     def _shares_network(self, run: Run) -> bool:
