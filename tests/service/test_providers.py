@@ -7,7 +7,7 @@ import pytest
 
 from haft.contracts import BadUsage, NeedsPerson, Principal
 from haft.service import ProvidersFacade, ToolService, TrustFacade
-from haft.service.toml_tables import table_text, with_table, without_table
+from haft.config.toml_tables import table_text, with_table, without_table
 from haft.storage import StateHome
 
 AGENT, PERSON = Principal("codex", kind="agent"), Principal("me")

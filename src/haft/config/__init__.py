@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from haft.config.ownership import ForeignFile, foreign_file_in
     from haft.config.placeholders import MissingVariable
     from haft.config.settings import SETTINGS, Setting
+    from haft.config.toml_tables import table_text, with_key, with_table, without_key, without_table
+    from haft.config.toml_text import PIECES, toml_key, toml_string, toml_value, with_plain_ends
     from haft.config.trust_store import is_trusted, is_workspace_trusted, revoke, trust, trusted_text, was_trusted
     from haft.config.trusted_texts import since_trusted, text_to_keep
     from haft.config.values import MISSING_VARIABLES
@@ -31,6 +33,8 @@ else:
             "placeholders": "MissingVariable",
             "settings": "SETTINGS Setting",
             "locations": "WORKSPACE_FILES is_configured user_file",
+            "toml_tables": "table_text with_key with_table without_key without_table",
+            "toml_text": "PIECES toml_key toml_string toml_value with_plain_ends",
             "trusted_texts": "since_trusted text_to_keep",
             "trust_store": "is_workspace_trusted is_trusted revoke trust trusted_text was_trusted",
             "values": "MISSING_VARIABLES",

@@ -11,11 +11,19 @@ from haft.lazy import face
 if TYPE_CHECKING:
     from haft.connecting.agents import AGENTS, agent_named, agent_of_program
     from haft.connecting.agents.agent import Agent, HookFacts, Place, Replacing, Rewriting, Scope
+    from haft.connecting.changes import FileChange
+    from haft.connecting.connections import Connections, Plan, Record
+    from haft.connecting.entries import Choice, Entry, Launch, hook_line
+    from haft.connecting.examination import Examined, Problem, examine, is_installed
 else:
     __getattr__ = face(
         __name__,
         {
             "agents": "AGENTS agent_named agent_of_program",
             "agents.agent": "Agent HookFacts Place Replacing Rewriting Scope",
+            "changes": "FileChange",
+            "connections": "Connections Plan Record",
+            "entries": "Choice Entry Launch hook_line",
+            "examination": "Examined Problem examine is_installed",
         },
     )

@@ -11,12 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from haft.config import WORKSPACE_FILES, Config, load_config
+from haft.config import WORKSPACE_FILES, Config, load_config, table_text, with_table, without_table
 from haft.contracts import BadUsage, Listing, Principal, Secrets, near_miss
 from haft.files import shown
 from haft.service.own_file import OwnFile
 from haft.service.providers_login import forget_login
-from haft.service.toml_tables import table_text, with_table, without_table
 from haft.service.tool_listing import ListedTools
 from haft.storage import StateHome
 from haft.toolsets import (

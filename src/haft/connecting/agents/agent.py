@@ -29,11 +29,26 @@ class Place:
     replaced: str = ""
     mac: str | None = None
     """The path on macOS, if it is another one."""
+    others: tuple[str, ...] = ()
+    """Other names of the same file in its folder, or other paths. The first that exists counts, if `path` does not
+    exist."""
 
     def resolve(self, env: Mapping[str, str], workspace: str | None = None) -> str:
         """The absolute path."""
-        path = self.mac if self.mac is not None and sys.platform == "darwin" else self.path
-        if self.variable is not None and env.get(self.variable):
+        first = self._absolute(
+            self.mac if self.mac is not None and sys.platform == "darwin" else self.path, env, workspace
+        )
+        if self.others and not os.path.lexists(first):
+            folder = os.path.dirname(first)
+            others = (
+                os.path.join(folder, each) if "/" not in each else self._absolute(each, env, workspace)
+                for each in self.others
+            )
+            return next((each for each in others if os.path.lexists(each)), first)
+        return first
+
+    def _absolute(self, path: str, env: Mapping[str, str], workspace: str | None) -> str:
+        if self.variable is not None and env.get(self.variable) and path.startswith(self.replaced):
             path = env[self.variable] + path.removeprefix(self.replaced)
         if path.startswith("~/"):
             return os.path.join(env.get("HOME") or os.path.expanduser("~"), path[2:])
@@ -69,6 +84,9 @@ class Replacing:
 
     tools: tuple[str, ...]
     """The tools that `haft connect --replace` switches off, as the agent names them."""
+    user: Place
+    """The file in which they are switched off."""
+    project: Place | None
     left: tuple[str, ...] = ()
     """The tools that stay although haft has a tool for the same task, in words for people."""
 
@@ -84,6 +102,8 @@ class Agent:
     """The names of its programs on PATH. The first is the one that people start."""
     client_names: tuple[str, ...]
     """How it may call itself as an MCP client (`clientInfo.name`); the beginning of the name is enough."""
+    servers_key: str
+    """The key of the object with the MCP servers, in the two files below."""
     user_servers: Place
     """The file that lists the person's MCP servers."""
     project_servers: Place | None
@@ -103,6 +123,9 @@ class Agent:
     sandbox_off: tuple[str, ...] = ()
     """The words that switch its own sandbox off, to be put after the program; empty if it has none that is on."""
     sandbox_off_variables: Mapping[str, str] = field(default_factory=dict)
+    approving: Place | None = None
+    """The file of the person in which haft's tools are approved, so that only haft asks; None if the entry of the
+    server says it, or if the agent does not ask."""
     hooks: HookFacts | None = None
     replacing: Replacing | None = None
     version: str | None = None

@@ -6,11 +6,14 @@ from typing import Final
 
 from haft.connecting.agents.agent import Agent, HookFacts, Place, Replacing
 
+_SETTINGS: Final = Place("~/.claude/settings.json", variable="CLAUDE_CONFIG_DIR", replaced="~/.claude")
+
 CLAUDE_CODE: Final = Agent(
     id="claude-code",
     title="Claude Code",
     executables=("claude",),
     client_names=("claude-code", "claude"),
+    servers_key="mcpServers",
     user_servers=Place("~/.claude.json", variable="CLAUDE_CONFIG_DIR", replaced="~"),
     project_servers=Place(".mcp.json"),
     folders=(
@@ -48,17 +51,22 @@ CLAUDE_CODE: Final = Agent(
     ),
     deciding_keys={".claude.json": ("mcpServers", "projects")},
     sandbox_off=("--settings", '{"sandbox":{"enabled":false}}'),
+    approving=_SETTINGS,
     hooks=HookFacts(
-        user=Place("~/.claude/settings.json", variable="CLAUDE_CONFIG_DIR", replaced="~/.claude"),
+        user=_SETTINGS,
         project=Place(".claude/settings.json"),
         before=("PreToolUse",),
         after=("PostToolUse", "PostToolUseFailure"),
-        limit_seconds=600,
+        limit_seconds=300,
         rewriting="with-allow",
         shell_tools=("Bash",),
         edit_tools=("Edit", "MultiEdit", "NotebookEdit", "Write"),
         blocks_on_failure=True,
     ),
-    replacing=Replacing(("Bash", "Edit", "MultiEdit", "NotebookEdit", "Write", "Read", "Glob", "Grep")),
+    replacing=Replacing(
+        ("Bash", "Edit", "MultiEdit", "NotebookEdit", "Write", "Read", "Glob", "Grep"),
+        user=_SETTINGS,
+        project=Place(".claude/settings.json"),
+    ),
     version="2.1.325",
 )

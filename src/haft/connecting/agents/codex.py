@@ -6,12 +6,15 @@ from typing import Final
 
 from haft.connecting.agents.agent import Agent, HookFacts, Place, Replacing
 
+_CONFIG: Final = Place("~/.codex/config.toml", variable="CODEX_HOME", replaced="~/.codex")
+
 CODEX: Final = Agent(
     id="codex",
     title="Codex",
     executables=("codex",),
     client_names=("codex-mcp-client", "codex"),
-    user_servers=Place("~/.codex/config.toml", variable="CODEX_HOME", replaced="~/.codex"),
+    servers_key="mcp_servers",
+    user_servers=_CONFIG,
     project_servers=Place(".codex/config.toml"),
     folders=(Place("~/.codex", variable="CODEX_HOME", replaced="~/.codex"),),
     model_hosts=("api.openai.com", "auth.openai.com", "chatgpt.com"),
@@ -37,11 +40,16 @@ CODEX: Final = Agent(
         project=Place(".codex/hooks.json"),
         before=("PreToolUse",),
         after=("PostToolUse",),
-        limit_seconds=600,
+        limit_seconds=300,
         rewriting="with-allow",
         shell_tools=("Bash",),
         edit_tools=("apply_patch",),
     ),
-    replacing=Replacing(("shell",), left=("apply_patch, Codex's own way to edit files",)),
+    replacing=Replacing(
+        ("shell_tool",),
+        user=_CONFIG,
+        project=Place(".codex/config.toml"),
+        left=("apply_patch, Codex's own way to edit files",),
+    ),
     version="0.166.0",
 )

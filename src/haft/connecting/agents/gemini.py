@@ -11,6 +11,7 @@ GEMINI: Final = Agent(
     title="Gemini CLI",
     executables=("gemini",),
     client_names=("gemini-cli",),
+    servers_key="mcpServers",
     user_servers=Place("~/.gemini/settings.json"),
     project_servers=Place(".gemini/settings.json"),
     folders=(Place("~/.gemini"),),
@@ -41,7 +42,7 @@ GEMINI: Final = Agent(
         project=Place(".gemini/settings.json"),
         before=("BeforeTool",),
         after=("AfterTool",),
-        limit_seconds=600,
+        limit_seconds=300,
         rewriting="plain",
         shell_tools=("run_shell_command",),
         edit_tools=("replace", "write_file"),
@@ -57,7 +58,9 @@ GEMINI: Final = Agent(
             "glob",
             "grep_search",
             "search_file_content",
-        )
+        ),
+        user=Place("~/.gemini/settings.json"),
+        project=Place(".gemini/settings.json"),
     ),
     version="0.61.0",
 )

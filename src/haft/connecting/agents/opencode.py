@@ -6,13 +6,24 @@ from typing import Final
 
 from haft.connecting.agents.agent import Agent, HookFacts, Place, Replacing
 
+_CONFIG: Final = Place(
+    "~/.config/opencode/opencode.json",
+    variable="XDG_CONFIG_HOME",
+    replaced="~/.config",
+    others=("opencode.jsonc", "config.json"),
+)
+_PROJECT: Final = Place(
+    "opencode.json", others=("opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc")
+)
+
 OPENCODE: Final = Agent(
     id="opencode",
     title="opencode",
     executables=("opencode",),
     client_names=("opencode",),
-    user_servers=Place("~/.config/opencode/opencode.json", variable="XDG_CONFIG_HOME", replaced="~/.config"),
-    project_servers=Place("opencode.json"),
+    servers_key="mcp",
+    user_servers=_CONFIG,
+    project_servers=_PROJECT,
     folders=(
         Place("~/.config/opencode", variable="XDG_CONFIG_HOME", replaced="~/.config"),
         Place("~/.local/share/opencode", variable="XDG_DATA_HOME", replaced="~/.local/share"),
@@ -27,12 +38,12 @@ OPENCODE: Final = Agent(
         project=Place(".opencode/plugins/haft.js"),
         before=("tool.execute.before",),
         after=("tool.execute.after",),
-        limit_seconds=600,
+        limit_seconds=300,
         rewriting="plain",
         shell_tools=("bash",),
         edit_tools=("apply_patch", "edit", "multiedit", "patch", "write"),
         blocks_on_failure=True,
     ),
-    replacing=Replacing(("bash", "edit", "write", "read", "grep", "glob", "list")),
+    replacing=Replacing(("bash", "edit", "read", "grep", "glob", "list"), user=_CONFIG, project=_PROJECT),
     version="1.18.33",
 )

@@ -11,6 +11,7 @@ VSCODE: Final = Agent(
     title="VS Code",
     executables=("code",),
     client_names=("Visual Studio Code", "vscode"),
+    servers_key="servers",
     user_servers=Place(
         "~/.config/Code/User/mcp.json",
         variable="XDG_CONFIG_HOME",
@@ -35,7 +36,7 @@ VSCODE: Final = Agent(
         project=Place(".github/hooks/haft.json"),
         before=("PreToolUse",),
         after=("PostToolUse",),
-        limit_seconds=600,
+        limit_seconds=300,
         rewriting="off",
         shell_tools=("run_in_terminal",),
         edit_tools=("apply_patch", "create_file", "insert_edit_into_file", "replace_string_in_file"),
