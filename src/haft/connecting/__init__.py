@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from haft.connecting.changes import FileChange
     from haft.connecting.connections import Connections, Plan, Record
     from haft.connecting.entries import Choice, Entry, Launch, hook_line
-    from haft.connecting.examination import Examined, Problem, examine, is_installed
+    from haft.connecting.examination import Examined, Problem, examine, is_installed, present_token
 else:
     __getattr__ = face(
         __name__,
@@ -24,6 +24,6 @@ else:
             "changes": "FileChange",
             "connections": "Connections Plan Record",
             "entries": "Choice Entry Launch hook_line",
-            "examination": "Examined Problem examine is_installed",
+            "examination": "Examined Problem examine is_installed present_token",
         },
     )

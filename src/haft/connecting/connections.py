@@ -199,7 +199,8 @@ class Connections:
         before = self.record(plan.agent, plan.choice)
         path = self._path(plan.agent, plan.choice)
         if plan.record is None:
-            for directory in [each for one in (before.files.values() if before else ()) for each in one.made]:
+            directories = {each for one in (before.files.values() if before else ()) for each in one.made}
+            for directory in sorted(directories, key=len, reverse=True):
                 with contextlib.suppress(OSError):  # Something else is in it by now.
                     os.rmdir(directory)
             with contextlib.suppress(FileNotFoundError):

@@ -218,15 +218,26 @@ def _hooks(agent: Agent, choice: Choice, launch: Launch, env: Mapping[str, str])
         value = {event: [{"matcher": "*", "hooks": [command]}] for event in events}
         return [Entry(file, "hooks", "value", (SERVER,), value)]
     if agent.id == "cursor":
-        own = {"command": line, "timeout": limit, "failClosed": True}
-        found = [Entry(file, "hooks", "item", ("hooks", event), own) for event in events]
+        own = {"command": line, "timeout": limit}
+        blocking = {**own, "failClosed": True}
+        found = [
+            Entry(file, "hooks", "item", ("hooks", event), blocking if event in facts.before else own)
+            for event in events
+        ]
         return [Entry(file, "hooks", "value", ("version",), 1), *found]
-    if agent.id == "claude-code":
-        command |= {"onFailure": "block"}
     if agent.id == "gemini":
         command = {"name": SERVER, **command, "timeout": limit * 1000}
-    item = {"matcher": "*", "hooks": [command]}
-    return [Entry(file, "hooks", "item", ("hooks", event), item) for event in events]
+    blocks = {"onFailure": "block"} if agent.id == "claude-code" else {}
+    return [
+        Entry(
+            file,
+            "hooks",
+            "item",
+            ("hooks", event),
+            {"matcher": "*", "hooks": [{**command, **(blocks if event in facts.before else {})}]},
+        )
+        for event in events
+    ]
 
 
 def trusted(

@@ -1,5 +1,5 @@
-"""Looks at how well an agent is connected: for `haft connect` without a name, and for `haft doctor`. It reads files, and
-starts nothing."""
+"""Looks at how well an agent is connected: for `haft connect` without a name, and for `haft doctor`. It reads files,
+and starts nothing."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from typing import Any, Final, Literal
 from haft.connecting.agents import AGENTS
 from haft.connecting.agents.agent import Agent, Place
 from haft.connecting.changes import lookup, read_file
-from haft.connecting.entries import Choice, Entry, Launch, entries_for, is_hook_of, is_server_of_haft, trusted
+from haft.connecting.entries import SERVER, Choice, Entry, Launch, entries_for, is_hook_of, is_server_of_haft, trusted
 from haft.contracts import BadConfig, BadUsage
 from haft.values import dataclass, field, replace
 
 PartState = Literal["none", "ok", "outdated", "broken"]
-_CLAUDE: Final = AGENTS["claude-code"]
 _SWITCHES: Final[Mapping[str, tuple[Place | None, tuple[str, ...], Any]]] = {
-    "claude-code": (_CLAUDE.hooks and _CLAUDE.hooks.user, ("disableAllHooks",), True),
+    "claude-code": (AGENTS["claude-code"].approving, ("disableAllHooks",), True),
     "codex": (AGENTS["codex"].user_servers, ("features", "hooks"), False),
     "gemini": (AGENTS["gemini"].user_servers, ("hooksConfig", "enabled"), False),
 }
@@ -150,6 +149,13 @@ def _server(found: Examined, launch: Launch, env: Mapping[str, str], is_valid_to
         found.server = "outdated"
         detail = f"{entry.file}: haft's MCP server is written differently today"
         found.problems.append(Problem(detail, _again(found), is_broken=False))
+
+
+def present_token(agent: Agent, env: Mapping[str, str]) -> str | None:
+    """The token of haft's MCP server in the person's configuration of an agent; None if there is none."""
+    entry = Entry(agent.user_servers.resolve(env), "server", "value", (agent.servers_key, SERVER), None)
+    value = _read(Examined(agent, Choice(), is_installed=True), entry)
+    return _token(value) if isinstance(value, dict) else None
 
 
 def _command(value: Mapping[str, Any]) -> list[str] | None:

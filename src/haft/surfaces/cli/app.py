@@ -266,6 +266,7 @@ HAFT: Final = LazyGroup(
         "templates": TEMPLATES,
         "toolbox": TOOLBOX,
         "serve": SERVE,
+        "connect": ("connect:connect_agent", "Write haft into the configuration of an agent, or take it out again."),
         "hook": ("hook:run_hook", "Answer an agent that is about to use one of its own tools."),
         "store": STORE,
         "tokens": TOKENS,

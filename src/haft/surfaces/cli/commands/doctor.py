@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -32,7 +33,7 @@ def examine(context: click.Context) -> None:
     options = context.find_object(Globals) or Globals()
     workspace, found = _workspace(options)
     checks = []
-    for check in itertools.chain(found, diagnose(state_home(), workspace, os.environ)):
+    for check in itertools.chain(found, diagnose(state_home(), workspace, os.environ), _agents(workspace)):
         checks.append(check)
         if not options.json:
             mark = styled(f"{check.state:<6}", _STYLES[check.state], sys.stdout)
@@ -42,6 +43,22 @@ def examine(context: click.Context) -> None:
     if options.json:
         facts([check.to_json() for check in checks])
     context.exit(1 if any(check.state == "broken" for check in checks) else 0)
+
+
+def _agents(workspace: str | None) -> Iterator[Check]:
+    """Whether the connections to agents work and are up to date."""
+    from haft.service import Check
+    from haft.surfaces.cli.commands.connect import examined_agents
+
+    connected = []
+    for found in examined_agents(workspace):
+        for problem in found.problems:
+            if found.is_connected:
+                yield Check("agents", "broken" if problem.is_broken else "warn", problem.detail, problem.hint)
+        if found.is_connected and not found.problems:
+            connected.append(found.agent.title)
+    words = f"connected: {', '.join(dict.fromkeys(connected))}" if connected else "none is connected"
+    yield Check("agents", "ok", words, "`haft connect` lists the agents")
 
 
 def _workspace(options: Globals) -> tuple[str | None, list[Check]]:
