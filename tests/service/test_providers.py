@@ -5,9 +5,9 @@ import tomllib
 
 import pytest
 
+from haft.config.toml_tables import table_text, with_table, without_table
 from haft.contracts import BadUsage, NeedsPerson, Principal
 from haft.service import ProvidersFacade, ToolService, TrustFacade
-from haft.config.toml_tables import table_text, with_table, without_table
 from haft.storage import StateHome
 
 AGENT, PERSON = Principal("codex", kind="agent"), Principal("me")

@@ -10,6 +10,7 @@ import contextlib
 import difflib
 import os
 import stat
+import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -197,8 +198,6 @@ def _put(text: str, entry: Entry, agent: Agent) -> str:
 
 
 def _put_toml(text: str, entry: Entry) -> str:
-    import tomllib
-
     found: Any = tomllib.loads(text)
     for key in entry.keys:
         found = found.get(key, {}) if isinstance(found, dict) else {}
@@ -289,8 +288,6 @@ def _text(path: str, content: bytes) -> str:
 
 def _loaded(text: str, path: str) -> Any:
     if path.endswith(".toml"):
-        import tomllib
-
         try:
             return tomllib.loads(text)
         except ValueError as error:

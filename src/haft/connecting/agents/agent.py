@@ -129,7 +129,8 @@ class Agent:
     hooks: HookFacts | None = None
     replacing: Replacing | None = None
     version: str | None = None
-    """The version with which a test showed all this; None if it was written from the agent's documentation and not run."""
+    """The version with which tests showed all this; None if it was written from the agent's documentation and not
+    run."""
 
     def to_json(self) -> dict[str, Any]:
         """The facts that `haft connect --json` prints."""

@@ -20,6 +20,7 @@ from haft.surfaces.cli.place import workspace_of
 from haft.surfaces.cli.screen.printing import data, facts, lines, say, table
 from haft.surfaces.text.home import state_home
 from haft.surfaces.text.terminal import framed, is_terminal, styled, visible
+from haft.values import replace as evolve
 
 if TYPE_CHECKING:
     from haft.connecting import Agent, Choice, Examined, FileChange, Launch, Plan, Record
@@ -117,13 +118,12 @@ def _connect(
     agent: Agent, choice: Choice, where: str | None, options: Globals, *, only_print: bool, is_confirmed: bool
 ) -> None:
     from haft.connecting import Connections
-    from haft.values import replace
 
     connections = Connections(state_home(), os.environ)
     launch = launch_words(choice.scope)
     if where is not None:
         token = None if choice.scope == "project" else _present_token(agent) or PLACEHOLDER
-        launch = replace(launch, url=f"http://{where}/mcp", token=token)
+        launch = evolve(launch, url=f"http://{where}/mcp", token=token)
     name = agent.id if launch.token is not None else None
     plan = connections.plan(agent, choice, launch, name)
     notes = _notes(plan, launch)
@@ -134,7 +134,7 @@ def _connect(
     if plan.is_change and not is_confirmed:
         _ask(plan, notes, f"Connect {agent.title}?", f"{agent.title} was not connected")
     if launch.token == PLACEHOLDER:
-        launch = replace(launch, token=_new_token(agent))
+        launch = evolve(launch, token=_new_token(agent))
         plan = connections.plan(agent, choice, launch, name)
     connections.carry_out(plan)
     _tell(plan, options, notes, "connected" if plan.is_change else "connected already")
