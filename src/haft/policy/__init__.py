@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from haft.policy.baseline import BUILT_IN_SOURCE
     from haft.policy.candidates import Candidate
     from haft.policy.enablement import Enablement, Feature, NameList
+    from haft.policy.person_commands import person_command
     from haft.policy.policy_engine import PolicyEngine
     from haft.policy.query import Explanation, PolicyQuery, Step
     from haft.policy.rules.examples import check_examples
@@ -48,6 +49,7 @@ else:
             "baseline": "BUILT_IN_SOURCE",
             "candidates": "Candidate",
             "enablement": "Enablement Feature NameList",
+            "person_commands": "person_command",
             "policy_engine": "PolicyEngine",
             "query": "Explanation PolicyQuery Step",
             "rules.examples": "check_examples",
