@@ -81,7 +81,9 @@ def _in_line(command: str, context: AnalysisContext, depth: int) -> str | None:
     found = (_in_words(_words(part), context, depth) for part in analysis.parts if part.kind == "command")
     certain = next((one for one in found if one is not None), None)
     if certain is None and any(_runs_text(part) for part in analysis.parts):
-        return _mentioned(command)
+        # A program from a variable may have been named in another statement.
+        is_composed = any(_COMPOSED.search("".join(_words(part)[:1])) for part in analysis.parts)
+        return _named_after_haft(_unquoted(command)) if is_composed else _mentioned(command)
     return certain
 
 
@@ -214,13 +216,13 @@ def _runs_text(part: Part) -> bool:
 
 def _mentioned(command: str) -> str | None:
     """The command of a person that a text mentions, whatever runs the text. Quotes and other signs are passed over."""
-    for statement in _STATEMENT.finditer(_unquoted(command)):
-        words = [found[0] for found in _WORD.finditer(statement[0])]
-        if "haft" in words:
-            found = _named_among(words[words.index("haft") + 1 :])
-            if found is not None:
-                return found
-    return None
+    found = (_named_after_haft(statement[0]) for statement in _STATEMENT.finditer(_unquoted(command)))
+    return next((one for one in found if one is not None), None)
+
+
+def _named_after_haft(text: str) -> str | None:
+    words = [found[0] for found in _WORD.finditer(text)]
+    return _named_among(words[words.index("haft") + 1 :]) if "haft" in words else None
 
 
 def _named_among(words: Sequence[str]) -> str | None:
