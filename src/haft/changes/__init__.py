@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from haft.changes.commit.images import Side
     from haft.changes.commit.manifest import Manifest, PathChange
     from haft.changes.commit.read_entry import CallStopped
+    from haft.changes.diff.blame import BlamedLine, Origin, blame
     from haft.changes.diff.difference import FileDifference, difference, differences
     from haft.changes.diff.diffstat import stat_lines
     from haft.changes.engine_selector import EngineSelector, Transaction
@@ -59,6 +60,7 @@ else:
             "commit.read_entry": "CallStopped",
             "commit.manifest": "PathChange Manifest",
             "engine_selector": "EngineSelector Transaction",
+            "diff.blame": "BlamedLine Origin blame",
             "diff.difference": "FileDifference difference differences",
             "diff.diffstat": "stat_lines",
             "engines.scope": "Scope",

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.changes import FileDifference, HeldChangeSet, PathChange, Row, Usage, format_bytes, stat_lines
+    from haft.changes import (
+        BlamedLine,
+        FileDifference,
+        HeldChangeSet,
+        Origin,
+        PathChange,
+        Row,
+        Usage,
+        format_bytes,
+        stat_lines,
+    )
     from haft.config import (
         SETTINGS,
         Config,
@@ -139,7 +149,9 @@ else:
             "tokens": "ClientToken Tokens",
             "tool_listing": "ListedTools approval_of withheld_from",
             "trust": "Proposal TrustChange TrustFacade",
-            "haft.changes": "PathChange FileDifference HeldChangeSet Row Usage format_bytes stat_lines",
+            "haft.changes": (
+                "BlamedLine Origin PathChange FileDifference HeldChangeSet Row Usage format_bytes stat_lines"
+            ),
             "haft.config": (
                 "Config ConfigFile Ignored SETTINGS Setting ForeignFile check_workspace find_workspace load_config "
                 "newly_ignored"

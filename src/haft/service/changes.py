@@ -29,7 +29,7 @@ from haft.storage import Lease, StateHome, open_stores
 from haft.values import replace
 
 if TYPE_CHECKING:
-    from haft.changes import ChangeSet, Direction, FileDifference
+    from haft.changes import BlamedLine, ChangeSet, Direction, FileDifference
 
 _log = logging.getLogger("haft")
 
@@ -121,6 +121,10 @@ class ChangesFacade:
     def differences(self, found: ChangeSet) -> Iterator[FileDifference]:
         """The difference of each file in a change set."""
         return changes.differences(found.entries, lambda altered, side: self.read(found, altered, side))
+
+    def blame(self, workspace: str, path: str) -> list[BlamedLine]:
+        """The lines of a file, each with the run that wrote it. The path is relative to the workspace."""
+        return changes.blame(self._kept, workspace, path)
 
     def nested_changes_text(self, made: Iterable[str]) -> str | None:
         """A text that names the nested calls among `made` that have change sets of their own; None if there are no such

@@ -55,20 +55,20 @@ def difference(entries: Sequence[PathChange], read: Read) -> tuple[FileDifferenc
 
 def differences(entries: Sequence[PathChange], read: Read) -> Iterator[FileDifference]:
     """Yield the differences of all entries, in the given order."""
-    sources = _sources(entries, read)
+    found = sources(entries, read)
     by_path = {each.path: each for each in entries}
-    goals = {source: path for path, (source, _) in sources.items()}
+    goals = {source: path for path, (source, _) in found.items()}
     for each in entries:
         if each.path in goals:
             yield _moved_away(each, goals[each.path])
-        elif each.path in sources:
-            source, similarity = sources[each.path]
+        elif each.path in found:
+            source, similarity = found[each.path]
             yield _file_difference(each, by_path[source], read, similarity)
         else:
             yield _file_difference(each, each, read)
 
 
-def _sources(entries: Sequence[PathChange], read: Read) -> dict[str, tuple[str, int]]:
+def sources(entries: Sequence[PathChange], read: Read) -> dict[str, tuple[str, int]]:
     """Maps the new path of each renamed file to its old path and the percentage of equal lines."""
     found = {path: (source, 100) for path, source in renames(entries).items()}
     taken = {source for source, _ in found.values()}

@@ -253,6 +253,7 @@ HAFT: Final = LazyGroup(
         "watch": ("watch:watch_run", "Follow a run, even if another process started it."),
         "cancel": ("cancel:cancel_runs", "Stop a run, even if another process started it."),
         "diff": ("diff:print_diff", "Print the changes of a run as a patch."),
+        "blame": ("blame:blame_file", "Print for each line of a file the run that wrote it."),
         "undo": ("undo:undo_runs", "Undo the file changes of runs."),
         "redo": ("undo:redo_runs", "Bring back file changes that were undone."),
         "changes": CHANGES,
