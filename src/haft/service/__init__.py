@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from haft.schema import coerce
     from haft.service.audit_log import AuditLogFacade
     from haft.service.call_arguments import check_arguments, check_form, never_granted
-    from haft.service.changes import ChangesFacade, nothing_to, rows_for
+    from haft.service.changes import ChangesFacade, changed_since, nothing_to, rows_for
     from haft.service.checks import Check
     from haft.service.doctor import diagnose
     from haft.service.facades.providers import HostProviders
@@ -111,7 +111,7 @@ else:
         __name__,
         {
             "principals": "this_user user_name",
-            "changes": "ChangesFacade nothing_to rows_for",
+            "changes": "ChangesFacade changed_since nothing_to rows_for",
             "checks": "Check",
             "doctor": "diagnose",
             "hook_messages": (

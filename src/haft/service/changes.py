@@ -21,7 +21,7 @@ from haft.changes import (
     Side,
     Transactions,
 )
-from haft.contracts import BadUsage, HaftError, Limits, SandboxDenied
+from haft.contracts import BadUsage, HaftError, Limits, SandboxDenied, iso_time
 from haft.files import elsewhere, shown
 from haft.runs import RunRecord
 from haft.sandbox import OWN_PLACES
@@ -255,3 +255,19 @@ def rows_for(
     if len(places) > 1:
         raise BadUsage("these runs changed different workspaces", hint="undo the runs of each workspace separately")
     return unique
+
+
+def changed_since(ledger: Ledger, workspace: str, thread: str | None, since: float) -> list[Row]:
+    """The change sets that calls committed in a workspace since a time and that are not undone; with `thread`, only
+    those of this thread. Raises `BadUsage` if there are none."""
+    if thread is not None:
+        rows = ledger.of_thread(workspace, thread)
+    else:
+        rows = [row for row in ledger.all(workspace, "committed") if row.verb == "call" and row.files]
+    found = [row for row in rows if row.at >= since]
+    if not found:
+        where = f"thread {thread}" if thread is not None else workspace
+        raise BadUsage(
+            f"there is nothing to undo in {where} since {iso_time(since)}", hint="`haft log --since T` lists the runs"
+        )
+    return found

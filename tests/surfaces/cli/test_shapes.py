@@ -65,6 +65,8 @@ def test_changes_and_what_became_of_them(haft):
     first = write("--approve")
     fits("outcome", first)
     fits("diff", haft("diff", first["run"], "--json").json)
+    fits("blame", haft("blame", "a.txt", "--json").json)
+    fits("report", haft("log", "--stat", "--json").json)
     fits("undo", haft("undo", "--dry-run", "--json").json)
     fits("undo", haft("undo", "--json").json)
     fits("undo", haft("redo", first["run"], "--json").json)

@@ -24,7 +24,7 @@ from haft.surfaces.cli.words.network_option import CommandWithNetwork, network_o
 from haft.surfaces.cli.words.times import lasted
 from haft.surfaces.text.home import state_home
 from haft.surfaces.text.sandbox import network_words
-from haft.surfaces.text.terminal import framed, one_line
+from haft.surfaces.text.terminal import framed, is_terminal, one_line
 
 if TYPE_CHECKING:
     from haft.service import InboxFacade, Reply, Waiting
@@ -34,13 +34,22 @@ MOST: Final = 50
 
 @click.command("inbox", cls=HaftCommand)
 @click.option("--all", "everywhere", is_flag=True, help="List the calls of every workspace.")
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="Stay, show each call when it comes, and take answers: a key chooses, Enter confirms. "
+    "Without a terminal: print each call once, as a line of JSON.",
+)
 @click.pass_obj
-def list_inbox(options: Globals, everywhere: bool) -> None:
+def list_inbox(options: Globals, everywhere: bool, watch: bool) -> None:
     """List the calls in this workspace that wait for a person's answer, and the connections of calls. The oldest comes
     first. haft prints all arguments of each call."""
     from haft.service import to_json
 
     workspace = None if everywhere else os.path.realpath(workspace_of(options))
+    if watch:
+        _watch(options, workspace)
+        return
     with _inbox() as inbox:
         found = [] if inbox is None else inbox.waiting(workspace)
     if options.json:
@@ -60,6 +69,30 @@ def list_inbox(options: Globals, everywhere: bool) -> None:
         )
     else:
         say("`haft approve ID`, `haft reject ID`")
+
+
+def _watch(options: Globals, workspace: str | None) -> None:
+    from haft.service import InboxFacade, has_state, to_json
+    from haft.surfaces.cli.commands.inbox_watch import PAUSE, WatchedInbox, print_as_they_come
+
+    tell_what_is_logged(options)
+    if not options.quiet:
+        say("waiting for calls that need an answer; q or Ctrl-C ends")
+    while not has_state(state_home()):  # No call was ever made.
+        time.sleep(PAUSE)
+    with contextlib.closing(InboxFacade(state_home())) as inbox:
+        if options.json or not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+            print_as_they_come(inbox, workspace, to_json)
+
+        def show(waiting: Waiting) -> None:
+            lines(["", one_line(f"{waiting.id}, asked by {waiting.who} in {waiting.thread}, {waiting.workspace}")])
+            lines(_waiting_lines(waiting))
+
+        def answer(waiting: Waiting, given: dict[str, Any]) -> None:
+            more = {"allow": 0, "arguments": None, "grants": Grants()} if given["approved"] else {}
+            _give_answer(inbox, waiting, options, **more, **given)
+
+        WatchedInbox(inbox, workspace, show, answer).run()
 
 
 def _row(waiting: Waiting, now: float) -> tuple[str, ...]:
@@ -220,8 +253,6 @@ def reject_request(context: click.Context, name: str, message: str | None) -> No
 
 
 def _answer(context: click.Context, name: str, *, choice_is_open: bool = False, **answer: Any) -> None:
-    from haft.service import this_user
-
     options = context.find_object(Globals) or Globals()
     tell_what_is_logged(options)
     with _inbox() as inbox:
@@ -233,7 +264,17 @@ def _answer(context: click.Context, name: str, *, choice_is_open: bool = False, 
         if answer.get("arguments") is not None:
             _require_fit(waiting, answer["arguments"], options)
         _require_choice(waiting, is_open=choice_is_open)
-        reply = inbox.answer(waiting, who=this_user(), **answer)
+        failure = _give_answer(inbox, waiting, options, **answer)
+    if failure is not None:
+        context.exit(EXIT_CODES.get(failure["code"], 1))
+
+
+def _give_answer(inbox: InboxFacade, waiting: Waiting, options: Globals, **answer: Any) -> dict[str, Any] | None:
+    """Answer a request, and print what follows from it. Returns the error if the changes of a trial run could not be
+    applied or dropped."""
+    from haft.service import this_user
+
+    reply = inbox.answer(waiting, who=this_user(), **answer)
     held_changes = _settle(reply, options) if reply.settle else None
     if options.json:
         facts({**reply.to_json(), "scope": answer.get("scope", "once"), "settled": held_changes})
@@ -244,7 +285,8 @@ def _answer(context: click.Context, name: str, *, choice_is_open: bool = False, 
                 sys.stderr.write(f"{line}\n")
     if held_changes is not None and held_changes["error"] is not None:
         complain(held_changes["error"]["message"], held_changes["error"]["hint"])
-        context.exit(EXIT_CODES.get(held_changes["error"]["code"], 1))
+        return dict(held_changes["error"])
+    return None
 
 
 def _require_grantable(waiting: Waiting) -> None:

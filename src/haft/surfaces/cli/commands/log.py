@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -24,13 +25,14 @@ from haft.surfaces.text.sandbox import limits_lines, sandbox_lines
 from haft.surfaces.text.terminal import is_terminal, one_line, styled, visible, width
 
 if TYPE_CHECKING:
-    from haft.service import RunRecord
+    from haft.service import ChangesFacade, RunRecord
 
 ROOMY: Final = 100
 """A terminal with at least this width has room for every column in full."""
 NARROW_WHO: Final = 8
 NARROW_TOOL: Final = 18
 USUAL_LIMIT: Final = 50
+MOST_REPORTED: Final = 1_000_000
 MOST_FILES: Final = 100
 """How many changed files `haft show` lists for a person."""
 
@@ -62,13 +64,24 @@ MOST_FILES: Final = 100
     "--limit",
     metavar="N",
     type=click.IntRange(min=1),
-    default=USUAL_LIMIT,
-    show_default=True,
-    help="List at most N runs.",
+    help=f"List at most N runs. Default: {USUAL_LIMIT}; with --stat, all.",
+)
+@click.option(
+    "--stat",
+    is_flag=True,
+    help="Print a report instead: calls, approvals, changed files, and what can be undone.",
 )
 @click.pass_obj
 def log_runs(
-    options: Globals, /, after: str | None, status: str | None, path: str | None, host: str | None, **wanted: Any
+    options: Globals,
+    /,
+    after: str | None,
+    status: str | None,
+    path: str | None,
+    host: str | None,
+    limit: int | None,
+    stat: bool,
+    **wanted: Any,
 ) -> None:
     """List the runs of all processes and workspaces, newest first. With `-w`, list only the runs of that workspace."""
     from haft.service import Filter
@@ -86,21 +99,43 @@ def log_runs(
             workspace = workspace_of(options)
             path = _inside(workspace, path)
         host = None if host is None else _host_alone(host)
-        chosen = Filter(status=status, since=earliest, path=path, host=host, workspace=workspace, **wanted)
+        most = limit if limit is not None else MOST_REPORTED if stat else USUAL_LIMIT
+        chosen = Filter(status=status, since=earliest, path=path, host=host, workspace=workspace, limit=most, **wanted)
         with change_sets() as changes:
             found = [] if kept is None else kept.runs(replace(chosen, limit=chosen.limit + 1))
             more, found = len(found) > chosen.limit, found[: chosen.limit]
             if changes is not None:
                 found = [changes.with_current_changes(run) for run in found]
+            if stat:
+                _print_report(found, changes, options, _selector(wanted["thread"], after))
+                return
     if options.json:
         facts([run.to_json() for run in found])
     elif found:
         table(list(_rows(found)))
         if not options.quiet:
-            if more and chosen.limit == USUAL_LIMIT:  # A person who gave a limit knows the option.
+            if more and limit is None:  # A person who gave a limit knows the option.
                 say(f"the {chosen.limit} newest; `--limit N` shows more")
             if chosen.workspace is None:
                 _tell_workspaces(found, options)
+    elif not options.quiet:
+        say("no runs")
+
+
+def _selector(thread: str | None, after: str | None) -> str:
+    """The options of `haft undo` that select the same runs."""
+    options = {"--thread": thread, "--since": after}
+    return "".join(f" {name} {shlex.quote(value)}" for name, value in options.items() if value is not None)
+
+
+def _print_report(runs: Sequence[RunRecord], changes: ChangesFacade | None, options: Globals, selector: str) -> None:
+    from haft.surfaces.cli.commands.log_report import report, report_lines
+
+    found = report(runs, changes)
+    if options.json:
+        facts(found)
+    elif runs:
+        lines(report_lines(found, runs, selector))
     elif not options.quiet:
         say("no runs")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
@@ -17,11 +18,13 @@ import click
 from haft.contracts import EXIT_CODES, BadUsage, HaftError, Outcome, UnknownRun
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.person.change_run import MOST, tell_conflicts, wait_for_changes
+from haft.surfaces.cli.person.line_input import confirm
 from haft.surfaces.cli.place import change_sets, find_changed, history, tell_what_is_logged, workspace_of
 from haft.surfaces.cli.screen.printing import complain, facts, lines, say
 from haft.surfaces.cli.words.run_completion import complete_changes
+from haft.surfaces.cli.words.times import since
 from haft.surfaces.cli.words.usage_errors import RUNS_HINT
-from haft.surfaces.text.terminal import one_line
+from haft.surfaces.text.terminal import is_terminal, one_line
 
 CONFLICT: Final = EXIT_CODES["conflict"]
 
@@ -33,6 +36,7 @@ class UndoOptions:
     direction: Literal["undo", "redo"]
     runs: tuple[str, ...]
     thread: str | None = None
+    since: float | None = None
     dry_run: bool = False
     force: bool = False
 
@@ -56,20 +60,31 @@ _FORCE = click.option(
     help="A run: its id, or the beginning of the id. Default: your last run that changed something.",
 )
 @click.option("--thread", metavar="T", help="Undo all changes of this thread in this workspace.")
+@click.option(
+    "--since",
+    "after",
+    metavar="T",
+    help="Undo only changes since this time: `10m` (ten minutes ago), `2h`, a date or an ISO time. "
+    "Without --thread: the changes of everybody in this workspace.",
+)
 @_DRY_RUN
 @_FORCE
 @click.pass_context
-def undo_runs(context: click.Context, runs: tuple[str, ...], thread: str | None, dry_run: bool, force: bool) -> None:
+def undo_runs(
+    context: click.Context, runs: tuple[str, ...], thread: str | None, after: str | None, dry_run: bool, force: bool
+) -> None:
     """Undo the file changes of one or more runs. haft undoes all these changes, or none.
 
     Without RUN, haft undoes your last run in this workspace that changed something and is not undone yet. If you repeat
-    the command, haft undoes the next older run.
+    the command, haft undoes the next older run. With `--since`, haft first shows what it would undo; on a terminal, it
+    asks before it does so.
 
     Later changes to other files stay. If someone changed the same files after the run, haft changes nothing, prints the
     conflicts, and exits with 5. `haft redo` brings the changes back."""
-    if runs and thread is not None:
-        raise BadUsage("`haft undo` takes runs or `--thread`, not both")
-    _reverse(context, UndoOptions("undo", runs, thread, dry_run, force))
+    if runs and (thread is not None or after is not None):
+        raise BadUsage("`haft undo` takes runs, or `--thread` and `--since`, not both")
+    earliest = None if after is None else since(after)
+    _reverse(context, UndoOptions("undo", runs, thread, earliest, dry_run, force))
 
 
 @click.command("redo", cls=HaftCommand)
@@ -87,7 +102,7 @@ def redo_runs(context: click.Context, runs: tuple[str, ...], dry_run: bool, forc
     """Bring back file changes that were undone. RUN is the run that was undone, not the run of `haft undo`."""
     if not runs:
         raise _needs_run(context.find_object(Globals) or Globals())
-    _reverse(context, UndoOptions("redo", runs, None, dry_run, force))
+    _reverse(context, UndoOptions("redo", runs, dry_run=dry_run, force=force))
 
 
 def _needs_run(options: Globals) -> BadUsage:
@@ -127,7 +142,7 @@ def _reverse(context: click.Context, undo_options: UndoOptions) -> None:
 def _find_runs(undo_options: UndoOptions, options: Globals) -> tuple[str, UndoOptions]:
     """The workspace that the runs changed, and the options with full run names. If the person named runs, these may
     belong to any workspace."""
-    from haft.service import nothing_to, rows_for, user_name
+    from haft.service import changed_since, nothing_to, rows_for, user_name
 
     here = "" if undo_options.runs else os.path.realpath(workspace_of(options))
     with history() as kept, change_sets() as changes:
@@ -141,6 +156,9 @@ def _find_runs(undo_options: UndoOptions, options: Globals) -> tuple[str, UndoOp
             known = changes.ledger.get(name) is not None or changes.ledger.of_parent(name) or kept.made_by(name)
             if not known and not name.startswith("b_"):
                 raise nothing_to(undo_options.direction, kept.find(name))
+        if undo_options.since is not None:
+            rows = changed_since(changes.ledger, here, undo_options.thread, undo_options.since)
+            return here, replace(undo_options, runs=tuple(row.run for row in rows), thread=None)
         rows = rows_for(
             changes.ledger, here, user_name(), names, undo_options.thread, undo_options.direction, kept.made_by
         )
@@ -166,19 +184,30 @@ async def _perform(
     from haft.service import ToolService
 
     async with ToolService.open(workspace) as service:
-        if undo_options.dry_run:
+        if undo_options.dry_run or undo_options.since is not None:
             found = await asyncio.to_thread(
                 lambda: service.look_ahead(
                     undo_options.direction, *undo_options.runs, thread=undo_options.thread, force=undo_options.force
                 )
             )
-            return found.to_json(None), None
+            shape = found.to_json(None)
+            if undo_options.dry_run or found.conflicts or not await _is_wanted(shape, undo_options, options):
+                return shape, None
         if undo_options.direction == "undo":
             run = service.undo(*undo_options.runs, thread=undo_options.thread, force=undo_options.force)
         else:
             run = service.redo(*undo_options.runs, force=undo_options.force)
         outcome = await wait_for_changes(run, options)
         return outcome.result or {}, outcome
+
+
+async def _is_wanted(shape: dict[str, Any], undo_options: UndoOptions, options: Globals) -> bool:
+    """Show the plan, and ask for a yes if a person sits at the terminal."""
+    asks = is_terminal(sys.stdin) and is_terminal(sys.stderr)
+    if asks or not options.quiet:
+        for line in _result_lines(shape, undo_options):
+            say(line)
+    return not asks or await confirm("Undo? [y/N] ")
 
 
 def _result_lines(shape: dict[str, Any], undo_options: UndoOptions) -> Iterator[str]:

@@ -1,38 +1,63 @@
-"""`haft watch RUN`: follow a run of any process until it ends."""
+"""`haft watch`: follow a run of any process until it ends, or the calls of a thread as they come."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from haft.contracts import EXIT_CODES, Event
+from haft.contracts import EXIT_CODES, BadUsage, Event
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import history_with, recover
-from haft.surfaces.cli.screen.printing import complain, data, say
+from haft.surfaces.cli.screen.printing import complain, data, lines, say
 from haft.surfaces.cli.screen.progress import Progress
 from haft.surfaces.cli.words.run_completion import complete_run
+from haft.surfaces.cli.words.times import clock, lasted
+from haft.surfaces.cli.words.usage_errors import RUNS_HINT
 from haft.surfaces.text.home import state_home
 from haft.surfaces.text.json_text import to_json_text
-from haft.surfaces.text.terminal import is_terminal, visible
+from haft.surfaces.text.terminal import is_terminal, one_line, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from haft.service import RunRecord
+
 RECOVER_SECONDS = 2.0
 """How often haft checks whether the host of a silent run is still alive."""
+THREAD_PAUSE: Final = 0.3
+"""How often haft looks for new calls of a thread, in seconds."""
+MOST_FOLLOWED: Final = 500
+MOST_SHOWN: Final = 500
+"""How many characters of the arguments a line shows."""
 
 
 @click.command("watch", cls=HaftCommand)
-@click.argument("run", shell_complete=complete_run, help="A run: its id, or the beginning of the id.")
+@click.argument(
+    "run",
+    required=False,
+    metavar="[RUN]",
+    shell_complete=complete_run,
+    help="A run: its id, or the beginning of the id.",
+)
+@click.option("--thread", metavar="T", help="Follow the calls of this thread instead, until you interrupt.")
 @click.pass_context
-def watch_run(context: click.Context, run: str) -> None:
+def watch_run(context: click.Context, run: str | None, thread: str | None) -> None:
     """Follow a run, even if another process started it. haft prints the run's output on stdout, and its states and
     progress on stderr. haft exits with the exit code of the run. With `--json`, haft prints each event as one line of
-    JSON, and the outcome as the last line."""
+    JSON, and the outcome as the last line.
+
+    With `--thread`, haft prints a line for each call of the thread: when it begins, when it waits for an answer, and
+    when it has ended. With `--json`, the lines are the runs as JSON."""
     options = context.find_object(Globals) or Globals()
+    if (run is None) == (thread is None):
+        raise BadUsage("`haft watch` takes a run or `--thread`", hint=RUNS_HINT)
+    if run is None:
+        _watch_thread(str(thread), options)
+        return
     from haft.service import follow
 
     show = _Stream() if options.json else _Show(options)
@@ -45,6 +70,47 @@ def watch_run(context: click.Context, run: str) -> None:
     if error is not None and not options.quiet:
         complain(error["message"], error["hint"])
     context.exit(0 if error is None else EXIT_CODES.get(error["code"], 1))
+
+
+def _watch_thread(thread: str, options: Globals) -> None:
+    """Print each new status of the runs of a thread, until the process is interrupted. Runs that have ended before are
+    not printed."""
+    from haft.service import Filter, open_history
+
+    pause = _keep_recovering()
+    begun, known = time.time(), dict[str, str]()
+    while True:
+        kept = open_history(state_home())
+        if kept is not None:
+            with contextlib.closing(kept):
+                for run in reversed(kept.runs(Filter(thread=thread, limit=MOST_FOLLOWED))):
+                    was = known.get(run.id)
+                    known[run.id] = run.status
+                    is_new = run.is_open or (run.ended_at or 0) >= begun
+                    if run.status != was and (is_new if was is None else True):
+                        _print_status(run, options)
+        pause()
+        time.sleep(THREAD_PAUSE)
+
+
+def _print_status(run: RunRecord, options: Globals) -> None:
+    if options.json:
+        data(to_json_text(run.to_json()) + "\n")
+        return
+    words = [clock(run.started_at if run.ended_at is None else run.ended_at), run.id, run.status, run.tool]
+    if run.is_open:
+        words.append(to_json_text(run.to_json()["arguments"])[:MOST_SHOWN])
+    else:
+        words.append(f"after {lasted((run.ended_at or 0) - run.started_at)}")
+        changed = len(run.changed_paths)
+        words += (
+            [f"{changed} {'path' if changed == 1 else 'paths'} {run.record['changes']['state']}"] if changed else []
+        )
+        error = run.outcome["error"]
+        words += [] if error is None else [error["message"]]
+    lines([one_line("  ".join(words))])
+    if run.status == "blocked-on-user" and not options.quiet:
+        say(f"`haft approve {run.id}`, `haft reject {run.id}`")
 
 
 def _keep_recovering() -> Callable[[], None]:

@@ -1,0 +1,164 @@
+"""A person beside an agent: answers as calls come, follows a thread, undoes its last minutes, reads a report."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from .conftest import until
+
+WRITE = ["tools", "use", "shell", "--wait", "100", "--json", "--command"]
+
+
+@pytest.fixture
+def asks(haft, ended):
+    """A call that waits, in a process of its own, and its request."""
+
+    def ask(command, *words):
+        known = {one["id"] for one in haft("inbox", "--all", "--json").json}
+        process = ended(haft.start(*WRITE, command, *words))
+        return process, until(lambda: [one for one in haft("inbox", "--json").json if one["id"] not in known])[0]
+
+    return ask
+
+
+def outcome_of(process):
+    return json.loads(process.communicate(timeout=60)[0])
+
+
+def call(haft, command, thread="t"):
+    return haft("use", "shell", "--command", command, "--thread", thread, "--approve", "--json").json
+
+
+def test_a_key_chooses_and_enter_approves(haft, terminal, asks):
+    process, _ = asks("touch made")
+    screen = terminal("inbox", "--watch")
+    screen.until("Enter confirms")
+    screen.type("y")
+    screen.until("approve shell? Enter confirms")
+    screen.type("\r")
+    screen.until("is approved")
+    assert outcome_of(process)["status"] == "done"
+    assert (haft.workspace / "made").exists()
+    late, _ = asks("touch later")
+    screen.until("touch later")
+    screen.type("n")
+    screen.until("reject shell?")
+    screen.type("\r")
+    screen.until("is rejected")
+    assert outcome_of(late)["status"] == "rejected-by-user"
+    screen.type("q")
+    assert screen.end() == 0
+
+
+def test_without_enter_nothing_is_answered_and_s_leaves_it_in_the_inbox(haft, terminal, asks):
+    _, request = asks("touch made")
+    screen = terminal("inbox", "--watch")
+    screen.until("Enter confirms")
+    screen.type("y")
+    screen.until("approve shell?")
+    screen.type("x")
+    screen.until("was not confirmed")
+    screen.type("s")
+    screen.until("stays in the inbox")
+    screen.type("q")
+    screen.end()
+    assert [one["id"] for one in haft("inbox", "--json").json] == [request["id"]]
+
+
+def test_keys_typed_before_a_call_is_shown_do_not_count(haft, terminal, asks):
+    screen = terminal("inbox", "--watch")
+    screen.until("waiting for calls")
+    screen.type("y\r")
+    _, request = asks("touch made")
+    screen.until("Enter confirms")
+    screen.type("q")
+    screen.end()
+    assert [one["id"] for one in haft("inbox", "--json").json] == [request["id"]]
+
+
+def test_a_call_answered_elsewhere_leaves_the_screen(haft, terminal, asks):
+    process, request = asks("touch made")
+    screen = terminal("inbox", "--watch")
+    screen.until("Enter confirms")
+    haft("reject", request["id"])
+    screen.until("needs no answer any more")
+    screen.type("q")
+    screen.end()
+    assert outcome_of(process)["status"] == "rejected-by-user"
+
+
+def test_without_a_terminal_requests_come_as_lines_of_json(haft, ended, asks):
+    watching = ended(haft.start("inbox", "--watch"))
+    _, request = asks("touch made")
+    assert json.loads(watching.stdout.readline())["id"] == request["id"]
+
+
+def test_a_watched_thread_tells_of_each_call(haft, terminal):
+    screen = terminal("watch", "--thread", "t", "--json")
+    made = call(haft, "echo 1 > a")
+    call(haft, "echo 2 > b", thread="other")
+    last = call(haft, "echo 3 > c")
+    screen.until(last["run"])
+    assert made["run"] in screen.seen
+    assert "echo 2" not in screen.seen
+
+
+def test_watch_needs_a_run_or_a_thread(haft):
+    assert haft("watch").code == 2
+    assert haft("watch", "r_1234", "--thread", "t").code == 2
+
+
+def test_what_a_thread_did_since_a_time_is_shown_and_undone(haft):
+    call(haft, "echo 1 > a")
+    call(haft, "echo 2 > b", thread="other")
+    said = haft("undo", "--thread", "t", "--since", "5m")
+    assert said.code == 0
+    assert "delete  a" in said.err
+    assert not (haft.workspace / "a").exists()
+    assert (haft.workspace / "b").exists()
+    nothing = haft("undo", "--thread", "t", "--since", "5m")
+    assert (nothing.code, "nothing to undo in thread t since" in nothing.err) == (2, True)
+
+
+def test_at_a_terminal_a_yes_is_needed(haft, terminal):
+    call(haft, "echo 1 > a")
+    screen = terminal("undo", "--since", "5m")
+    screen.until("Undo? [y/N]")
+    screen.type("n\n")
+    screen.end()
+    assert (haft.workspace / "a").exists()
+
+
+def test_changes_before_that_time_stay(haft):
+    made = call(haft, "echo 1 > a")
+    said = haft("undo", "--since", "2100-01-01")
+    assert (said.code, "nothing to undo" in said.err) == (2, True)
+    assert haft("show", made["run"], "--json").json["outcome"]["changes"]["state"] == "committed"
+
+
+def test_the_report_of_a_thread_counts_calls_and_files(haft):
+    call(haft, "echo 1 > a")
+    call(haft, "echo 2 > a; echo 2 > b")
+    call(haft, "exit 3")
+    haft("use", "shell", "--command", "rm -rf b", "--thread", "t", "--json")
+    report = haft("log", "--thread", "t", "--stat", "--json").json
+    assert report["calls"] == 4
+    assert report["decisions"]["allowed"] == {"person": 2, "rule": 1}
+    assert {path: len(runs) for path, runs in report["files"].items()} == {"a": 2, "b": 1}
+    assert len(report["undoable"]) == 2
+    text = haft("log", "--thread", "t", "--stat")
+    assert "files changed: 2" in text.out
+    assert "`haft undo --thread t`" in text.out
+
+
+def test_blame_prints_a_line_for_each_line(haft):
+    (haft.workspace / "a").write_text("old\n")
+    made = call(haft, "echo new >> a")
+    old, new = haft("blame", "a", "--json").json
+    assert (old["source"], old["text"]) == ("older", "old")
+    assert (new["source"], new["run"], new["who"], new["line"]) == ("run", made["run"], made["who"], 2)
+    assert haft("blame", "a").out.splitlines()[0].split() == ["older", "1)", "old"]
+    outside = haft("blame", "/etc/passwd")
+    assert (outside.code, "not in the workspace" in outside.err) == (2, True)
