@@ -126,8 +126,8 @@ def _without_empty(tables: dict[str, Any], path: Sequence[str]) -> dict[str, Any
     copy = _copy(tables)
     above = copy
     for name in path[:-1]:
-        above = above[name]
-    if path and above[path[-1]] == {}:
+        above = above.get(name, {})
+    if path and above.get(path[-1]) == {}:
         del above[path[-1]]
     return copy
 
@@ -165,11 +165,14 @@ def _copy(tables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _checked(text: str, expected: dict[str, Any], gone: Sequence[str] = ()) -> str:
-    """The text, if it means what is expected. A table that lost its last entry may be missing as a whole."""
+    """The text, if it means what is expected. The tables above one that is gone may be missing, if they are empty."""
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise BadUsage(f"the file cannot be changed line by line: {error}", hint=_BY_HAND) from error
-    if found != expected and (len(gone) < 2 or found != {name: one for name, one in expected.items() if one != {}}):
+    alternatives = [expected]
+    for length in range(len(gone) - 1, 0, -1):
+        alternatives.append(_without_empty(alternatives[-1], gone[:length]))
+    if found not in alternatives:
         raise BadUsage("the file cannot be changed line by line: more than this table would change", hint=_BY_HAND)
     return text

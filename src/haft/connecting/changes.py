@@ -103,12 +103,15 @@ def without_entries(
     def change(text: str) -> str:
         for entry in entries:
             text = _take(text, entry, agent, old, path)
-        return text if path.endswith(".toml") else _without_empty(text, entries, first)
+        for keys, value in old.items():
+            if len(keys) == 1 and isinstance(value, str) and value_at(text, keys) == {"*": value}:
+                text = with_value(text, keys, value)
+        return (_without_empty_tables if path.endswith(".toml") else _without_empty)(text, entries, first)
 
     if any(entry.kind == "file" for entry in entries):
         return None
     left = _changed(path, content, change)
-    is_empty = not left.strip() if path.endswith(".toml") else not _loaded(left.decode("utf-8-sig"), path)
+    is_empty = left.decode("utf-8-sig").strip() in ("", "{}")  # With a comment, it is not empty.
     return None if first is None and is_empty else left
 
 
@@ -120,6 +123,9 @@ def stale_values(path: str, content: bytes | None, entries: Sequence[Entry]) -> 
     for entry in entries:
         if entry.kind == "value" and entry.part in ("replace", "hooks"):
             value = lookup(path, content, entry.keys)
+            above = lookup(path, content, entry.keys[:1])
+            if isinstance(above, str) and len(entry.keys) > 1:
+                found[entry.keys[:1]] = above  # One word for all tools, see `_put`.
             if value is not None and value != entry.value:
                 found[entry.keys] = value
     return found
@@ -245,6 +251,15 @@ def _take(text: str, entry: Entry, agent: Agent, old: dict[tuple[str, ...], Any]
     if entry.keys in old:
         return with_value(text, entry.keys, old[entry.keys])
     return without_value(text, entry.keys)
+
+
+def _without_empty_tables(text: str, entries: Sequence[Entry], first: bytes | None) -> str:
+    for keys in dict.fromkeys(entry.keys[:-1] for entry in entries):
+        was = None if first is None else lookup(".toml", first, keys)
+        if was is None and lookup(".toml", text.encode(), keys) == {}:
+            with contextlib.suppress(BadUsage):  # It is not written with a header of its own.
+                text = without_table(text, keys)
+    return text
 
 
 def _without_empty(text: str, entries: Sequence[Entry], first: bytes | None) -> str:

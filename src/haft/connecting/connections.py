@@ -153,7 +153,7 @@ class Connections:
             ]
             current = contents[file]
             if gone and current is not None:
-                current = without_entries(file, current, gone, agent, {}, b"x")
+                current = without_entries(file, current, gone, agent, {}, current)
             own = [entry for entry in wanted if entry.file == file and entry.part == "trust"]
             contents[file] = with_entries(file, current, own, agent)
         changes = [FileChange(states[file], contents[file]) for file in states]
