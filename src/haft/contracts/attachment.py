@@ -10,6 +10,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from haft.contracts.confinement import Profile
     from haft.contracts.decision import ApprovalAnswer, ApprovalRequest
     from haft.contracts.ports import Launcher, Stream
 
@@ -21,6 +22,11 @@ class Attachment(Protocol):
     def is_background(self) -> bool:
         """Whether the call works on the workspace itself, with no deadline and no place in the queue, for as long as
         its program runs."""
+        ...
+
+    @property
+    def profile(self) -> Profile | None:
+        """The profile of the sandbox, once the process has asked for the call, if it must be stricter than decided."""
         ...
 
     def approve(self, request: ApprovalRequest) -> Awaitable[ApprovalAnswer]:

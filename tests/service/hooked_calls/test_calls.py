@@ -4,79 +4,13 @@ import asyncio
 import json
 import os
 import signal
-import threading
 
 import pytest
+from agent_shell import run, with_service
 
-from haft import ToolService
 from haft.service import Tickets
 
 AGENT = {"agent": "claude-code", "session": "s1"}
-
-
-class Shell:
-    """The streams of an agent's shell: pipes, whose other ends are read to the end."""
-
-    def __init__(self, stdin=b"", merged=False):
-        self.stdin, feed = os.pipe()
-        os.write(feed, stdin)
-        os.close(feed)
-        self.read, self.texts = [], {}
-        self.stdout = self._pipe("stdout")
-        self.stderr = os.dup(self.stdout) if merged else self._pipe("stderr")
-
-    def _pipe(self, name):
-        reading, writing = os.pipe()
-
-        def read():
-            with os.fdopen(reading, "rb") as file:
-                self.texts[name] = file.read().decode()
-
-        self.read.append(threading.Thread(target=read))
-        self.read[-1].start()
-        return writing
-
-    def streams(self):
-        return {"stdin": self.stdin, "stdout": self.stdout, "stderr": self.stderr}
-
-    def close(self):
-        for descriptor in (self.stdin, self.stdout, self.stderr):
-            os.close(descriptor)
-        for thread in self.read:
-            thread.join()
-
-
-def with_service(tmp_path, body, **options):
-    async def main():
-        workspace = tmp_path / "workspace"
-        workspace.mkdir(exist_ok=True)
-        async with ToolService.open(workspace, home=tmp_path / "home", **options) as service:
-            return await body(service, workspace)
-
-    return asyncio.run(main())
-
-
-async def run(service, decision, command, cwd, stdin=b"", merged=False):
-    shell = Shell(stdin, merged)
-    try:
-        end = await service.hooked.run(decision.ticket, command, cwd=str(cwd), **shell.streams())
-    finally:
-        shell.close()
-    return end, shell.texts
-
-
-@pytest.fixture(autouse=True)
-def rules(tmp_path, monkeypatch):
-    """The person's own rules: what these tests run may run, unless they say otherwise."""
-    config = tmp_path / "config" / "haft"
-    config.mkdir(parents=True)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(config.parent))
-
-    def write(*rules):
-        (config / "haft.toml").write_text("".join(f'[[permissions]]\ntool = "shell"\n{rule}\n' for rule in rules))
-
-    write('action = "allow"')
-    return write
 
 
 def test_a_command_runs_with_the_streams_of_the_agents_shell_and_is_undone(tmp_path):

@@ -14,6 +14,7 @@ from haft.contracts import Outcome
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
 from haft.schedule import Admission, Slot
+from haft.values import replace
 
 
 class Queue:
@@ -26,6 +27,8 @@ class Queue:
         attachment = run.call.attachment
         if attachment is not None:
             await attachment.wait_for_start()
+            if attachment.profile is not None:
+                run.revise(decision=replace(run.decision, profile=attachment.profile))
             if attachment.is_background:
                 return await proceed(run)
         run.place = place = Slot(self._admission)

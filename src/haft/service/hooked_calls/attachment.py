@@ -15,6 +15,7 @@ from haft.contracts import (
     Launcher,
     NotCovered,
     OutputSink,
+    Profile,
     Stream,
     Unanswered,
 )
@@ -40,6 +41,7 @@ class HookedAttachment:
         """`asks_agent`: the agent can ask a person in its own prompt; without it, a request waits `wait_seconds` in the
         inbox. `trusted`: a person may also approve dangerous calls through this agent."""
         self.is_background = is_background
+        self.profile: Profile | None = None
         self.answered: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
         """Set when the hook can answer its agent."""
         self._agent = agent

@@ -17,8 +17,10 @@ from typing import Any, Final, Literal
 from haft.contracts import NO_GRANTS, BadUsage, HaftError, Outcome, Principal, RunId
 from haft.pipeline import Run
 from haft.service.assembly import Host
+from haft.service.hook_messages import HookMessage
 from haft.service.hooked_calls.attachment import HookedAttachment, is_directory
 from haft.service.hooked_calls.directory_report import may_move
+from haft.service.hooked_calls.pipes import TicketPipes, remove_pipes
 from haft.service.hooked_calls.tickets import LIFE_SECONDS, Ticket, Tickets, digest_of, new_ticket_id
 from haft.values import dataclass
 
@@ -69,8 +71,10 @@ class HookedCalls:
         self._tickets = Tickets(host.home)
         self._waiting: dict[str, tuple[Run, HookedAttachment, asyncio.TimerHandle]] = {}
         """The runs that wait for their tickets, by ticket."""
+        self._has_swept = False
         self._running: dict[str, Run] = {}
         """The runs whose commands run, by ticket."""
+        self._pipes: dict[str, TicketPipes] = {}
         self._signals: dict[RunId, int] = {}
         """The signals that ended commands."""
 
@@ -90,10 +94,15 @@ class HookedCalls:
         is_background: bool = False,
         asks_agent: bool = True,
         wait_seconds: float = 0.0,
+        has_own_sandbox: bool = False,
     ) -> HookedDecision:
         """Decide about a command that an agent is about to run in `cwd`. `limit_seconds` is the agent's own time limit.
         `asks_agent`: the agent can show a prompt to a person; without it, a command that needs approval waits
-        `wait_seconds` in the inbox. Cancelling cancels the run. Raises `BadUsage` if `cwd` is not in the workspace."""
+        `wait_seconds` in the inbox. `has_own_sandbox`: the agent's shell runs in a sandbox of the agent, which may
+        forbid sockets (see `pipes`). Cancelling cancels the run. Raises `BadUsage` if `cwd` is not in the workspace."""
+        if not self._has_swept:
+            self._has_swept = True
+            await asyncio.to_thread(self._sweep)
         attachment = self._attachment(
             agent, command, is_background=is_background, asks_agent=asks_agent, wait_seconds=wait_seconds
         )
@@ -124,12 +133,31 @@ class HookedCalls:
         )
         try:
             self._tickets.save(ticket)
+            if has_own_sandbox:
+                self._pipes[ticket.id] = self._open_pipes(ticket.id)
         except OSError as error:
             run.cancel()
             return HookedDecision("deny", run.id, reason=f"haft could not save its ticket: {error}")
         timer = asyncio.get_running_loop().call_later(LIFE_SECONDS, self.give_up, ticket.id)
         self._waiting[ticket.id] = run, attachment, timer
         return HookedDecision(answered.action, run.id, ticket.id, answered.reason, may_move(command))
+
+    def _open_pipes(self, ticket: str) -> TicketPipes:
+        async def redeem(message: HookMessage, stdin: int, stdout: int, stderr: int) -> tuple[bytes, bytes, bytes]:
+            _format, _ticket, command, cwd, _variables, access, *_ = (*message.fields, *[b""] * 6)
+            self._pipes.pop(ticket, None)
+            end = await self.run(
+                ticket,
+                os.fsdecode(command),
+                cwd=os.fsdecode(cwd),
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                is_read_only=access == b"read",
+            )
+            return b"%d" % end.status, os.fsencode(end.directory or ""), end.text.encode()
+
+        return TicketPipes(self._host.home, ticket, redeem, lambda number: self.signal(ticket, number))
 
     def signal(self, ticket: str, number: int) -> None:
         """Pass on a signal that the process of the rewritten line got. Signals that would end it end the command: TERM
@@ -138,6 +166,11 @@ class HookedCalls:
         if run is not None and number in _ENDING:
             self._signals.setdefault(run.id, number)
             run.cancel()
+
+    def _sweep(self) -> None:
+        """Remove what earlier processes left: tickets that have expired, and pipes without a ticket."""
+        self._tickets.remove_expired()
+        remove_pipes(self._host.home, lambda ticket: self._tickets.find(ticket) is None)
 
     def _attachment(
         self, agent: str, command: str, *, is_background: bool, asks_agent: bool, wait_seconds: float = 0.0
@@ -179,6 +212,8 @@ class HookedCalls:
         found = self._tickets.find(ticket)
         if found is not None:
             self._tickets.take(found)
+        if (pipes := self._pipes.pop(ticket, None)) is not None:
+            pipes.close()
         waiting = self._waiting.pop(ticket, None)
         if waiting is None:
             return False
@@ -193,10 +228,24 @@ class HookedCalls:
             timer.cancel()
             attachment.give_up(f"haft's helper ended before the rewritten line of {run.id} was run")
         self._waiting.clear()
+        for pipes in self._pipes.values():
+            pipes.close()
+        self._pipes.clear()
 
-    async def run(self, ticket: str, command: str, *, cwd: str, stdin: int, stdout: int, stderr: int) -> HookedEnd:
+    async def run(
+        self,
+        ticket: str,
+        command: str,
+        *,
+        cwd: str,
+        stdin: int,
+        stdout: int,
+        stderr: int,
+        is_read_only: bool = False,
+    ) -> HookedEnd:
         """Redeem a ticket: run the command with these streams, and return how it ended. The caller closes the
-        descriptors. Cancelling ends the command and everything that it started."""
+        descriptors. With `is_read_only`, the command cannot write in the workspace, because the sandbox of the agent
+        forbids it too. Cancelling ends the command and everything that it started."""
         found = self._tickets.find(ticket)
         if found is None or found.workspace != self._host.workspace:
             return _refused("its ticket is unknown, or was used before")
@@ -218,6 +267,8 @@ class HookedCalls:
                 return _refused(error.message)
         if run.outcome is not None:
             return _refused(_why(run.outcome), run.id)
+        if is_read_only:
+            attachment.profile = "read-only"
         return await self._run(run, attachment, found, (stdin, stdout, stderr))
 
     async def _run(

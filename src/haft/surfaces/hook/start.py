@@ -70,7 +70,9 @@ def connected(home: bytes) -> _socket.socket:
     connection.settimeout(SILENCE)
     try:
         connection.connect(address(home))
-    except OSError:
+    except OSError as error:
+        if error.errno == 1:  # EPERM: a sandbox forbids sockets. Nobody could start the resident from inside.
+            raise
         beside("start_cold").start_resident(home, SILENCE)
         connection.connect(address(home))
     return connection

@@ -10,6 +10,8 @@ import posix
 import sys
 
 FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH")
+NOT_TO_ITS_END = b"haft: the command did not run to its end: "
+SEE = b". `haft doctor` says more."
 CANNOT_RUN = 126
 """The exit code of a command that was not run, as shells have it."""
 
@@ -19,27 +21,46 @@ def main(start, words: list[str]) -> int:  # type: ignore[no-untyped-def]  # noq
     if len(words) != 2:
         return refuse(start, b"haft: this line needs a ticket and a command")
     ticket, command = (each.encode("utf-8", "surrogateescape") for each in words)
+    variables = b"\0".join([name + b"=" + value for name, value in posix.environ.items()])
     try:
         connection = start.connected(start.state_home())
-        variables = b"\0".join([name + b"=" + value for name, value in posix.environ.items()])
+    except OSError as error:
+        if error.errno == 1:  # EPERM: the agent's own sandbox forbids sockets.
+            return over_pipes(start, ticket, command, variables)
+        return refuse(start, NOT_TO_ITS_END + type(error).__name__.encode() + SEE)
+    try:
         told = start.message(b"s", b"1", ticket, command, posix.getcwdb(), variables)
         streams = b"".join([number.to_bytes(4, sys.byteorder) for number in open_streams()])
         sent = connection.sendmsg([told], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
         connection.sendall(told[sent:])
         connection.settimeout(start.SILENCE)
 
-        def forward(number: int, _frame: object) -> None:
-            connection.sendall(start.message(b"k", b"%d" % number))
-
-        for name in FORWARDED:
-            _signal.signal(getattr(_signal, name), forward)
+        forward_signals(lambda number: connection.sendall(start.message(b"k", b"%d" % number)))
         code, _directory, text = [*start.answer_of(connection), b"", b""][:3]
         if text:
             start.write(2, text.rstrip(b"\n") + b"\n")
         return int(code)
     except (OSError, ValueError, EOFError) as error:
         why = b"haft's helper does not answer" if isinstance(error, TimeoutError) else type(error).__name__.encode()
-        return refuse(start, b"haft: the command did not run to its end: " + why + b". `haft doctor` says more.")
+        return refuse(start, NOT_TO_ITS_END + why + SEE)
+
+
+def over_pipes(start, ticket: bytes, command: bytes, variables: bytes) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001  as above
+    """Run the command from inside a sandbox that forbids sockets."""
+    try:
+        code: int = start.beside("start_pipes").run(start, ticket, command, variables, forward_signals)
+        return code
+    except (OSError, ValueError, EOFError) as error:
+        why = b"the agent's own sandbox forbids to reach haft's helper"
+        if isinstance(error, EOFError):
+            why = b"haft's helper ended"
+        return refuse(start, NOT_TO_ITS_END + why + SEE)
+
+
+def forward_signals(send) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001  `Callable` would need an import
+    """Pass the number of each signal that this process gets to `send`."""
+    for name in FORWARDED:
+        _signal.signal(getattr(_signal, name), lambda number, _frame: send(number))
 
 
 def open_streams() -> tuple[int, ...]:
