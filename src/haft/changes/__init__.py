@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from haft.changes.diff.difference import FileDifference, difference, differences
     from haft.changes.diff.diffstat import stat_lines
     from haft.changes.engine_selector import EngineSelector, Transaction
+    from haft.changes.engines.observed import ObservedFiles
     from haft.changes.engines.scope import Scope
     from haft.changes.engines.session import SessionTransaction, WritesBetweenCalls
     from haft.changes.guard.guard import offences
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from haft.changes.store.bounds import Bounds, is_due
     from haft.changes.store.store import PruneResult, Store
     from haft.changes.store.usage import HeldChangeSet, Usage, format_bytes
-    from haft.changes.tools import ChangesTool, Verb
+    from haft.changes.tools import ChangesTool, OwnChanges, Verb
     from haft.changes.transactions import EndAction, Guard, Owner, TransactionResult, Transactions
     from haft.changes.uncancellable import run_uncancellable
 else:
@@ -63,6 +64,7 @@ else:
             "diff.blame": "BlamedLine Origin blame",
             "diff.difference": "FileDifference difference differences",
             "diff.diffstat": "stat_lines",
+            "engines.observed": "ObservedFiles",
             "engines.scope": "Scope",
             "engines.session": "SessionTransaction WritesBetweenCalls",
             "guard.guard": "offences",
@@ -77,7 +79,7 @@ else:
             "store.store": "PruneResult Store",
             "store.usage": "HeldChangeSet Usage format_bytes",
             "uncancellable": "run_uncancellable",
-            "tools": "ChangesTool Verb",
+            "tools": "ChangesTool OwnChanges Verb",
             "transactions": "EndAction Guard Owner TransactionResult Transactions",
             "reversal_plan": "Direction",
         },

@@ -34,7 +34,11 @@ _SCHEMA = {
 }
 
 
-class ChangesTool:
+class OwnChanges:
+    """A base class of tools that make their own change sets, so that the pipeline makes none for their calls."""
+
+
+class ChangesTool(OwnChanges):
     """One of the four tools: undo, redo, apply or drop."""
 
     def __init__(self, verb: Verb, transactions: Transactions, *, by_person: bool = True) -> None:

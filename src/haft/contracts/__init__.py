@@ -78,6 +78,7 @@ if TYPE_CHECKING:
         TimedOut,
         ToolFailed,
         Unconfined,
+        UnknownEnd,
         UnknownRequest,
         UnknownRun,
         UnknownTool,
@@ -177,7 +178,7 @@ else:
                 "AmbiguousRun BadApprover BadConfig BadUsage Bug CallError Conflict Deadlock EXIT_CODES Failure "
                 "HaftError InvalidArguments LeaseLost LimitExceeded MachineError NeedsBuild NeedsPerson NotCovered "
                 "NetworkOpen NoNetworkByHost PathEscapes PersonError RefusedToClient Rejected ScratchFull "
-                "StartFailed StorageFailed TimedOut ToolFailed Unconfined UnknownRequest UnknownRun UnknownTool "
+                "StartFailed StorageFailed TimedOut ToolFailed Unconfined UnknownEnd UnknownRequest UnknownRun UnknownTool "
                 "SandboxDenied near_miss"
             ),
             "events": "Event EventType iso_time",

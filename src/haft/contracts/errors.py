@@ -12,6 +12,7 @@
     │   │   └── ScratchFull      (the /tmp of a thread is too large)
     │   ├── SandboxDenied        sandbox-denied      exit 1
     │   ├── NotCovered           not-covered         exit 1 (an agent did not run its call through haft)
+    │   ├── UnknownEnd           unknown-end         exit 1 (an agent never said that its call had ended)
     │   ├── Conflict             conflict            exit 5
     │   └── Deadlock             deadlock            exit 5
     ├── PersonError              a person must decide or configure
@@ -184,6 +185,15 @@ class NotCovered(CallError):
     """An agent asked haft about a call, and then did not run the call through haft."""
 
     code = "not-covered"
+
+
+class UnknownEnd(CallError):
+    """An agent made a call with one of its own tools, and never said that the call had ended."""
+
+    code = "unknown-end"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"it is not known how the call ended: {why}")
 
 
 class Conflict(CallError):

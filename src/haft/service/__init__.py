@@ -72,6 +72,7 @@ if TYPE_CHECKING:
         clients_alive,
         refuse_clients,
     )
+    from haft.service.observed_calls import Observed, ObservedCalls, ObservedDecision
     from haft.service.own_file import OwnFile
     from haft.service.permissions import (
         Replayed,
@@ -128,6 +129,7 @@ else:
             "living_clients": (
                 "Announcement LivingClient announce announce_caller belongs_to clients_alive refuse_clients"
             ),
+            "observed_calls": "Observed ObservedCalls ObservedDecision",
             "own_file": "OwnFile",
             "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",
             "plugins": "ListedPlugin PluginsFacade",

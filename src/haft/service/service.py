@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from haft.service.facades.runs import HostRuns
     from haft.service.hooked_calls.calls import HookedCalls
     from haft.service.inbox import Reply
+    from haft.service.observed_calls import ObservedCalls
     from haft.service.previews import PreviewContext
     from haft.service.sync import SyncToolService
     from haft.storage import StateHome
@@ -180,6 +181,13 @@ class ToolService:
         from haft.service.hooked_calls.calls import HookedCalls
 
         return HookedCalls(self._host, self.call)
+
+    @cached_property
+    def observed(self) -> ObservedCalls:
+        """The calls of agents' own tools, which haft does not run, but decides about and records."""
+        from haft.service.observed_calls import ObservedCalls
+
+        return ObservedCalls(self._host)
 
     @cached_property
     def audit(self) -> HostAudit:

@@ -143,10 +143,10 @@ class Transact:
     async def _run_tracked(self, run: Run, proceed: Proceed, scope: Scope | None) -> Outcome:
         tool = run.tool
         spec, hosting = tool.spec, hosting_of(run)
-        if hosting == "remote":
+        if hosting == "remote" and not isinstance(tool, changing.OwnChanges):
             return evolve(await proceed(run), changes=REMOTE)
-        if spec.effects.readonly or isinstance(tool, changing.ChangesTool):
-            # The call changes nothing, or is a command such as undo, which makes its own transaction.
+        if spec.effects.readonly or isinstance(tool, changing.OwnChanges):
+            # The call changes nothing, or is a command such as undo, which makes its own change set.
             return await (proceed(run) if scope is None else self._run_reading(run, proceed, scope))
         if spec.hosting != hosting:
             spec = replace(spec, hosting=hosting)
@@ -186,7 +186,7 @@ class Transact:
 
     async def _run_reading(self, run: Run, proceed: Proceed, scope: Scope | None) -> Outcome:
         """Run a call that changes nothing itself. The call sees the changes of its caller."""
-        if scope is None or run.tool.spec.hosting == "session" or isinstance(run.tool, changing.ChangesTool):
+        if scope is None or run.tool.spec.hosting == "session" or isinstance(run.tool, changing.OwnChanges):
             return await proceed(run)
         run.workspace = self._workspace.seen_at(scope.path)
         async with self._engine_selector().readonly_layer(run.id, scope) as layer:

@@ -1,0 +1,85 @@
+"""What the tools of agents mean for haft: one `ToolUse` for each tool that haft knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from haft.surfaces.hook.events import Meaning, ShellUse, absolute, text_in
+from haft.surfaces.hook.formats.patches import files_in_patch
+from haft.values import dataclass
+
+NO_LIMIT: Final = 86_400.0
+"""The deadline of a command for which the agent sets none."""
+OWN_SERVER: Final = "haft"
+"""The name that `haft connect` gives haft's MCP server."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """What a tool does, and which of its arguments say what it does it to."""
+
+    kind: Literal["shell", "edit", "patch", "read", "list", "search", "find", "harmless"]
+    path: tuple[str, ...] = ("file_path", "filePath", "path")
+    """The arguments that may hold the path; for a shell, its directory."""
+    command: str = "command"
+    timeout: str | None = None
+    """The argument with the time limit in milliseconds."""
+    default_seconds: float = NO_LIMIT
+    background: str | None = None
+    """The argument that says whether the command runs in the background; `*` if it always does."""
+
+
+_AS: Final = {"edit": "edit_file", "patch": "edit_file", "read": "read_file", "list": "list_directory"}
+_SEARCHES: Final = {"search": "search", "find": "find_files"}
+
+
+def meaning_of(use: ToolUse | None, arguments: Mapping[str, Any], cwd: str) -> Meaning:
+    """What a call means. `use` is None for tools that haft does not know."""
+    if use is None:
+        return Meaning()
+    if use.kind == "harmless":
+        return Meaning(changes=False)
+    if use.kind == "shell":
+        return _shell(use, arguments, cwd)
+    if use.kind == "patch":
+        files = [absolute(path, cwd) for path in files_in_patch(text_in(arguments, *use.path))]
+    else:
+        named = text_in(arguments, *use.path)
+        files = [absolute(named, cwd)] if named else []
+    if use.kind in ("edit", "patch"):
+        with_ = [{"path": file} for file in files]
+        return Meaning(decided_as="edit_file", decided_with=with_, files=tuple(files))
+    path = files[0] if files else cwd
+    if use.kind in _SEARCHES:
+        pattern = text_in(arguments, "pattern", "query", "regex")
+        return Meaning(decided_as=_SEARCHES[use.kind], decided_with=[{"pattern": pattern, "path": path}], changes=False)
+    return Meaning(decided_as=_AS[use.kind], decided_with=[{"path": path}], changes=False)
+
+
+def _shell(use: ToolUse, arguments: Mapping[str, Any], cwd: str) -> Meaning:
+    command = arguments.get(use.command)
+    if isinstance(command, list) and all(isinstance(word, str) for word in command):
+        import shlex
+
+        command = shlex.join(command)
+    if not isinstance(command, str):
+        raise ValueError(f"the shell call has no {use.command}")  # noqa: TRY004  the input is bad, not the code
+    directory = text_in(arguments, *use.path)
+    given = arguments.get(use.timeout) if use.timeout is not None else None
+    is_number = isinstance(given, int | float) and not isinstance(given, bool) and given > 0
+    seconds = given / 1000 if is_number and given is not None else use.default_seconds
+    is_background = use.background == "*" or (use.background is not None and arguments.get(use.background) is True)
+    return Meaning(
+        shell=ShellUse(
+            command,
+            absolute(directory, cwd) if directory else cwd,
+            None if is_background else min(seconds, NO_LIMIT),
+            is_background,
+        )
+    )
+
+
+def is_own_tool(name: str) -> bool:
+    """Whether a tool is one of haft's own, as agents name the tools of MCP servers."""
+    return name.startswith((f"mcp__{OWN_SERVER}__", f"mcp_{OWN_SERVER}_", f"{OWN_SERVER}_", f"MCP:{OWN_SERVER}"))
