@@ -84,6 +84,20 @@ class Trail:
         }
         self.append([self.redactor(encode(entry))])
 
+    def record_uncovered(self, agent: Principal, tool: str, arguments: Any, cwd: str, reason: str) -> None:
+        """Record that an agent used one of its own tools in a place where haft does not act."""
+        entry = {
+            "type": "uncovered",
+            "at": iso_time(time.time()),
+            "tool": tool,
+            **agent.to_json(),
+            "workspace": self.workspace,
+            "cwd": cwd,
+            "arguments": arguments,
+            "reason": reason,
+        }
+        self.append([self.redactor(encode(entry))])
+
     def record_changes_between(self, run: str, paths: Sequence[str]) -> None:
         """Record the paths that a process of a run changed after the run had ended, if no later call recorded these
         changes."""

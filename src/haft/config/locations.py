@@ -26,3 +26,17 @@ def is_configured(workspace: str, env: Mapping[str, str]) -> bool:
         return True
     places = [user_file(env), *(os.path.join(workspace, name) for name in WORKSPACE_FILES)]
     return any(map(os.path.lexists, places))
+
+
+def config_signature(workspace: str, env: Mapping[str, str], state_home: str) -> tuple[object, ...]:
+    """A value that changes when a configuration file, or the trust in one, may have changed."""
+    places = [user_file(env), *(os.path.join(workspace, name) for name in WORKSPACE_FILES)]
+    return tuple(map(_signature, [*places, os.path.join(state_home, "trust")]))
+
+
+def _signature(path: str) -> tuple[int, ...] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

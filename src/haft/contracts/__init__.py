@@ -178,8 +178,8 @@ else:
                 "AmbiguousRun BadApprover BadConfig BadUsage Bug CallError Conflict Deadlock EXIT_CODES Failure "
                 "HaftError InvalidArguments LeaseLost LimitExceeded MachineError NeedsBuild NeedsPerson NotCovered "
                 "NetworkOpen NoNetworkByHost PathEscapes PersonError RefusedToClient Rejected ScratchFull "
-                "StartFailed StorageFailed TimedOut ToolFailed Unconfined UnknownEnd UnknownRequest UnknownRun UnknownTool "
-                "SandboxDenied near_miss"
+                "StartFailed StorageFailed TimedOut ToolFailed Unconfined UnknownEnd UnknownRequest UnknownRun "
+                "UnknownTool SandboxDenied near_miss"
             ),
             "events": "Event EventType iso_time",
             "failure_lines": "error_or_last_line error_line without_progress",
