@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from haft.config.collector import ProviderTables, SettingsCollector
     from haft.config.config import Config, configured, load_config, newly_ignored, secret_texts, working_directory
     from haft.config.files import ConfigFile, read_config, user_config, workspace_config
-    from haft.config.locations import WORKSPACE_FILES, is_configured, user_file
+    from haft.config.locations import WORKSPACE_FILES, config_signature, is_configured, user_file
     from haft.config.narrowing import Ignored
     from haft.config.ownership import ForeignFile, foreign_file_in
     from haft.config.placeholders import MissingVariable
@@ -32,7 +32,7 @@ else:
             "ownership": "ForeignFile foreign_file_in",
             "placeholders": "MissingVariable",
             "settings": "SETTINGS Setting",
-            "locations": "WORKSPACE_FILES is_configured user_file",
+            "locations": "WORKSPACE_FILES config_signature is_configured user_file",
             "toml_tables": "table_text with_key with_table without_key without_table",
             "toml_text": "PIECES toml_key toml_string toml_value with_plain_ends",
             "trusted_texts": "since_trusted text_to_keep",

@@ -30,6 +30,7 @@ from haft.contracts import (
     Launcher,
     Outcome,
     Principal,
+    Profile,
     RunId,
     Stream,
     ToolContext,
@@ -78,6 +79,8 @@ class Observed:
     """The files that the call may change: absolute paths."""
     changes: bool = True
     """Whether the call may change something."""
+    note: str | None = None
+    """A text for the person, such as why haft does not run the call itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,8 @@ class ObservedCalls:
         )
         run = host.running().call(call)
         run.add_note(_not_covered(observed, len(inside)))
+        if observed.note is not None:
+            run.add_note(observed.note)
         for path in missed:
             run.add_note(f"{shown(path)} could not be stored before the call, so haft cannot undo its changes")
         return await self._decided(key, run, attachment)
@@ -205,6 +210,7 @@ class _Attachment:
     """Implements `Attachment` for a call that haft only watches."""
 
     is_background = True
+    profile: Profile | None = None
 
     def __init__(self, agent: str, *, asks_agent: bool, wait_seconds: float, trusted: bool) -> None:
         loop = asyncio.get_running_loop()
@@ -288,7 +294,7 @@ def _spec(observed: Observed, *, is_declared_harmless: bool = False) -> ToolSpec
         f"A tool of {observed.agent}. The agent runs it, without haft's sandbox.",
         _ANYTHING,
         effects=Effects(readonly=is_declared_harmless or not observed.changes),
-        provenance="embedded",
+        provenance="builtin",
         origin=observed.agent,
         hosting="in-process" if is_declared_harmless else "remote",
     )

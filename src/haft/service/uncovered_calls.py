@@ -1,5 +1,5 @@
-"""Records calls of agents' own tools in places where there is no workspace, such as the home directory. haft does not
-act there: such a call is only in the audit log."""
+"""Calls of agents' own tools that haft does not cover: those in places without a workspace, such as the home directory,
+are only in the audit log. Commands that count as a person's are found everywhere."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from haft.audit import Redactor, Trail, secret_values
 from haft.contracts import Principal, own_copy
+from haft.policy import AnalysisContext, person_command
 from haft.storage import StateHome, open_stores
 
 
@@ -23,3 +24,11 @@ def record_uncovered(
         trail.record_uncovered(principal, f"{agent}:{tool}", own_copy(arguments), cwd, reason)
     finally:
         trail.close()
+
+
+def person_command_in(command: str, workspace: str, cwd: str) -> str | None:
+    """The command of haft in a command line that counts as a person's, such as `haft approve`; None if there is none.
+    `cwd` is the absolute directory in which the line would run."""
+    inside = os.path.relpath(os.path.realpath(cwd), os.path.realpath(workspace))
+    context = AnalysisContext(workspace, inside, confined=True, home=os.path.expanduser("~"))
+    return person_command(command, context)

@@ -26,6 +26,8 @@ MAX_BYTES: Final = 200_000_000
 MAX_FILES: Final = 1_000
 _WRITTEN: Final = Entry("file", 0o644, 0, 0, size=1, content=UNREADABLE)
 """Stands for the state of a file after a call that has not begun."""
+_MADE: Final = Entry("directory", 0o755, 0, 0)
+"""Stands for a directory that such a call may make."""
 
 
 class ObservedFiles:
@@ -34,6 +36,8 @@ class ObservedFiles:
     def __init__(self, transactions: Transactions, paths: Iterable[str]) -> None:
         """`paths` are relative to the workspace, with links resolved."""
         self._transactions = transactions
+        paths = list(paths)
+        self._named = frozenset(paths)
         self._paths = [*dict.fromkeys(each for path in paths for each in _with_parents(path))][:MAX_FILES]
         self._before: dict[str, Entry | None] = {}
         self._began = time.time()
@@ -62,8 +66,12 @@ class ObservedFiles:
         """The guard's error if a write to one of the files needs a person's approval, because programs obey the file;
         otherwise None."""
         with Tree(self._transactions.workspace) as workspace:
-            changes = [PathChange(path, _entry(workspace, path), _WRITTEN) for path in self._paths]
-        changes = [each for each in changes if each.before is None or not each.before.is_directory]
+            before = {path: _entry(workspace, path) for path in self._paths}
+        changes = [
+            PathChange(path, entry, _WRITTEN if path in self._named else _MADE)
+            for path, entry in before.items()
+            if path in self._named or entry is None
+        ]
         return self._transactions.guard(changes, lambda _change, _side: None, granted_paths, ())
 
     def _store(self, workspace: Tree, path: str, entry: Entry) -> str:

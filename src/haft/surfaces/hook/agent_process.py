@@ -1,4 +1,4 @@
-"""The process of an agent that called a hook: which one it is, its version, and whether it shows a person its prompts."""
+"""The process of an agent that called a hook: which one it is, its version, and whether a person sees its prompts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def agent_process(hook: int | None, start: str) -> AgentProcess | None:
 
 
 def shows_person(agent: str, process: AgentProcess | None, mode: str, variables: Mapping[str, str]) -> bool:
-    """Whether the agent shows its prompts to a person. In doubt it does not: the inbox can be answered from anywhere."""
+    """Whether a person sees the agent's prompts. In doubt nobody does: the inbox can be answered from anywhere."""
     if mode in _NEVER_ASKS:
         return False
     attended = variables.get("CLAUDE_CODE_SESSION_ATTENDED") if agent == "claude-code" else None

@@ -8,6 +8,7 @@ import sys
 from typing import Final
 
 START: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "start.py")
+LAUNCHER: Final = "haft-shell"
 
 
 def hook_words(agent: str) -> list[str]:
@@ -21,12 +22,30 @@ def run_line(agent: str | None) -> int:
     os.execv(words[0], words)  # noqa: S606  no shell is wanted
 
 
-def shell_line(ticket: str, command: str, moved_to: str | None = None) -> str:
+def write_launcher(home: str) -> str:
+    """Write the short program that rewritten lines begin with, and return its path. A line that begins with the paths
+    of Python and of haft would be hard to read in an agent's prompt."""
+    path = os.path.join(home, "hook", LAUNCHER)
+    words = shlex.join([sys.executable, "-I", "-S", START, "shell"])
+    text = f'#!/bin/sh\nHAFT_HOME={shlex.quote(home)} exec {words} "$@"\n'
+    temporary = f"{path}.{os.getpid()}"
+    with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as file:
+        os.fchmod(file.fileno(), 0o700)
+        file.write(text)
+    os.replace(temporary, path)
+    return path
+
+
+def moved_file(home: str, ticket: str) -> str:
+    """The file in which haft writes the directory in which the command of a ticket ended."""
+    return os.path.join(home, "hook", "moved", ticket)
+
+
+def shell_line(home: str, ticket: str, command: str, *, may_move: bool) -> str:
     """The line that replaces an agent's shell command. It has the whole command, so that a person can read what runs.
-    `moved_to` is a file in which haft writes the directory in which the command ended: the agent's own shell then goes
-    there too."""
-    line = f"{shlex.join([sys.executable, '-I', '-S', START])} shell {ticket} {shlex.quote(command)}"
-    if moved_to is None:
+    If the command may change its directory, the agent's own shell then goes where the command ended."""
+    line = f"{shlex.quote(os.path.join(home, 'hook', LAUNCHER))} {ticket} {shlex.quote(command)}"
+    if not may_move:
         return line
-    file = shlex.quote(moved_to)
+    file = shlex.quote(moved_file(home, ticket))
     return f'{line}; haft_status=$?; [ ! -s {file} ] || cd "$(cat {file})"; (exit $haft_status)'

@@ -12,7 +12,10 @@ from haft.connecting import AGENTS
 def why_not_edited(files: Sequence[str], state_home: str, env: Mapping[str, str]) -> str | None:
     """Why an agent's own tool may not edit one of these files; None if it may."""
     configuration = os.path.join(env.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "haft")
-    directories = {os.path.realpath(state_home): "haft's state", os.path.realpath(configuration): "haft's configuration"}
+    directories = {
+        os.path.realpath(state_home): "haft's state",
+        os.path.realpath(configuration): "haft's configuration",
+    }
     hooks = {os.path.realpath(place): title for title, place in _hook_files(env)}
     for file in files:
         real = os.path.realpath(file)

@@ -34,19 +34,10 @@ Handler = Callable[[HookConnection, HookMessage], Awaitable[None]]
 class Resident:
     """Accepts connections, and passes each message to the handler of its kind."""
 
-    def __init__(
-        self,
-        home: str,
-        handlers: Mapping[bytes, Handler],
-        *,
-        is_busy: Callable[[], bool] = lambda: False,
-        idle_seconds: float = IDLE_SECONDS,
-    ) -> None:
-        """`is_busy` says whether work goes on although nobody is connected."""
-        self._home = home
+    def __init__(self, home: str, *, idle_seconds: float = IDLE_SECONDS) -> None:
         self._path = hook_socket_path(home)
-        self._handlers = {HookKind.WHERE: self._say_where, **handlers}
-        self._is_busy = is_busy
+        self._handlers: dict[bytes, Handler] = {HookKind.WHERE: self._say_where}
+        self._is_busy: Callable[[], bool] = lambda: False
         self._idle_seconds = idle_seconds
         self._connected: set[asyncio.Task[None]] = set()
         self._last_use = time.monotonic()
@@ -80,8 +71,17 @@ class Resident:
         listening.setblocking(False)
         return listening
 
-    async def serve(self, listening: socket.socket) -> None:
-        """Answer until nobody needs the resident any more, or it gets SIGTERM."""
+    async def serve(
+        self,
+        listening: socket.socket,
+        handlers: Mapping[bytes, Handler],
+        *,
+        is_busy: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Answer until nobody needs the resident any more, or it gets SIGTERM. `is_busy` says whether work goes on
+        although nobody is connected."""
+        self._handlers.update(handlers)
+        self._is_busy = is_busy
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from typing import Final
 
-from haft.service import default_home
+from haft.service import HookKind, StateHome, default_home
 from haft.surfaces.hook.resident import Resident
+
+CLOSE_SECONDS: Final = 60.0
+"""How often the resident looks for services that nobody needs."""
 
 
 def serve_resident(ready: int | None = None) -> int:
@@ -17,15 +21,45 @@ def serve_resident(ready: int | None = None) -> int:
 
 
 async def _serve(ready: int | None) -> int:
-    home = default_home(os.environ)
-    os.makedirs(home, mode=0o700, exist_ok=True)
+    home = StateHome(default_home(os.environ))
     os.chdir("/")  # It must not keep the directory of the agent that started it.
-    resident = Resident(home, {})
+    os.makedirs(home.path, mode=0o700, exist_ok=True)
+    resident = Resident(home.path)
     listening = resident.take()
     if ready is not None:
         with contextlib.suppress(OSError):
             os.close(ready)
     if listening is None:
         return 0
-    await resident.serve(listening)
+    # Imported now, while the first hook sends its message.
+    from haft.surfaces.hook.hook_calls import HookCalls
+    from haft.surfaces.hook.line import write_launcher
+    from haft.surfaces.hook.living_agents import LivingAgents
+    from haft.surfaces.hook.shell_calls import ShellCalls
+    from haft.surfaces.hook.workspaces import Workspaces
+
+    write_launcher(home.path)
+    workspaces, agents = Workspaces(home), LivingAgents(home)
+    hooks = HookCalls(home, workspaces, agents)
+    shells = ShellCalls(home, workspaces, hooks.redeemed)
+    closing = asyncio.create_task(_close_idle(workspaces))
+    try:
+        await resident.serve(
+            listening,
+            {HookKind.HOOK: hooks.handle, HookKind.SHELL: shells.handle},
+            is_busy=lambda: workspaces.is_busy or agents.has_any,
+        )
+    finally:
+        closing.cancel()
+        agents.close()
+        await workspaces.close()
     return 0
+
+
+async def _close_idle(workspaces: object) -> None:
+    from haft.surfaces.hook.workspaces import Workspaces
+
+    assert isinstance(workspaces, Workspaces)
+    while True:
+        await asyncio.sleep(CLOSE_SECONDS)
+        await workspaces.close_idle()

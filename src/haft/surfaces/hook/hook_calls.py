@@ -1,0 +1,374 @@
+"""Answers hooks: what becomes of a call that an agent is about to make with one of its own tools.
+
+- A shell command is decided and approved here, and rewritten to a line that runs it through haft.
+- A call of any other tool is decided, and the agent runs it: see `service/observed_calls.py`.
+- Where there is no workspace, haft decides nothing and notes the call in the audit log.
+
+Every failure is a denial. `start.py` denies if this process does not answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import os
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, Final
+
+from haft.connecting import AGENTS, HookFacts
+from haft.contracts import BadConfig, HaftError
+from haft.service import (
+    HookConnection,
+    HookKind,
+    HookMessage,
+    Observed,
+    StateHome,
+    ToolService,
+    find_workspace,
+    person_command_in,
+    record_uncovered,
+)
+from haft.surfaces.hook.agent_process import AgentProcess, agent_process, shows_person
+from haft.surfaces.hook.events import Format, HookEvent, Output, Reply, ShellUse
+from haft.surfaces.hook.formats import FORMATS
+from haft.surfaces.hook.line import START, shell_line
+from haft.surfaces.hook.living_agents import LivingAgents
+from haft.surfaces.hook.own_files import why_not_edited
+from haft.surfaces.hook.probes import Probes
+from haft.surfaces.hook.resident import signs_of_life
+from haft.surfaces.hook.workspaces import Workspaces
+from haft.values import dataclass, replace
+
+MARGIN_SECONDS: Final = 15.0
+"""How long before the agent's limit a hook stops waiting for a person."""
+SHORTEST_WAIT: Final = 1.0
+DENIED: Final = "haft denied this call"
+_LONGEST_REASON: Final = 2_000
+_OWN_SANDBOX: Final = frozenset({"codex"})
+"""Agents whose shell runs in a sandbox of their own."""
+_KEEPS_DIRECTORY: Final = frozenset({"claude-code"})
+"""Agents whose next command begins in the directory in which the last one ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who asks: the agent, its process, and what it can do."""
+
+    agent: str
+    format: Format
+    facts: HookFacts
+    process: AgentProcess | None
+    variables: Mapping[str, str]
+    until: float
+    """Until when an answer must be there, as a monotonic time."""
+
+    def asks_agent(self, mode: str) -> bool:
+        """Whether the agent can ask a person in its own prompt."""
+        return self.format.can_ask and shows_person(self.agent, self.process, mode, self.variables)
+
+    def wait_seconds(self) -> float:
+        """How long a request may wait in the inbox."""
+        return max(self.until - time.monotonic(), SHORTEST_WAIT)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rewritten:
+    """A shell call whose line was rewritten."""
+
+    service: ToolService
+    ticket: str
+    agent: str
+    version: str | None
+    is_background: bool
+
+
+class HookCalls:
+    """Answers the hooks of all agents."""
+
+    def __init__(self, home: StateHome, workspaces: Workspaces, agents: LivingAgents) -> None:
+        self._home = home
+        self._workspaces = workspaces
+        self._agents = agents
+        self._probes = Probes(home.path)
+        self._rewritten: dict[str, _Rewritten] = {}
+        """The shell calls whose end was not told, by key."""
+        self._keys: dict[str, str] = {}
+        """The keys of shell calls, by ticket."""
+        self._nameless: dict[str, deque[str]] = {}
+        """The keys of calls without an id, by what they are recognized by."""
+        self._count = 0
+
+    async def handle(self, connection: HookConnection, message: HookMessage) -> None:
+        """Answer one hook. If the other end goes away meanwhile, the call is cancelled."""
+        message.close()
+        process = agent_process(connection.peer, START)
+        work = asyncio.ensure_future(self._answer(message.fields, process))
+        gone = asyncio.ensure_future(connection.receive())
+        either: set[asyncio.Future[Any]] = {work, gone}
+        async with signs_of_life(connection):
+            try:
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                gone.cancel()
+                if not work.done():
+                    work.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.wait({work})
+        if not work.cancelled():
+            output = work.result()
+            await connection.send(HookKind.ANSWER, b"%d" % output.code, output.stdout, output.stderr)
+
+    async def _answer(self, fields: tuple[bytes, ...], process: AgentProcess | None) -> Output:
+        try:
+            _format, name, directory, given, told = fields[:5]
+            agent = name.decode()
+            form, facts = FORMATS[agent], AGENTS[agent].hooks
+            assert facts is not None
+            event = form.read(_json(given), os.fsdecode(directory))
+        except (ValueError, KeyError, AssertionError, RecursionError) as error:
+            why = f"{DENIED}: its hook got what it does not understand ({type(error).__name__}: {error})"
+            return Output(stderr=f"{why[:_LONGEST_REASON]}\n".encode(), code=2)
+        until = time.monotonic() + facts.limit_seconds - MARGIN_SECONDS
+        asking = Asking(agent, form, facts, process, _variables(told), until)
+        try:
+            reply = await self._reply(asking, event)
+        except Exception as error:  # Whatever fails: the call is denied.
+            reply = Reply("deny", f"haft could not decide: {_words(error)}. `haft doctor` says more")
+            if event.phase != "before":
+                return Output(stderr=f"haft could not record the end of this call: {_words(error)}\n".encode())
+        if reply.action == "deny":
+            reply = replace(reply, reason=f"{DENIED}: {reply.reason}"[:_LONGEST_REASON])
+        return form.write(event, reply)
+
+    async def _reply(self, asking: Asking, event: HookEvent) -> Reply:
+        if event.phase == "other" or event.meaning.is_ours:
+            return Reply("none")
+        if event.phase == "after":
+            return await self._after(asking, event)
+        await asyncio.to_thread(self._home.prepare)
+        self._agents.meet(asking.agent, asking.process)
+        shell = event.meaning.shell
+        try:
+            workspace = find_workspace(event.cwd if shell is None else shell.cwd, self._home.path)
+        except BadConfig as error:
+            return await self._without_workspace(asking, event, error)
+        async with self._workspaces.service(workspace) as service:
+            if shell is not None:
+                return await self._shell(asking, event, shell, service)
+            return await self._observe(asking, event, service)
+
+    async def _without_workspace(self, asking: Asking, event: HookEvent, error: BadConfig) -> Reply:
+        why_not = why_not_edited(event.meaning.files, self._home.path, os.environ)
+        if why_not is None and event.meaning.shell is not None:
+            why_not = _why_not_run(event.meaning.shell, event.cwd)
+        reason = why_not or f"there is no workspace: {error.message}"
+        await asyncio.to_thread(
+            record_uncovered,
+            self._home, asking.agent, event.session, event.tool, event.arguments, event.cwd, reason,
+        )  # fmt: skip
+        return Reply("none") if why_not is None else Reply("deny", why_not)
+
+    # Shell commands.
+
+    async def _shell(self, asking: Asking, event: HookEvent, shell: ShellUse, service: ToolService) -> Reply:
+        denies = _why_not_run(shell, service.workspace)
+        version = None if asking.process is None else asking.process.version()
+        why_plain = await self._why_not_rewritten(asking, event, shell, service, version)
+        if denies is not None or why_plain is not None:
+            return await self._observe(asking, event, service, denies=denies, note=why_plain)
+        decided = await service.hooked.ticket(
+            shell.command,
+            agent=asking.agent,
+            session=_session(asking, event),
+            cwd=shell.cwd,
+            limit_seconds=shell.timeout,
+            is_background=shell.is_background,
+            asks_agent=asking.asks_agent(event.mode),
+            wait_seconds=asking.wait_seconds(),
+            has_own_sandbox=asking.agent in _OWN_SANDBOX,
+        )
+        if decided.action == "deny" or decided.ticket is None:
+            return Reply("deny", f"{decided.reason} ({decided.run})")
+        self._remember(asking, event, _Rewritten(service, decided.ticket, asking.agent, version, shell.is_background))
+        may_move = decided.may_move and asking.agent in _KEEPS_DIRECTORY
+        line = shell_line(self._home.path, decided.ticket, shell.command, may_move=may_move)
+        arguments = {**event.arguments, _command_name(event, shell): line}
+        if decided.action == "ask":
+            return Reply("ask", f"{decided.reason} ({decided.run})", arguments)
+        allows = asking.facts.rewriting == "with-allow"
+        return Reply("rewrite", f"haft runs it in its sandbox ({decided.run})", arguments, allows=allows)
+
+    async def _why_not_rewritten(
+        self, asking: Asking, event: HookEvent, shell: ShellUse, service: ToolService, version: str | None
+    ) -> str | None:
+        """Why this command is not rewritten; None if it is."""
+        agent = AGENTS[asking.agent]
+        if asking.facts.rewriting == "off":
+            return f"haft was not seen to run commands of {agent.title} through its sandbox, so it does not try"
+        proof = self._probes.proof(asking.agent, version)
+        if proof == "refuted":
+            return f"{agent.title} {version or ''} runs commands as they are, although haft's hook rewrites them"
+        if asking.facts.rewriting == "plain" or proof == "proven" or version == agent.version:
+            return None
+        test = await service.permissions_test(
+            "shell",
+            {"command": shell.command},
+            cwd=os.path.relpath(os.path.realpath(shell.cwd), os.path.realpath(service.workspace)),
+            thread=_session(asking, event),
+        )
+        if test.action == "allow" and test.decision.unasked:
+            return None  # The probe: this command only reads, so it does no harm, whichever line runs.
+        return f"{agent.title} {version or 'of this version'} has not yet run a command that haft's hook rewrote"
+
+    def _remember(self, asking: Asking, event: HookEvent, rewritten: _Rewritten) -> None:
+        key = self._key(asking, event)
+        self._rewritten[key] = rewritten
+        self._keys[rewritten.ticket] = key
+        why = f"{asking.agent} ended before it ran the rewritten line"
+        self._agents.await_end(asking.process, key, lambda: self._end_shell(key, why))
+
+    def redeemed(self, ticket: str) -> None:
+        """Note that an agent ran a rewritten line."""
+        key = self._keys.pop(ticket, None)
+        found = None if key is None else self._rewritten.get(key)
+        if found is not None:
+            self._probes.note(found.agent, found.version, runs_rewritten=True)
+
+    def _end_shell(self, key: str, why: str) -> None:
+        found = self._rewritten.pop(key, None)
+        if found is None:
+            return
+        is_unused = self._keys.pop(found.ticket, None) is not None
+        if is_unused and not found.is_background:
+            # From inside an agent's own sandbox, the ticket is redeemed over pipes, and `redeemed` is not called.
+            is_not_run = found.service.hooked.give_up(found.ticket, why)
+            self._probes.note(found.agent, found.version, runs_rewritten=not is_not_run)
+
+    # All other tools.
+
+    async def _observe(
+        self,
+        asking: Asking,
+        event: HookEvent,
+        service: ToolService,
+        *,
+        denies: str | None = None,
+        note: str | None = None,
+    ) -> Reply:
+        meaning, shell = event.meaning, event.meaning.shell
+        key = self._key(asking, event)
+        if denies is None and meaning.changes:
+            denies = why_not_edited(meaning.files, self._home.path, os.environ)
+        observed = Observed(
+            tool=event.tool,
+            arguments=event.arguments,
+            agent=asking.agent,
+            session=_session(asking, event),
+            cwd=event.cwd if shell is None else shell.cwd,
+            decided_as=meaning.decided_as if shell is None else "shell",
+            decided_with=meaning.decided_with if shell is None else [{"command": shell.command}],
+            files=meaning.files,
+            changes=meaning.changes,
+            note=note,
+        )
+        decided = await service.observed.begin(
+            key,
+            observed,
+            asks_agent=asking.asks_agent(event.mode),
+            wait_seconds=asking.wait_seconds(),
+            denies=denies,
+        )
+        if decided.action == "deny":
+            self._forget(key)
+            return Reply("deny", f"{decided.reason} ({decided.run})")
+        why = f"{asking.agent} ended and never said so"
+        self._agents.await_end(asking.process, key, lambda: service.observed.lose(key, why))
+        return Reply("ask", f"{decided.reason} ({decided.run})") if decided.action == "ask" else Reply("none")
+
+    async def _after(self, asking: Asking, event: HookEvent) -> Reply:
+        key = self._key_of_ended(asking, event)
+        if key is None:
+            return Reply("none")
+        self._agents.forget(key)
+        if key in self._rewritten:
+            self._end_shell(key, f"{asking.agent} ran the command, but not the line that haft gave it")
+            return Reply("none")
+        for service in self._workspaces.services():
+            if await service.observed.end(key, event.failure) is not None:
+                break
+        return Reply("none")
+
+    # Keys of calls.
+
+    def _key(self, asking: Asking, event: HookEvent) -> str:
+        if event.call:
+            return "\0".join((asking.agent, event.session, event.call))
+        self._count += 1
+        key = f"{asking.agent}\0{event.session}\0#{self._count}"
+        self._nameless.setdefault(_likeness(asking, event), deque()).append(key)
+        return key
+
+    def _key_of_ended(self, asking: Asking, event: HookEvent) -> str | None:
+        words = json.dumps(dict(event.arguments))
+        for key, rewritten in self._rewritten.items():
+            if rewritten.ticket in words:  # The agent tells the rewritten command.
+                self._forget(key)
+                return key
+        if event.call:
+            return "\0".join((asking.agent, event.session, event.call))
+        waiting = self._nameless.get(_likeness(asking, event))
+        if not waiting:
+            return None
+        key = waiting.popleft()
+        if not waiting:
+            del self._nameless[_likeness(asking, event)]
+        return key
+
+    def _forget(self, key: str) -> None:
+        for likeness, waiting in list(self._nameless.items()):
+            if key in waiting:
+                waiting.remove(key)
+                if not waiting:
+                    del self._nameless[likeness]
+
+
+def _json(given: bytes) -> Mapping[str, Any]:
+    found = json.loads(given)
+    if not isinstance(found, dict):
+        raise ValueError("it is no object")  # noqa: TRY004  the input is bad, not the code
+    return found
+
+
+def _variables(told: bytes) -> dict[str, str]:
+    pairs = (os.fsdecode(each).partition("=") for each in told.split(b"\0") if each)
+    return {name: value for name, _, value in pairs}
+
+
+def _session(asking: Asking, event: HookEvent) -> str:
+    pid = 0 if asking.process is None else asking.process.pid
+    return event.session or f"{asking.agent}-{pid}"
+
+
+def _likeness(asking: Asking, event: HookEvent) -> str:
+    """What a call without an id is recognized by. A rewritten command is recognized by the command that it replaces,
+    because the agent may tell either after the call."""
+    arguments = json.dumps(dict(event.arguments), sort_keys=True)
+    return hashlib.sha256("\0".join((asking.agent, event.session, event.tool, arguments)).encode()).hexdigest()
+
+
+def _command_name(event: HookEvent, shell: ShellUse) -> str:
+    return next((name for name, value in event.arguments.items() if value == shell.command), "command")
+
+
+def _why_not_run(shell: ShellUse, workspace: str) -> str | None:
+    """Why an agent's shell may not run a command, whatever the rules say; None if it may."""
+    found = person_command_in(shell.command, workspace, shell.cwd)
+    return None if found is None else f"`{found}` counts as a person's: an agent cannot run it"
+
+
+def _words(error: Exception) -> str:
+    return error.message if isinstance(error, HaftError) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,254 @@
+"""What the hook answers an agent, and what becomes of the call: through `start.py` and a real resident."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hooking import Hook
+
+from haft.service import Filter, StateHome, ToolService, open_history
+
+ATTENDED = {"CLAUDE_CODE_SESSION_ATTENDED": "1"}
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    made = tmp_path / "work"
+    made.mkdir()
+    (made / "haft.toml").write_text("")
+    (made / "note.txt").write_text("old\n")
+    return made
+
+
+@pytest.fixture
+def hook(home: Path, workspace: Path) -> Hook:
+    return Hook(home, workspace, **ATTENDED)
+
+
+def runs(home: Path) -> list[dict[str, Any]]:
+    """All runs, the newest first, with everything that is stored about them."""
+    history = open_history(StateHome(str(home)))
+    if history is None:
+        return []
+    try:
+        return [{**each.rest, **each.record} for each in history.runs(Filter())]
+    finally:
+        history.close()
+
+
+def haft(home: Path, workspace: Path, *words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "haft", *words],
+        capture_output=True,
+        text=True,
+        cwd=workspace,
+        env={"HAFT_HOME": str(home)},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def rule(workspace: Path, action: str, tool: str, **matches: str) -> None:
+    """Add a rule to the workspace's file. Rules that reject count without trust."""
+    text = f'\n[[permissions]]\ntool = "{tool}"\naction = "{action}"\n'
+    if matches:
+        text += "matches = {" + ", ".join(f'{name} = "{value}"' for name, value in matches.items()) + "}\n"
+    with open(workspace / "haft.toml", "a") as file:
+        file.write(text)
+
+
+def test_a_command_that_only_reads_is_rewritten_and_runs_through_haft(hook: Hook, home: Path, workspace: Path) -> None:
+    answer = hook.before("Bash", {"command": "cat note.txt", "description": "Read"})
+    assert answer["permissionDecision"] == "allow"
+    line = answer["updatedInput"]["command"]
+    assert line.endswith("'cat note.txt'")
+    assert answer["updatedInput"]["description"] == "Read"
+    ended = hook.shell(line)
+    assert (ended.returncode, ended.stdout) == (0, "old\n"), ended.stderr
+    [run] = runs(home)
+    assert (run["tool"], run["who"], run["thread"], run["status"]) == ("shell", "claude-code", "session-1", "done")
+
+
+def test_a_rule_that_rejects_denies_with_the_reason(hook: Hook, home: Path, workspace: Path) -> None:
+    rule(workspace, "reject", "shell", command="cat*")
+    answer = hook.before("Bash", {"command": "cat note.txt"})
+    assert answer["permissionDecision"] == "deny"
+    assert "was rejected: the rule says reject shell where command is cat*" in answer["permissionDecisionReason"]
+    [run] = runs(home)
+    assert run["status"] == "rejected-by-user"
+    assert run["run"] in answer["permissionDecisionReason"]
+
+
+def test_a_new_rule_counts_at_once(hook: Hook, workspace: Path) -> None:
+    assert hook.before("Bash", {"command": "cat note.txt"})["permissionDecision"] == "allow"
+    rule(workspace, "reject", "shell", command="cat*")
+    assert hook.before("Bash", {"command": "cat note.txt"})["permissionDecision"] == "deny"
+
+
+def test_a_command_that_needs_approval_is_asked_in_the_agents_prompt(hook: Hook, home: Path, workspace: Path) -> None:
+    hook.shell(hook.before("Bash", {"command": "ls"})["updatedInput"]["command"])  # From now on rewriting is proven.
+    answer = hook.before("Bash", {"command": "touch new.txt"})
+    assert answer["permissionDecision"] == "ask"
+    ended = hook.shell(answer["updatedInput"]["command"])
+    assert ended.returncode == 0, ended.stderr
+    assert (workspace / "new.txt").exists()
+    run = runs(home)[0]
+    assert run["decision"]["by"] == "client claude-code"
+    haft(home, workspace, "undo", run["run"])
+    assert not (workspace / "new.txt").exists()
+
+
+def test_a_version_that_has_proven_nothing_gets_no_allow_for_a_command_that_may_change_something(
+    hook: Hook, home: Path, workspace: Path
+) -> None:
+    answer = hook.before("Bash", {"command": "touch new.txt"})
+    assert answer["permissionDecision"] == "ask"
+    assert "updatedInput" not in answer
+    hook.after("Bash", {"command": "touch new.txt"})
+    [run] = runs(home)
+    assert run["tool"] == "claude-code:Bash"
+    assert any("has not yet run a command that haft's hook rewrote" in note for note in run["notes"])
+
+
+def test_a_version_that_ran_the_original_line_is_rewritten_no_more(hook: Hook, home: Path, workspace: Path) -> None:
+    assert "updatedInput" in hook.before("Bash", {"command": "ls"})
+    hook.after("Bash", {"command": "ls"})
+    assert hook.before("Bash", {"command": "ls"}) == {}
+    hook.after("Bash", {"command": "ls"})
+    covered = [run for run in runs(home) if run["tool"] == "shell"]
+    assert [run["error"]["code"] for run in covered] == ["not-covered"]
+
+
+def test_where_nobody_sees_the_prompt_a_command_waits_in_the_inbox(home: Path, workspace: Path) -> None:
+    hook = Hook(home, workspace, CLAUDE_CODE_SESSION_ATTENDED="0")
+    hook.shell(hook.before("Bash", {"command": "ls"})["updatedInput"]["command"])
+    answers: list[dict[str, Any]] = []
+    asking = threading.Thread(target=lambda: answers.append(hook.before("Bash", {"command": "touch new.txt"})))
+    asking.start()
+    with ToolService.open_sync(workspace, home=home) as service:
+        while not (waiting := service.inbox()):
+            pass
+        service.approve(waiting[0].id)
+    asking.join()
+    assert answers[0]["permissionDecision"] == "allow"
+    assert hook.shell(answers[0]["updatedInput"]["command"]).returncode == 0
+    assert (workspace / "new.txt").exists()
+
+
+def test_an_edit_is_undone(hook: Hook, home: Path, workspace: Path) -> None:
+    given = {"file_path": str(workspace / "note.txt"), "old_string": "old", "new_string": "new"}
+    assert hook.before("Edit", given)["permissionDecision"] == "ask"
+    (workspace / "note.txt").write_text("new\n")
+    hook.after("Edit", given)
+    [run] = runs(home)
+    assert (run["tool"], run["status"], run["who"]) == ("claude-code:Edit", "done", "claude-code")
+    assert (run["changes"]["complete"], run["changes"]["state"]) == (False, "committed")
+    assert run["decision"]["by"] == "client claude-code"
+    assert [file["path"] for file in run["changes"]["files"]] == ["note.txt"]
+    assert any(note.startswith("not covered") for note in run["notes"])
+    haft(home, workspace, "undo", run["run"])
+    assert (workspace / "note.txt").read_text() == "old\n"
+
+
+def test_a_new_file_in_a_new_directory_is_undone(hook: Hook, home: Path, workspace: Path) -> None:
+    given = {"file_path": str(workspace / "a/b/c.txt"), "content": "made\n"}
+    hook.before("Write", given)
+    (workspace / "a/b").mkdir(parents=True)
+    (workspace / "a/b/c.txt").write_text("made\n")
+    hook.after("Write", given)
+    haft(home, workspace, "undo", runs(home)[0]["run"])
+    assert not (workspace / "a").exists()
+
+
+def test_a_rule_about_files_counts_for_the_agents_own_edit(hook: Hook, workspace: Path) -> None:
+    rule(workspace, "reject", "edit_file", path="note.txt")
+    given = {"file_path": str(workspace / "note.txt"), "old_string": "old", "new_string": "new"}
+    assert hook.before("Edit", given)["permissionDecision"] == "deny"
+
+
+def test_a_rule_about_files_counts_for_the_agents_own_reading(hook: Hook, workspace: Path) -> None:
+    rule(workspace, "reject", "read_file", path="note.txt")
+    assert hook.before("Read", {"file_path": str(workspace / "note.txt")})["permissionDecision"] == "deny"
+    assert hook.before("Read", {"file_path": str(workspace / "other.txt")}) == {}
+
+
+def test_a_rule_about_the_agents_own_tool_counts(hook: Hook, workspace: Path) -> None:
+    rule(workspace, "reject", "claude-code:WebFetch")
+    assert hook.before("WebFetch", {"url": "https://example.org"})["permissionDecision"] == "deny"
+
+
+def test_haft_has_nothing_against_reading_and_leaves_it_to_the_agent(hook: Hook, home: Path, workspace: Path) -> None:
+    assert hook.before("Read", {"file_path": str(workspace / "note.txt")}) == {}
+    hook.after("Read", {"file_path": str(workspace / "note.txt")})
+    [run] = runs(home)
+    assert (run["tool"], run["status"]) == ("claude-code:Read", "done")
+
+
+def test_a_tool_that_haft_does_not_know_is_recorded_as_not_covered(hook: Hook, home: Path, workspace: Path) -> None:
+    assert hook.before("WebFetch", {"url": "https://example.org"}) == {}
+    hook.after("WebFetch", {"url": "https://example.org"})
+    [run] = runs(home)
+    assert (run["tool"], run["status"], run["changes"]["complete"]) == ("claude-code:WebFetch", "done", False)
+    assert any(note.startswith("not covered") for note in run["notes"])
+
+
+def test_a_call_that_the_agent_says_failed_is_an_error(hook: Hook, home: Path, workspace: Path) -> None:
+    hook.before("WebFetch", {"url": "https://example.org"})
+    hook.after("WebFetch", {"url": "https://example.org"}, "PostToolUseFailure", error="no network")
+    [run] = runs(home)
+    assert (run["error"]["code"], run["error"]["message"]) == ("tool-failed", "no network")
+
+
+def test_haft_decides_about_its_own_tools_when_they_are_called(hook: Hook, home: Path, workspace: Path) -> None:
+    assert hook.before("mcp__haft__shell", {"command": "rm -rf /"}) == {}
+    assert runs(home) == []
+
+
+@pytest.mark.parametrize("file", ["{home}/haft.db", "{config}/haft/haft.toml", "{user}/.claude/settings.json"])
+def test_an_agent_does_not_edit_what_decides_about_it(home: Path, workspace: Path, tmp_path: Path, file: str) -> None:
+    hook = Hook(home, workspace, HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path / "config"), **ATTENDED)
+    path = file.format(home=home, config=tmp_path / "config", user=tmp_path)
+    answer = hook.before("Write", {"file_path": path, "content": ""})
+    assert answer["permissionDecision"] == "deny"
+    assert "only a person may change" in answer["permissionDecisionReason"]
+
+
+def test_an_edit_of_a_protected_path_is_not_approved_in_the_agents_prompt(home: Path, workspace: Path) -> None:
+    hook = Hook(home, workspace, **ATTENDED)
+    given = {"file_path": str(workspace / ".git/hooks/pre-commit"), "content": "#!/bin/sh\n"}
+    asking = threading.Thread(target=lambda: hook.before("Write", given))
+    asking.start()
+    with ToolService.open_sync(workspace, home=home) as service:
+        while not (waiting := service.inbox()):
+            pass
+        assert "git runs it as a hook" in waiting[0].shown["reason"]
+        service.reject(waiting[0].id)
+    asking.join()
+
+
+def test_a_command_that_counts_as_a_persons_is_denied(hook: Hook, home: Path, workspace: Path) -> None:
+    answer = hook.before("Bash", {"command": "sh -c 'haft approve a_1'"})
+    assert answer["permissionDecision"] == "deny"
+    assert "`haft approve` counts as a person's" in answer["permissionDecisionReason"]
+    [run] = runs(home)
+    assert run["status"] == "rejected-by-user"
+
+
+def test_without_a_workspace_haft_decides_nothing_and_says_so_in_the_audit_log(home: Path, tmp_path: Path) -> None:
+    hook = Hook(home, tmp_path, HOME=str(tmp_path))
+    assert hook.before("Bash", {"command": "ls"}) == {}
+    [entry] = json.loads(haft(home, tmp_path, "audit", "list", "--json"))
+    assert (entry["type"], entry["tool"], entry["who"]) == ("uncovered", "claude-code:Bash", "claude-code")
+
+
+@pytest.mark.parametrize("given", ["", "{", "[]", "{}", '{"hook_event_name": "PreToolUse", "tool_name": "Bash"}', "\0"])
+def test_what_the_hook_does_not_understand_is_denied(hook: Hook, given: str) -> None:
+    ended = hook.run(given)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("haft denied this call")
