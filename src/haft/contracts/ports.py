@@ -65,6 +65,9 @@ class Command:
     merges_streams: bool = False
     """Whether the program gets one pipe as stdout and stderr, so that their order is kept. All output is then
     stdout."""
+    until_writable: Callable[[], Awaitable[None] | None] | None = None
+    """Called after each piece of output. Until the result is done, no more output is read, so that the program waits
+    for whoever takes the output. None means that nobody has to be waited for."""
     on_start: Callable[[Callable[[bytes], Awaitable[None]]], None] | None = None
     """Called when the program runs, with a function that sends more input to the program. If this is set, the program's
     stdin stays open until the program ends."""

@@ -142,8 +142,8 @@ class ProcessLauncher:
                     os.close(descriptor)
                 raise
         drains = (
-            Drain(out_read, functools.partial(sink.output, "stdout"), loop),
-            Drain(err_read, functools.partial(sink.output, "stderr"), loop),
+            Drain(out_read, functools.partial(sink.output, "stdout"), loop, command.until_writable),
+            Drain(err_read, functools.partial(sink.output, "stderr"), loop, command.until_writable),
         )
         feed = Feed(in_write, command.stdin, loop, keeps_open=keeps_open) if has_input else None
         if network is not None and isinstance(handle, HelperHandle):
@@ -251,6 +251,10 @@ async def until_drained(drains: tuple[Drain, ...]) -> None:
     loop = asyncio.get_running_loop()
     since = loop.time()
     while waiting := [drain for drain in drains if not drain.finished.done()]:
+        if any(drain.is_paused for drain in waiting):
+            await asyncio.wait([drain.finished for drain in waiting], timeout=QUIET_SECONDS)
+            since = loop.time()
+            continue
         silence = loop.time() - max(since, *(drain.last_read for drain in waiting))
         if silence >= QUIET_SECONDS or loop.time() - since >= MAX_DRAIN_SECONDS:
             return

@@ -10,7 +10,7 @@ import contextlib
 import fcntl
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 READ_BYTES = 1 << 18
 PIPE_BYTES = 1 << 20
@@ -29,7 +29,16 @@ def pipe() -> tuple[int, int]:
 class Drain:
     """Reads a pipe to its end and passes the data on."""
 
-    def __init__(self, descriptor: int, receive: Callable[[bytes], None], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        descriptor: int,
+        receive: Callable[[bytes], None],
+        loop: asyncio.AbstractEventLoop,
+        until_writable: Callable[[], Awaitable[None] | None] | None = None,
+    ) -> None:
+        """`until_writable`: see `Command.until_writable`."""
+        self._until_writable = until_writable
+        self._pause: asyncio.Future[None] | None = None
         self.descriptor = descriptor
         self.finished: asyncio.Future[None] = loop.create_future()
         self.failure: BaseException | None = None
@@ -55,6 +64,21 @@ class Drain:
             except Exception as error:
                 # The receiver failed; go on reading, or the child would hang when it writes.
                 self.failure = error
+        if self._until_writable is not None and (until := self._until_writable()) is not None:
+            self._loop.remove_reader(self.descriptor)
+            self._pause = asyncio.ensure_future(until)
+            self._pause.add_done_callback(self._resume)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether nothing is read, because whoever takes the output is not ready."""
+        return self._pause is not None
+
+    def _resume(self, _pause: asyncio.Future[None]) -> None:
+        self._pause = None
+        self.last_read = self._loop.time()
+        if not self.finished.done():
+            self._loop.add_reader(self.descriptor, self._read)
 
     def close(self) -> None:
         """Stop reading."""
@@ -62,6 +86,8 @@ class Drain:
             self._loop.remove_reader(self.descriptor)
             os.close(self.descriptor)
             self.finished.set_result(None)
+            if self._pause is not None:
+                self._pause.cancel()
 
 
 class Feed:

@@ -347,3 +347,50 @@ def test_a_signal_to_the_process_of_the_line_ends_the_command(tmp_path):
         assert not (workspace / "made").exists()
 
     with_service(tmp_path, body)
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_undo_of_a_background_command_does_not_take_back_what_another_run_did_meanwhile(tmp_path, size):
+    async def body(service, workspace):
+        (workspace / "both").write_text("first")
+        (workspace / "go").write_text("")
+        command = "echo ready; while [ -e go ]; do sleep 0.05; done; echo third > both"
+        _decision, background = await begin(service, workspace, command)
+        await background.line()
+        second = f"printf '%{size}s' second > both; echo x > theirs"
+        assert (await service.call("shell", {"command": second})).status == "done"
+        await asyncio.to_thread(lambda: service._transactions._background.submit(lambda: None).result())
+        os.unlink(workspace / "go")  # This change is nobody's, so it counts as the command's.
+        end = await background.running
+        background.close()
+        changes = (await service.runs.get(end.run)).outcome["changes"]
+        is_kept = size < 64_000  # haft keeps the new content of small files only.
+        assert [each["path"] for each in changes["files"]] == (["both", "go"] if is_kept else ["go"])
+        assert ("both changed again after another run, and cannot be undone" in changes["reason"]) != is_kept
+        await service.undo(end.run)
+        assert (workspace / "both").read_text().strip() == ("second" if is_kept else "third")
+        assert (workspace / "theirs").exists() and (workspace / "go").exists()
+
+    with_service(tmp_path, body, approver=lambda _request: True)
+
+
+def test_commands_past_their_limit_keep_their_changes_for_a_person(tmp_path):
+    async def body(service, workspace):
+        command = "touch made; sleep 1000"
+        decision = await service.hooked.ticket(command, **AGENT, cwd=str(workspace), limit_seconds=1)
+        end, _texts = await run(service, decision, command, workspace)
+        assert (await service.runs.get(end.run)).outcome["changes"]["state"] == "held"
+        assert not (workspace / "made").exists()
+
+    with_service(tmp_path, body)
+
+
+def test_processes_that_outlive_a_command_are_ended_and_the_agent_reads_it(tmp_path):
+    async def body(service, workspace):
+        command = "sleep 1000 & echo done"
+        decision = await service.hooked.ticket(command, **AGENT, cwd=str(workspace))
+        end, texts = await run(service, decision, command, workspace)
+        assert (end.status, texts["stdout"]) == (0, "done\n")
+        assert "sleep 1000" in texts["stderr"] and "ended with it" in texts["stderr"]
+
+    with_service(tmp_path, body)

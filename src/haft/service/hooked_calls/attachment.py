@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Literal
+from typing import Any, Literal
 
 from haft.contracts import (
     ApprovalAnswer,
@@ -78,7 +78,15 @@ class HookedAttachment:
             self._reporting = ReportingLauncher(launcher)
             launcher = self._reporting
         stdin = None if self._input is None else self._input.descriptor
-        return _AttachedLauncher(launcher, stdin, merges=self._is_merged)
+        output = self._output
+        return _AttachedLauncher(
+            launcher,
+            {
+                "stdin_descriptor": stdin,
+                "merges_streams": self._is_merged,
+                "until_writable": None if output is None else output.until_writable,
+            },
+        )
 
     def _answer(self, answered: Answered) -> None:
         if not self.answered.done():
@@ -122,17 +130,14 @@ class HookedAttachment:
 
 
 class _AttachedLauncher:
-    """Starts commands with the stdin of an agent's shell."""
+    """Starts commands with the streams of an agent's shell."""
 
-    def __init__(self, launcher: Launcher, stdin: int | None, *, merges: bool) -> None:
+    def __init__(self, launcher: Launcher, streams: dict[str, Any]) -> None:
         self._launcher = launcher
-        self._stdin = stdin
-        self._merges = merges
+        self._streams = streams
 
     async def run(self, command: Command, sink: OutputSink) -> Exit:
-        return await self._launcher.run(
-            replace(command, stdin_descriptor=self._stdin, merges_streams=self._merges), sink
-        )
+        return await self._launcher.run(replace(command, **self._streams), sink)
 
 
 def is_directory(path: str) -> bool:

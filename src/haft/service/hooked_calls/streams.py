@@ -22,6 +22,8 @@ from haft.contracts import Stream
 PIECE: Final = 4096
 """A pipe that is ready takes so many bytes without blocking (PIPE_BUF)."""
 CHECK_MILLISECONDS: Final = 250
+MOST_WAITING: Final = 1 << 22
+"""How many bytes may wait to be written before the command has to wait."""
 READ_BYTES: Final = 1 << 16
 
 
@@ -35,12 +37,37 @@ class AgentOutput:
         self._loop = asyncio.get_running_loop()
         self._written: asyncio.Future[None] = self._loop.create_future()
         self._stopped = False
+        self._size = 0
+        """How many bytes wait to be written."""
+        self._lock = threading.Lock()
+        self._room: asyncio.Future[None] | None = None
+        """Set when few bytes wait, if somebody waits for that."""
         self._thread = threading.Thread(target=self._write_all, name="agent-output", daemon=True)
         self._thread.start()
 
     def write(self, stream: Stream, data: bytes) -> None:
         """Write these bytes soon."""
+        with self._lock:
+            self._size += len(data)
         self._waiting.put((stream, data))
+
+    def until_writable(self) -> asyncio.Future[None] | None:
+        """A future that is done when few bytes wait to be written; None if that is so now."""
+        with self._lock:
+            if self._size < MOST_WAITING or self._stopped:
+                return None
+            if self._room is None:
+                self._room = self._loop.create_future()
+            return self._room
+
+    def _wrote(self, size: int) -> None:
+        with self._lock:
+            self._size -= size
+            if self._room is None or self._size >= MOST_WAITING // 4:
+                return
+            room, self._room = self._room, None
+        with contextlib.suppress(RuntimeError):  # The loop was closed meanwhile.
+            self._loop.call_soon_threadsafe(_tell, room)
 
     async def end(self) -> None:
         """Wait until everything is written, or nobody reads any more."""
@@ -59,15 +86,13 @@ class AgentOutput:
             if descriptor is not None and not self._write(descriptor, data):
                 os.close(descriptor)
                 self._descriptors[stream] = None
+            self._wrote(len(data))
+        self._wrote(self._size)
         for descriptor in self._descriptors.values():
             if descriptor is not None:
                 os.close(descriptor)
         with contextlib.suppress(RuntimeError):  # The loop was closed meanwhile.
-            self._loop.call_soon_threadsafe(self._tell_written)
-
-    def _tell_written(self) -> None:
-        if not self._written.done():
-            self._written.set_result(None)
+            self._loop.call_soon_threadsafe(_tell, self._written)
 
     def _write(self, descriptor: int, data: bytes) -> bool:
         """Write these bytes. Returns False if nobody reads the stream any more."""
@@ -87,6 +112,11 @@ class AgentOutput:
         except OSError:
             return False
         return True
+
+
+def _tell(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 def are_same(one: int, other: int) -> bool:
