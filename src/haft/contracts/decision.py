@@ -199,6 +199,8 @@ class ApprovalAnswer:
     via: str | None = None
     """The name of the MCP client through which the person answered; None if the person answered haft itself. Such an
     answer holds for this call only: haft ignores its scope, its grants and edited arguments."""
+    rule_proof: str | None = None
+    """The proof that the person knows the approval passphrase, for the rule that this answer makes."""
 
 
 Approver = Callable[[ApprovalRequest], "Awaitable[bool | ApprovalAnswer] | bool | ApprovalAnswer"]

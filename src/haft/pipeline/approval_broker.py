@@ -80,6 +80,23 @@ class SharedInbox(Protocol):
         ...
 
 
+class AnswerCheck(Protocol):
+    """Checks answers of other processes, if a person has set an approval passphrase."""
+
+    @property
+    def needs_proof(self) -> bool:
+        """Whether answers from outside the asking terminal need a proof. Answers through a client have none."""
+        ...
+
+    def problem(self, request: str, answered: Answered) -> str | None:
+        """Why an answer does not count; None if it counts."""
+        ...
+
+
+RecordRefusal = Callable[[Call, str, str], None]
+"""Records in the audit log that an answer did not count: for which call and request, and why."""
+
+
 class ApprovalBroker:
     """Asks for approval, and waits for the answer."""
 
@@ -98,13 +115,19 @@ class ApprovalBroker:
         approves_connections: bool = False,
         answers_questions: bool = False,
         trusted_clients: Collection[str] = (),
+        checks: AnswerCheck | None = None,
+        record_refusal: RecordRefusal | None = None,
     ) -> None:
         """`approves_connections`: whether the approver also answers requests about connections. `answers_questions`:
         whether it also answers questions of tools. `trusted_clients`: the MCP clients through which a person may also
-        approve dangerous calls and changed definitions."""
+        approve dangerous calls and changed definitions. `checks`: checks answers of other processes; with
+        `record_refusal`, those that do not count are recorded."""
+        self._needs_proof = checks is not None and checks.needs_proof
+        self._checks = checks
+        self._record_refusal = record_refusal
         self._approves_connections = approves_connections
         self.answers_questions = answers_questions and approver is not None
-        self._trusted_clients = trusted_clients
+        self._trusted_clients = () if self._needs_proof else trusted_clients
         self._is_inbox_hidden = is_inbox_hidden
         self._person = person
         self._record = record_answer
@@ -146,7 +169,7 @@ class ApprovalBroker:
         if shared is None:
             return None
         found = await shared.use(lambda inbox: inbox.take_unused_approval(fingerprint, shared.is_alive))
-        if found is None or found.answer is None:
+        if found is None or found.answer is None or not self._counts(call, found.id, found.answer):
             return None
         return self._record_answer(call, found.id, replace(to_answer(found.answer), scope="once"))
 
@@ -183,9 +206,9 @@ class ApprovalBroker:
     async def _answer(self, call: Call, request: ApprovalRequest, seconds: float | None = None) -> ReceivedAnswer:
         """The answer to a request. With `seconds`, the request expires after this time, whoever could answer."""
         asked = self._approver_of(call, request)
-        approver = _ApproverTask(self._untrusted, asked, self._trusted_clients)
+        approver = _ApproverTask(self._untrusted, asked, self._trusted_clients, may_last=not self._needs_proof)
         if asked is not None:
-            approver.begin(request)
+            approver.begin(replace(request, client_may_approve=False, to_allow=()) if self._needs_proof else request)
             given = await approver.wait(INSTANT_SECONDS)
             if given is not None:
                 return given
@@ -235,14 +258,21 @@ class ApprovalBroker:
         )
         try:
             await shared.use(lambda inbox: inbox.put(waiting))
-            return await self._first_answer(waiting, approver, shared, lasts, may_prolong=may_prolong)
+            return await self._first_answer(call, waiting, approver, shared, lasts, may_prolong=may_prolong)
         except BaseException:
             with contextlib.suppress(HaftError):
                 await asyncio.shield(_as_coroutine(shared.use(lambda inbox: inbox.end(waiting.id))))
             raise
 
     async def _first_answer(
-        self, waiting: Waiting, approver: _ApproverTask, shared: SharedInbox, lasts: float, *, may_prolong: bool
+        self,
+        call: Call,
+        waiting: Waiting,
+        approver: _ApproverTask,
+        shared: SharedInbox,
+        lasts: float,
+        *,
+        may_prolong: bool,
     ) -> ReceivedAnswer:
         expires_at = waiting.expires_at
         seen = policy.digest_of(waiting.shown)
@@ -251,7 +281,9 @@ class ApprovalBroker:
             if given is not None and await shared.use(lambda inbox: inbox.end(waiting.id)):
                 return given
             answered = await shared.use(lambda inbox: inbox.answer_to(waiting.id))
-            if answered is not None:
+            if answered is not None and not self._counts(call, waiting.id, answered):
+                await shared.use(lambda inbox: inbox.reopen(waiting.id))
+            elif answered is not None:
                 await shared.use(lambda inbox: inbox.end(waiting.id, "taken"))
                 return _inbox_answer(answered, seen)
             now = time.time()
@@ -261,6 +293,13 @@ class ApprovalBroker:
             elif may_prolong and now > expires_at - lasts / 2:
                 expires_at = now + lasts
                 await shared.use(lambda inbox, until=expires_at: inbox.prolong(waiting.id, until))  # type: ignore[misc]
+
+    def _counts(self, call: Call, request: str, answered: Answered) -> bool:
+        """Whether an answer of another process counts. One that does not is recorded in the audit log."""
+        problem = None if self._checks is None else self._checks.problem(request, answered)
+        if problem is not None and self._record_refusal is not None:
+            self._record_refusal(call, request, problem)
+        return problem is None
 
     def _fingerprint(self, call: Call, request: ApprovalRequest | None = None) -> str:
         decision = call.decision
@@ -293,7 +332,16 @@ class ApprovalBroker:
 class _ApproverTask:
     """Runs the approver in a task, so that the broker can wait for it with a timeout, and stop it."""
 
-    def __init__(self, untrusted: UntrustedCalls, approver: Approver | None, trusted_clients: Collection[str]) -> None:
+    def __init__(
+        self,
+        untrusted: UntrustedCalls,
+        approver: Approver | None,
+        trusted_clients: Collection[str],
+        *,
+        may_last: bool = True,
+    ) -> None:
+        """`may_last`: whether an answer may make a rule for later calls. Otherwise it holds once."""
+        self._may_last = may_last
         self._trusted_clients = trusted_clients
         self._untrusted = untrusted
         self._approver = approver
@@ -354,6 +402,8 @@ class _ApproverTask:
             raise BadApprover(given)
         if not isinstance(given.approved, bool):
             raise BadApprover(given.approved, "ApprovalAnswer.approved")
+        if not self._may_last:
+            given = replace(given, scope="once", allow=0)
         if given.via is None:
             return ReceivedAnswer(given, "person")
         if given.approved and not request.client_may_approve and given.via not in self._trusted_clients:
@@ -399,6 +449,7 @@ def to_answer(answered: Answered) -> ApprovalAnswer:
         scope=answered.scope,  # type: ignore[arg-type]
         allow=answered.allow,
         who=answered.principal,
+        rule_proof=answered.rule_proof,
     )
 
 

@@ -166,6 +166,7 @@ class _Asker:
             )
             return
         try:
-            await self._save_approval(run.call, request.to_allow[answer.allow].rule, answer.scope, who)
+            rule = policy.with_proof(request.to_allow[answer.allow].rule, answer.rule_proof)
+            await self._save_approval(run.call, rule, answer.scope, who)
         except HaftError as error:
             run.add_note(f"the answer about {named} holds for this call only: {error.message}")

@@ -64,7 +64,7 @@ from haft.contracts import (
     RunId,
     Workspace,
 )
-from haft.pipeline.approval_broker import ApprovalBroker, SharedInbox
+from haft.pipeline.approval_broker import AnswerCheck, ApprovalBroker, SharedInbox
 from haft.pipeline.chain import Stage
 from haft.pipeline.confinement import Confinements
 from haft.pipeline.connection_questions import ConnectionQuestions
@@ -138,6 +138,8 @@ class Dependencies:
     """Whether the approver also answers questions of tools."""
     answerable: Answerable | None
     """Which kinds of questions the program that made a run's call can answer; None if only people answer."""
+    answer_checks: AnswerCheck
+    """Checks answers of other processes, if a person has set an approval passphrase."""
     trusted_clients: Collection[str]
     """The MCP clients through which a person may also approve dangerous calls and changed definitions."""
     network_ask_seconds: float
@@ -203,6 +205,11 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
             "approve" if answer.approved else "reject", principal, call.run, call.name, call.secrets, **facts
         )
 
+    def record_refusal(call: Call, request: str, reason: str) -> None:
+        dependencies.trail.record_refusal(
+            "haft approve", call.principal, reason, run=call.run, tool=call.name, request=request
+        )
+
     broker = ApprovalBroker(
         dependencies.approver,
         dependencies.inbox,
@@ -216,6 +223,8 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
         approves_connections=dependencies.approves_connections,
         answers_questions=dependencies.answers_questions,
         trusted_clients=dependencies.trusted_clients,
+        checks=dependencies.answer_checks,
+        record_refusal=record_refusal,
     )
     tool_questions = Questions(broker, dependencies.answerable, dependencies.wait_seconds)
     questions = ConnectionQuestions(broker, dependencies.save_approval, dependencies.network_ask_seconds)

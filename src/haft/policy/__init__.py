@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from haft.policy.approval.environments import ENVIRONMENT, Environments, may_use_environment
     from haft.policy.approval.inbox import Answered, Inbox, Waiting, digest_of, fingerprint_of, new_request_id
     from haft.policy.approval.loaded_code import LoadedFiles, loaded_by
-    from haft.policy.approval.memory import Memory
+    from haft.policy.approval.memory import Memory, Remembered, with_proof
     from haft.policy.approval.pins import Pin, Pins, is_unchanged, loaded_files, pin_of, pinned_files
+    from haft.policy.approval.proofs import Signer, Verifier
     from haft.policy.baseline import BUILT_IN_SOURCE
     from haft.policy.candidates import Candidate
     from haft.policy.enablement import Enablement, Feature, NameList
@@ -44,8 +45,9 @@ else:
             "approval.environments": "ENVIRONMENT Environments may_use_environment",
             "approval.inbox": "Answered Inbox Waiting digest_of fingerprint_of new_request_id",
             "approval.loaded_code": "LoadedFiles loaded_by",
-            "approval.memory": "Memory",
+            "approval.memory": "Memory Remembered with_proof",
             "approval.pins": "Pin Pins pinned_files is_unchanged loaded_files pin_of",
+            "approval.proofs": "Signer Verifier",
             "baseline": "BUILT_IN_SOURCE",
             "candidates": "Candidate",
             "enablement": "Enablement Feature NameList",

@@ -37,10 +37,11 @@ if TYPE_CHECKING:
     )
     from haft.files import grant_words
     from haft.pipeline import Run
-    from haft.policy import Explanation, Rule, Suggestion, Waiting, name_matches
+    from haft.policy import Explanation, Rule, Signer, Suggestion, Waiting, name_matches
     from haft.registry import search, unknown_tool
     from haft.runs import Frame, History, RunRecord, follow
     from haft.schema import coerce
+    from haft.service.approval_secret import ApprovalSecret
     from haft.service.audit_log import AuditLogFacade
     from haft.service.call_arguments import check_arguments, check_form, never_granted
     from haft.service.changes import ChangesFacade, changed_since, nothing_to, rows_for
@@ -140,6 +141,7 @@ else:
             "providers": "ListedProvider ProviderChange ProvidersFacade StartProposal provider_text",
             "providers_login": "login_provider",
             "state_reader": "request_cancel has_state open_changes open_history recover_dead_hosts",
+            "approval_secret": "ApprovalSecret",
             "audit_log": "AuditLogFacade",
             "recovery": "recover_into",
             "rule_changes": "RuleChange RuleChanges",
@@ -163,7 +165,7 @@ else:
             ),
             "haft.files": "grant_words",
             "haft.pipeline": "Run",
-            "haft.policy": "Explanation Rule Suggestion Waiting name_matches",
+            "haft.policy": "Explanation Rule Signer Suggestion Waiting name_matches",
             "haft.registry": "search unknown_tool",
             "haft.runs": "Frame History RunRecord follow",
             "haft.schema": "coerce",

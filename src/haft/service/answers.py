@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from haft import policy
 from haft.contracts import Call, Conflict, HostId
 from haft.policy import ENVIRONMENT, Memory, Pin, Pins, Rule, pin_of
+from haft.service.approval_secret import AnswerChecks
 from haft.storage import Connection, Lease, Stores
 
 if TYPE_CHECKING:
-    from haft.policy import Inbox
+    from haft.policy import Inbox, Remembered
 
 T = TypeVar("T")
 
@@ -24,7 +25,8 @@ T = TypeVar("T")
 class Answers:
     """The answers of people in one workspace."""
 
-    def __init__(self, stores: Stores, workspace: str, lease: Lease) -> None:
+    def __init__(self, stores: Stores, workspace: str, lease: Lease, checks: AnswerChecks) -> None:
+        self._checks = checks
         self._leases = stores.leases()
         self._workspace = workspace
         self._reading = stores.connect()
@@ -90,9 +92,15 @@ class Answers:
         database."""
         version = self._reading.version()
         if version != self._version:
-            self._rules = tuple(each.rule for each in Memory(self._reading, self._workspace).all())
+            kept = Memory(self._reading, self._workspace).all()
+            self._rules = tuple(each.rule for each in kept if self._counts(each))
             self._version = version
         return self._rules
+
+    def _counts(self, kept: Remembered) -> bool:
+        """Whether a remembered rule counts: if an approval passphrase is set, only with its proof."""
+        rule = kept.rule
+        return self._checks.allows_rule(self._workspace, kept.told, rule.pin, rule.thread, kept.proof)
 
     def pinned(self, tool: str) -> Pin | None:
         return Pins(self._reading, self._workspace).of(tool)

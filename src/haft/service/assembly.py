@@ -35,6 +35,7 @@ from haft.registry import Catalogue
 from haft.runs import History, Journal, KeptOutput, RunWriter, journal_paths
 from haft.sandbox import Sandbox, safe_path
 from haft.service.answers import Answers
+from haft.service.approval_secret import AnswerChecks, ApprovalSecret
 from haft.service.principals import from_text, this_user
 from haft.service.recovery import recover_into
 from haft.service.tracking import Tracking
@@ -164,7 +165,8 @@ class Host:
         ending.callback(tracking.stop)
         self.sandbox = sandbox
         tracking.sweep_scratch()
-        answers = Answers(stores, root.root, lease)
+        self.answer_checks = AnswerChecks(ApprovalSecret(home))
+        answers = Answers(stores, root.root, lease, self.answer_checks)
         ending.callback(answers.close)
         self.policy_engine = self._make_policy_engine(answers, root)
         self.policy_engine_with = functools.partial(self._make_policy_engine, answers, root)
@@ -188,7 +190,8 @@ class Host:
             approves_connections=self._approves_connections,
             answers_questions=self._answers_questions,
             answerable=self._answerable,
-            trusted_clients=self.config.trusted_clients,
+            answer_checks=self.answer_checks,
+            trusted_clients=self.trusted_clients,
             network_ask_seconds=self.config.network_ask_seconds,
             save_approval=answers.save_approval,
             pin_first_use=answers.pin_first_use,
@@ -207,6 +210,11 @@ class Host:
             loop.call_soon_threadsafe(self.cancel_live, run, from_text(who))
 
         run_writer.on_cancel(cancel)
+
+    @property
+    def trusted_clients(self) -> Collection[str]:
+        """The clients through which a person may approve dangerous calls: none if an approval passphrase is set."""
+        return () if self.answer_checks.needs_proof else self.config.trusted_clients
 
     def _make_policy_engine(self, answers: Answers, root: Root, rules: Sequence[Rule] | None = None) -> PolicyEngine:
         """A policy engine with these `rules`, or with the rules in force if `rules` is None."""

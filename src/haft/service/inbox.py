@@ -23,15 +23,18 @@ from haft.contracts import (
     HaftError,
     Principal,
     Question,
+    Rejected,
     RuleOffer,
     check_owned,
     grants_from,
     iso_time,
     with_current_names,
 )
-from haft.policy import Answered, Inbox, Memory, Waiting, with_variables
+from haft.policy import Answered, Inbox, Memory, Signer, Waiting, with_proof, with_variables
+from haft.service.approval_secret import ApprovalSecret
 from haft.service.call_arguments import check_form
 from haft.storage import StateHome, open_stores
+from haft.values import replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,8 @@ class InboxFacade:
         self._log = stores.audit_log()
         self._connection = stores.connect()
         self._inbox = Inbox(self._connection)
+        self.secret = ApprovalSecret(home)
+        """The approval passphrase, if one is set."""
 
     def waiting(self, workspace: str | None = None) -> list[Waiting]:
         """The requests that can be answered, the oldest first."""
@@ -99,10 +104,13 @@ class InboxFacade:
         grants: Grants | Mapping[str, Any] | None = None,
         scope: str = "once",
         allow: int = 0,
+        signer: Signer | None = None,
     ) -> Reply:
-        """Answer a request. Raises `NeedsPerson` if an agent approves."""
+        """Answer a request. `signer` proves that the person knows the approval passphrase. Raises `NeedsPerson` if an
+        agent approves, and `Rejected` if a passphrase is set and there is no `signer`."""
         if approved:
             who.must_be_person("approve")
+        self._require_signer(waiting, signer)
         lives = self._leases.is_alive(waiting.host)
         try:
             opened = grants_from(grants).to_json()
@@ -141,6 +149,7 @@ class InboxFacade:
             scope=scope,
             allow=allow,
         )
+        given = given if signer is None else self._signed(waiting, given, signer)
         if not self._inbox.answer(waiting, given):
             raise Conflict(
                 f"{waiting.id} was answered by someone else, or expired", hint="`haft inbox` lists the requests"
@@ -149,16 +158,32 @@ class InboxFacade:
             self._without_host(waiting, given)
         return Reply(waiting, approved, lives)
 
+    def _require_signer(self, waiting: Waiting, signer: Signer | None) -> None:
+        if signer is None and self.secret.verifier() is not None:
+            raise Rejected(
+                f"{waiting.id} was not answered: the answer needs the approval passphrase",
+                hint="`haft approve` and `haft reject` ask for it at a terminal; `--passphrase FILE` reads it",
+            )
+
+    @staticmethod
+    def _signed(waiting: Waiting, given: Answered, signer: Signer) -> Answered:
+        """The answer with proofs of the approval passphrase: for itself, and for the rule that it makes."""
+        if given.approved and given.scope != "once":
+            rule, thread = _rule_of(waiting, given)
+            proof = signer.rule(waiting.workspace, rule, waiting.shown.get("pin"), thread)
+            given = replace(given, rule_proof=proof)
+        return signer.answer(waiting.id, given)
+
     def _without_host(self, waiting: Waiting, given: Answered) -> None:
         self._tell(waiting, given)
         if waiting.tried or not given.approved:
             self._inbox.end(waiting.id, "taken")
         if given.approved and given.scope != "once":
-            offered = RuleOffer(**waiting.shown["toAllow"][given.allow])
-            rule = with_variables(offered, grants_from(given.grants).env).rule
-            thread = waiting.thread if given.scope == "thread" else None
+            rule, thread = _rule_of(waiting, given)
             memory = Memory(self._connection, waiting.workspace)
-            memory.remember(rule, pin=waiting.shown.get("pin"), thread=thread, who=given.who)
+            memory.remember(
+                with_proof(rule, given.rule_proof), pin=waiting.shown.get("pin"), thread=thread, who=given.who
+            )
 
     def _tell(self, waiting: Waiting, given: Answered) -> None:
         """Record the answer in the audit log, because the host that would do so is dead."""
@@ -218,6 +243,15 @@ class InboxFacade:
 
     def close(self) -> None:
         self._connection.close()
+
+
+def _rule_of(waiting: Waiting, given: Answered) -> tuple[Mapping[str, Any], str | None]:
+    """The rule that a lasting answer makes, and the only thread in which it holds."""
+    offered = RuleOffer(**waiting.shown["toAllow"][given.allow])
+    rule = offered.rule
+    if waiting.shown.get("connection") is None:
+        rule = with_variables(offered, grants_from(given.grants).env).rule
+    return rule, waiting.thread if given.scope == "thread" else None
 
 
 def to_json(waiting: Waiting) -> dict[str, Any]:

@@ -228,6 +228,11 @@ class ToolService:
         return self._host.config
 
     @property
+    def trusted_clients(self) -> Collection[str]:
+        """The clients through which a person may approve dangerous calls: none if an approval passphrase is set."""
+        return self._host.trusted_clients
+
+    @property
     def catalogue(self) -> Catalogue:
         return self._host.catalogue
 
@@ -378,17 +383,24 @@ class ToolService:
         grants: Grants | Mapping[str, Any] | None = None,
         message: str | None = None,
         who: str | Principal | None = None,
+        passphrase: str | None = None,
     ) -> asyncio.Task[Reply]:
         """Approve a call that waits. `name` is the id of its request or of its run. The answer takes effect even if
-        nobody awaits the task. Raises `NeedsPerson` if this method acts for an agent and not for a person."""
+        nobody awaits the task. `passphrase` is the approval passphrase, if one is set. Raises `NeedsPerson` if this
+        method acts for an agent and not for a person."""
         answer: Any = {"scope": scope, "allow": allow, "arguments": arguments, "grants": grants, "message": message}
-        return self.approvals.approve(name, who=who, **answer)
+        return self.approvals.approve(name, who=who, passphrase=passphrase, **answer)
 
     def reject(
-        self, name: str, *, message: str | None = None, who: str | Principal | None = None
+        self,
+        name: str,
+        *,
+        message: str | None = None,
+        who: str | Principal | None = None,
+        passphrase: str | None = None,
     ) -> asyncio.Task[Reply]:
         """Reject a call that waits. The model sees the message."""
-        return self.approvals.reject(name, message=message, who=who)
+        return self.approvals.reject(name, message=message, who=who, passphrase=passphrase)
 
     def undo(
         self, *runs: str, thread: str | None = None, force: bool = False, who: str | Principal | None = None

@@ -225,9 +225,9 @@ class SyncToolService:
         """Approve a call that waits."""
         return self._wait(_given(lambda: self._service.approve(name, **options)))
 
-    def reject(self, name: str, *, message: str | None = None, who: str | Principal | None = None) -> Reply:
+    def reject(self, name: str, **options: Any) -> Reply:
         """Reject a call that waits."""
-        return self._wait(_given(lambda: self._service.reject(name, message=message, who=who)))
+        return self._wait(_given(lambda: self._service.reject(name, **options)))
 
     def diff(self, run: str) -> str:
         """The changes of a run as a patch."""

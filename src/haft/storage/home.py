@@ -2,6 +2,7 @@
 
 HAFT_HOME/            0700
   haft.db             runs, events, cancel requests (SQLite)
+  approval/           the verifier of the approval passphrase: see service/approval_secret.py
   clients/            which agents use haft now: see service/living_clients.py
   hosts/              the lock and the journals of each host that is alive, or that died
   outputs/            whole outputs of runs

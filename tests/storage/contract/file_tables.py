@@ -126,6 +126,9 @@ class FileApprovals(Kept, ApprovalStore):
         kept = self._all("approvals").get(name)
         return Answered(**kept["answer"]) if kept is not None and kept["state"] == "answered" else None
 
+    def reopen(self, name):
+        return self._step(name, "answered", state="open", answer=None)
+
     def prolong(self, name, expires_at):
         self._step(name, "open", expires_at=expires_at)
 

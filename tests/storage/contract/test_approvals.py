@@ -59,6 +59,19 @@ def test_the_first_answer_counts_and_is_taken_once(approvals):
     assert (over.state, over.answer, over.shown) == ("taken", YES, {})
 
 
+def test_an_answer_that_does_not_count_is_removed_and_another_one_may_come(approvals):
+    put(approvals, "a_1")
+    assert not approvals.reopen("a_1"), "there is no answer yet"
+    assert approvals.answer("a_1", replace(YES, proof="forged"))
+    assert approvals.answer_to("a_1").proof == "forged"
+    assert approvals.reopen("a_1")
+    assert approvals.answer_to("a_1") is None
+    assert ids(approvals.open(NOW)) == ["a_1"]
+    assert approvals.answer("a_1", YES)
+    assert approvals.take_answered("a_1")
+    assert not approvals.reopen("a_1"), "the host has taken it"
+
+
 def test_an_answer_that_comes_too_late_is_none(approvals):
     put(approvals, "a_1", expires_at=NOW)
     assert not approvals.answer("a_1", YES)

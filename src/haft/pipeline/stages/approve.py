@@ -182,7 +182,7 @@ class Approve:
             if not 0 <= answer.allow < len(offered):
                 return f"{reason}, this once: no rule can allow such calls in advance"
             kept = policy.with_variables(offered[answer.allow], grants_from(answer.grants).env)
-            rule, label = kept.rule, kept.label
+            rule, label = policy.with_proof(kept.rule, answer.rule_proof), kept.label
         try:
             await self._save_approval(
                 run.call, rule, answer.scope, answer.who.who if isinstance(answer.who, Principal) else run.call.who

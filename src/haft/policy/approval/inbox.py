@@ -75,6 +75,10 @@ class Inbox:
         """The answer to the request with this id; None if nobody has answered yet."""
         return self._store.answer_to(name)
 
+    def reopen(self, name: str) -> bool:
+        """Remove an answer that does not count. Returns False if there is none."""
+        return self._store.reopen(name)
+
     def prolong(self, name: str, expires_at: float) -> None:
         """Postpone the expiry of a request to `expires_at`, because a person is still looking at it."""
         self._store.prolong(name, expires_at)

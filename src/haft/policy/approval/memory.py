@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from haft.policy.rules.reading import rules_from
 from haft.policy.rules.rule import Rule
 from haft.storage import Connection, KeptRule
 from haft.values import dataclass, replace
+
+_PROOF: Final = "proof"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,15 @@ class Remembered:
     rule: Rule
     who: str
     at: float
+    told: Mapping[str, Any]
+    """The rule as it is stored, without its proof."""
+    proof: str | None
+    """The proof that the person who made the rule knows the approval passphrase."""
+
+
+def with_proof(rule: Mapping[str, Any], proof: str | None) -> dict[str, Any]:
+    """A rule in the form in which `Memory` stores it."""
+    return dict(rule) if proof is None else {**rule, _PROOF: proof}
 
 
 class Memory:
@@ -36,14 +47,20 @@ class Memory:
 
     def all(self) -> list[Remembered]:
         """All remembered rules, the latest first."""
-        return [Remembered(kept.number, _rule(kept), kept.who, kept.at) for kept in self._store.all(self._workspace)]
+        return [_remembered(kept) for kept in self._store.all(self._workspace)]
 
     def forget(self, number: int) -> bool:
         """Forget a rule. Returns False if no rule has this number."""
         return self._store.forget(self._workspace, number)
 
 
-def _rule(kept: KeptRule) -> Rule:
+def _remembered(kept: KeptRule) -> Remembered:
+    told = dict(kept.rule)
+    proof = told.pop(_PROOF, None)
+    return Remembered(kept.number, _rule(kept, told), kept.who, kept.at, told, proof)
+
+
+def _rule(kept: KeptRule, told: Mapping[str, Any]) -> Rule:
     source = f"remembered:{kept.number}"
-    rule = rules_from([kept.rule], origin="remembered", source=source, lines=None)[0]
+    rule = rules_from([told], origin="remembered", source=source, lines=None)[0]
     return replace(rule, source=source, pin=kept.pin, thread=kept.thread)

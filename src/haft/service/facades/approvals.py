@@ -42,32 +42,40 @@ class HostApprovals:
         grants: Grants | Mapping[str, Any] | None = None,
         message: str | None = None,
         who: str | Principal | None = None,
+        passphrase: str | None = None,
     ) -> asyncio.Task[Reply]:
         """Approve a call that waits. `name` is the id of its request or of its run. The answer takes effect even if
-        nobody awaits the task. Raises `NeedsPerson` if this method acts for an agent and not for a person."""
+        nobody awaits the task. `passphrase` is the approval passphrase, if one is set. Raises `NeedsPerson` if this
+        method acts for an agent and not for a person."""
         principal = self._host.acting(who)
         principal.must_be_person("approve")
         answer = {"scope": scope, "allow": allow, "arguments": arguments, "grants": grants, "message": message}
-        return self._replied(name, principal, approved=True, **answer)
+        return self._replied(name, principal, passphrase, approved=True, **answer)
 
     def reject(
-        self, name: str, *, message: str | None = None, who: str | Principal | None = None
+        self,
+        name: str,
+        *,
+        message: str | None = None,
+        who: str | Principal | None = None,
+        passphrase: str | None = None,
     ) -> asyncio.Task[Reply]:
         """Reject a call that waits. The model sees the message."""
-        return self._replied(name, self._host.acting(who), approved=False, message=message)
+        return self._replied(name, self._host.acting(who), passphrase, approved=False, message=message)
 
-    def _replied(self, name: str, principal: Principal, **answer: Any) -> asyncio.Task[Reply]:
-        task = asyncio.get_running_loop().create_task(self._reply(name, principal, **answer))
+    def _replied(self, name: str, principal: Principal, passphrase: str | None, **answer: Any) -> asyncio.Task[Reply]:
+        task = asyncio.get_running_loop().create_task(self._reply(name, principal, passphrase, **answer))
         self._replies.add(task)
         task.add_done_callback(self._replies.discard)
         return task
 
-    async def _reply(self, name: str, principal: Principal, **answer: Any) -> Reply:
+    async def _reply(self, name: str, principal: Principal, passphrase: str | None, **answer: Any) -> Reply:
         self._host.running()
 
         def give() -> Reply:
             with contextlib.closing(InboxFacade(self._host.home)) as inbox:
-                return inbox.answer(inbox.find(name), who=principal, **answer)
+                signer = None if passphrase is None else inbox.secret.signer(passphrase)
+                return inbox.answer(inbox.find(name), who=principal, signer=signer, **answer)
 
         reply = await asyncio.to_thread(give)
         if reply.settle:

@@ -181,7 +181,7 @@ class HookedCalls:
             is_background=is_background,
             asks_agent=asks_agent,
             wait_seconds=wait_seconds,
-            trusted=agent in self._host.config.trusted_clients,
+            trusted=agent in self._host.trusted_clients,
         )
 
     def _begin(

@@ -36,6 +36,10 @@ class Answered:
     allow: int = 0
     thread: str | None = None
     kind: PrincipalKind = "person"
+    proof: str | None = None
+    """The proof that the person knows the approval passphrase, if one is set: see `policy.Verifier`."""
+    rule_proof: str | None = None
+    """The same for the rule that this answer makes."""
 
     @property
     def principal(self) -> Principal:
@@ -43,7 +47,11 @@ class Answered:
         return Principal(self.who, self.thread, self.kind)
 
     def to_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        told = {name: getattr(self, name) for name in self.__slots__}
+        for name in ("proof", "rule_proof"):  # Earlier versions do not know these fields.
+            if told[name] is None:
+                del told[name]
+        return told
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +102,11 @@ class ApprovalStore(Protocol):
 
     def answer_to(self, name: str) -> Answered | None:
         """The answer to a request; None if there is no answer yet, or the host has already taken it."""
+        ...
+
+    def reopen(self, name: str) -> bool:
+        """Remove an answer that does not count, so that the request can be answered again. Returns False if there was
+        no answer, or the host has already taken it."""
         ...
 
     def prolong(self, name: str, expires_at: float) -> None:

@@ -54,6 +54,11 @@ class SqliteApprovals(ApprovalStore):
         rows = self._connection.database.rows(query, [name])
         return _answered(rows[0][0]) if rows else None
 
+    def reopen(self, name: str) -> bool:
+        return self._change(
+            "UPDATE approvals SET state = 'open', answer = NULL WHERE id = ? AND state = 'answered'", name
+        )
+
     def prolong(self, name: str, expires_at: float) -> None:
         self._change("UPDATE approvals SET expires_at = ? WHERE id = ? AND state = 'open'", expires_at, name)
 

@@ -232,6 +232,12 @@ STORE: Final = LazyGroup(
     },
 )
 
+APPROVAL: Final = LazyGroup(
+    "approval",
+    "Protect your answers with a passphrase.",
+    {"secret": ("approval:set_secret", "Set, change or remove the passphrase that answers then need.")},
+)
+
 TOKENS: Final = LazyGroup(
     "tokens",
     "Make, list and revoke the tokens with which MCP clients reach haft over HTTP.",
@@ -260,6 +266,7 @@ HAFT: Final = LazyGroup(
         "inbox": ("inbox:list_inbox", "List the calls that wait for a person's answer."),
         "approve": ("inbox:approve_request", "Approve a waiting call."),
         "reject": ("inbox:reject_request", "Reject a waiting call."),
+        "approval": APPROVAL,
         "permissions": PERMISSIONS,
         "skills": SKILLS,
         "plugins": PLUGINS,

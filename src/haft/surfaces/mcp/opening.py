@@ -79,7 +79,7 @@ async def opened(options: ServeOptions, stop: asyncio.Event, limit: EndLimit) ->
         client = announce_caller(service.home) if options.http is None else None
         tokens = Tokens(service.home)
         callers = Callers(user_name(), token_names=lambda: {token.name for token in tokens.all()})
-        dialogue.configure(service.workspace, service.config.trusted_clients)
+        dialogue.configure(service.workspace, service.trusted_clients)
         served = HaftServer(service, options, callers.principal_of, dialogue)
         seconds = max(SHORTEST_STATE, service.config.approval_seconds)
         protect_request_states(served.server, callers, service.home, workspace=service.workspace, seconds=seconds)

@@ -18,6 +18,7 @@ import click
 
 from haft.contracts import EXIT_CODES, BadUsage, Grants, HaftError, Network, UnknownRequest
 from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.person.passphrase import asked_signer, passphrase_option
 from haft.surfaces.cli.place import recover, require_person, tell_what_is_logged, workspace_of
 from haft.surfaces.cli.screen.printing import complain, facts, lines, say, table
 from haft.surfaces.cli.words.network_option import CommandWithNetwork, network_option
@@ -27,7 +28,7 @@ from haft.surfaces.text.sandbox import network_words
 from haft.surfaces.text.terminal import framed, is_terminal, one_line
 
 if TYPE_CHECKING:
-    from haft.service import InboxFacade, Reply, Waiting
+    from haft.service import InboxFacade, Reply, Signer, Waiting
 
 MOST: Final = 50
 
@@ -83,6 +84,8 @@ def _watch(options: Globals, workspace: str | None) -> None:
     with contextlib.closing(InboxFacade(state_home())) as inbox:
         if options.json or not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
             print_as_they_come(inbox, workspace, to_json)
+        require_person("inbox --watch")
+        signer = asked_signer(inbox.secret, None)
 
         def show(waiting: Waiting) -> None:
             lines(["", one_line(f"{waiting.id}, asked by {waiting.who} in {waiting.thread}, {waiting.workspace}")])
@@ -90,7 +93,8 @@ def _watch(options: Globals, workspace: str | None) -> None:
 
         def answer(waiting: Waiting, given: dict[str, Any]) -> None:
             more = {"allow": 0, "arguments": None, "grants": Grants()} if given["approved"] else {}
-            _give_answer(inbox, waiting, options, **more, **given)
+            require_person("inbox --watch")
+            _give_answer(inbox, waiting, options, signer, **more, **given)
 
         WatchedInbox(inbox, workspace, show, answer).run()
 
@@ -181,6 +185,7 @@ def _complete(_ctx: click.Context, _parameter: click.Parameter, incomplete: str)
     "--env", metavar="NAME", multiple=True, help="Pass this environment variable on to the call (repeatable)."
 )
 @click.option("--message", metavar="TEXT", help="Your reason, for the audit log.")
+@passphrase_option
 @click.pass_context
 def approve_request(
     context: click.Context,
@@ -195,6 +200,7 @@ def approve_request(
     write: tuple[str, ...],
     env: tuple[str, ...],
     message: str | None,
+    passphrase: str | None,
 ) -> None:
     """Approve one waiting call, or one waiting connection. With `--thread` or `--always`, haft also approves later
     calls that match the rule shown by `haft inbox`. With `--args`, haft validates the new arguments and decides about
@@ -233,6 +239,7 @@ def approve_request(
             write=granted_places("--write", write),
         ),
         message=message,
+        passphrase=passphrase,
         choice_is_open=longer and choice is None,
     )
 
@@ -245,14 +252,17 @@ def approve_request(
     help="The id of the request or of its run, or the beginning of the id.",
 )
 @click.option("--message", metavar="TEXT", help="Your reason. It becomes part of the outcome, which the model reads.")
+@passphrase_option
 @click.pass_context
-def reject_request(context: click.Context, name: str, message: str | None) -> None:
+def reject_request(context: click.Context, name: str, message: str | None, passphrase: str | None) -> None:
     """Reject a waiting call, or a waiting connection of a call."""
     require_person("reject")
-    _answer(context, name, approved=False, message=message)
+    _answer(context, name, approved=False, message=message, passphrase=passphrase)
 
 
-def _answer(context: click.Context, name: str, *, choice_is_open: bool = False, **answer: Any) -> None:
+def _answer(
+    context: click.Context, name: str, *, passphrase: str | None, choice_is_open: bool = False, **answer: Any
+) -> None:
     options = context.find_object(Globals) or Globals()
     tell_what_is_logged(options)
     with _inbox() as inbox:
@@ -264,17 +274,20 @@ def _answer(context: click.Context, name: str, *, choice_is_open: bool = False, 
         if answer.get("arguments") is not None:
             _require_fit(waiting, answer["arguments"], options)
         _require_choice(waiting, is_open=choice_is_open)
-        failure = _give_answer(inbox, waiting, options, **answer)
+        signer = asked_signer(inbox.secret, passphrase)
+        failure = _give_answer(inbox, waiting, options, signer, **answer)
     if failure is not None:
         context.exit(EXIT_CODES.get(failure["code"], 1))
 
 
-def _give_answer(inbox: InboxFacade, waiting: Waiting, options: Globals, **answer: Any) -> dict[str, Any] | None:
+def _give_answer(
+    inbox: InboxFacade, waiting: Waiting, options: Globals, signer: Signer | None, **answer: Any
+) -> dict[str, Any] | None:
     """Answer a request, and print what follows from it. Returns the error if the changes of a trial run could not be
     applied or dropped."""
     from haft.service import this_user
 
-    reply = inbox.answer(waiting, who=this_user(), **answer)
+    reply = inbox.answer(waiting, who=this_user(), signer=signer, **answer)
     held_changes = _settle(reply, options) if reply.settle else None
     if options.json:
         facts({**reply.to_json(), "scope": answer.get("scope", "once"), "settled": held_changes})
