@@ -76,6 +76,9 @@ class Call:
     """The process outside haft to which the call is attached; None for most calls."""
     trial: bool = False
     """Whether this is a trial run: a person reviews the changes after the run, and applies or drops them."""
+    holds: bool = False
+    """Whether the changes are held however the call ends, until a person applies or drops them. Unlike in a trial run,
+    the call itself was approved."""
     secrets: Secrets = NO_SECRETS
     """Values that are masked in everything that haft shows or records of the call. The tool gets them unmasked."""
 

@@ -46,6 +46,39 @@ class WarmProgram:
 
 
 @dataclass(frozen=True, slots=True)
+class Mount:
+    """A file or directory of the host that a program sees under another path."""
+
+    source: str
+    target: str
+    is_writable: bool = True
+    has_socket: bool = False
+    """Whether there is a socket in it to which the program may connect. The sandbox covers all other sockets of the
+    host."""
+
+
+class Terminal(Protocol):
+    """The terminal on which a person works with a program. The program itself gets a pseudoterminal of its own."""
+
+    def size(self) -> tuple[int, int]:
+        """The number of rows and columns."""
+        ...
+
+    def attach(self, descriptor: int) -> None:
+        """Called when the program is about to start, with a descriptor of the controlling side of the program's
+        pseudoterminal. The caller closes it after `detach`."""
+        ...
+
+    def received(self, data: bytes) -> None:
+        """Called with everything that the program writes to its pseudoterminal."""
+        ...
+
+    def detach(self) -> None:
+        """Called when the program has ended."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Command:
     """One program to run: an argument list, never a shell command line."""
 
@@ -55,6 +88,8 @@ class Command:
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables that are added to the environment that the launcher makes."""
     stdin: bytes = b""
+    input: int | None = None
+    """A descriptor of this process. The program gets as its stdin what can be read from it, after `stdin`."""
     readable: Sequence[str] = ()
     """Absolute paths of the tool's own files: always readable, never writable."""
     keeps: Sequence[str] = ()
@@ -76,6 +111,11 @@ class Command:
     question."""
     warm: WarmProgram | None = None
     """A program of the warm pool that may handle the call instead, in a fork of itself. It must behave like `argv`."""
+    mounts: Sequence[Mount] = ()
+    """Files and directories of the host that the program sees under other paths."""
+    terminal: Terminal | None = None
+    """The person's terminal, for a program that needs one. The program then gets a pseudoterminal as its controlling
+    terminal, and as stdin, stdout and stderr."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,7 @@ class Init:
             sealed=kind.get("sealed", False),
             unasked=kind["unasked"],
             scoped=kind.get("scoped", False),
+            sockets=kind.get("sockets", ()),
         )
         problem = self._prepare(sandbox)
         if kind.get("trial"):
@@ -165,7 +166,7 @@ class Init:
             send_report(control, never_started([None, f"the sandbox around it could not be built: {error}"]))
             return None
         try:
-            main = self._start(request, list(streams))
+            main = self._start(request, list(streams), control)
             self.be_killed_last()
         except (OSError, ValueError) as error:
             send_report(control, never_started(failure(error)))
@@ -262,11 +263,17 @@ class Init:
         return True
 
     @staticmethod
-    def _start(request: dict[str, Any], streams: list[int]) -> int:
+    def _start(request: dict[str, Any], streams: list[int], control: socket.socket) -> int:
         argv, env = argv_and_env(request)
         if not request["stdin"]:
             streams[0] = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
-        actions = [(os.POSIX_SPAWN_DUP2, descriptor, target) for target, descriptor in enumerate(streams)]
+        actions: Any = [(os.POSIX_SPAWN_DUP2, descriptor, target) for target, descriptor in enumerate(streams)]
+        if request.get("terminal"):
+            from haft.helper.terminal import Pseudoterminal  # Few programs need one.
+
+            terminal = Pseudoterminal(*request["terminal"])
+            terminal.hand_over(control)  # Before the program starts: a short one may end before the host asks for it.
+            actions = terminal.actions()
         failed: OSError | None = None
         for program in programs(argv[0], env):
             try:

@@ -17,7 +17,7 @@ import json
 import os
 import socket
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from haft.helper import kernel, local_network
@@ -193,6 +193,7 @@ class CallSandbox:
         sealed: bool,
         unasked: bool,
         scoped: bool = False,
+        sockets: Sequence[str] = (),
     ) -> None:
         self._template = template
         self._unasked = unasked
@@ -200,6 +201,8 @@ class CallSandbox:
         self._scoped = scoped
         """Whether this is a nested call that only reads, and sees the workspace with the changes of the call that made
         it: then it needs layers too."""
+        self._open_sockets = sockets
+        """The paths in `_extra` with a socket to which the call may connect."""
         self.share: socket.socket | None = None
         """The socket on which the host waits for a view of the workspace as the call sees it."""
         self._devices: int | None = None
@@ -442,6 +445,8 @@ class CallSandbox:
         if self._unasked and self._template.filters[self._unasked]:
             return  # The call's seccomp filter refuses every socket that could connect to one.
         for path in self._sockets.paths(everywhere=everywhere):
+            if path in self._open_sockets or _is_below(path, self._open_sockets):
+                continue
             # By descriptor: another process may replace the path by a link at this moment.
             place = open_or_none(path, os.O_PATH | os.O_NOFOLLOW)
             if place is not None:

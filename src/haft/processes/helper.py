@@ -26,9 +26,9 @@ from haft.processes.handle import Ending, Request
 Program = Literal["zygote", "plain", "egress"]
 
 HELLO_SECONDS = 20.0
-ORDER, ANSWER, VIEW = b"R", b'{"told": ', b"V"
-"""The first bytes of an order about a running program, of the answer to an order, and of a message with a
-descriptor."""
+ORDER, ANSWER, VIEW, TERMINAL = b"R", b'{"told": ', b"V", b"P"
+"""The first bytes of an order about a running program, of the answer to an order, of a message with a descriptor, and
+of the message with the controlling side of the program's pseudoterminal."""
 GONE = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.EBADF)
 MAX_MESSAGE = 1 << 20
 
@@ -62,6 +62,8 @@ class HelperHandle:
         self._views: list[int] = []
         self._waiting: deque[asyncio.Future[dict[str, Any]]] = deque()
         """Futures of the answers to orders, oldest first."""
+        self.on_terminal: Callable[[int], None] | None = None
+        """Takes the controlling side of the program's pseudoterminal, if the program gets one."""
         loop.add_reader(control, self._read)
 
     def _read(self) -> None:
@@ -89,6 +91,10 @@ class HelperHandle:
     def _read_answers(self) -> None:
         """Take the helper's complete answers out of the received bytes, each with the descriptor that came before
         it."""
+        if self._words.startswith(TERMINAL):
+            del self._words[:1]
+            if self._views and self.on_terminal is not None:
+                self.on_terminal(self._views.pop())
         if self._words.startswith(VIEW):
             del self._words[:1]
         while self._words.startswith(ANSWER) and (end := self._words.find(b"\n")) >= 0:

@@ -31,7 +31,8 @@ from haft.contracts import (
 from haft.processes.direct import Direct
 from haft.processes.handle import Ending, Handle, Request, Starter
 from haft.processes.helper import Helper, HelperHandle
-from haft.processes.streams import Drain, Feed, pipe
+from haft.processes.streams import Drain, Feed, pass_on, pipe
+from haft.processes.terminal import TerminalLink
 from haft.processes.views import view_socket
 from haft.values import dataclass
 
@@ -86,7 +87,9 @@ class ProcessLauncher:
         self._ran = ran
 
     async def run(self, command: Command, sink: OutputSink) -> Exit:
-        begun = await self._begin(command, sink, keeps_open=command.on_start is not None)
+        begun = await self._begin(command, sink, keeps_open=command.on_start is not None or command.input is not None)
+        if command.input is not None and begun.feed is not None:
+            pass_on(command.input, begun.feed, asyncio.get_running_loop())
         if command.on_start is not None and begun.feed is not None:
             command.on_start(begun.feed.send)
         return await self._wait_for_end(command, sink, begun)
@@ -105,6 +108,8 @@ class ProcessLauncher:
         with contextlib.ExitStack() as theirs:
             theirs.callback(os.close, directory)
             helper_fields = self._helper_fields(command, directory)
+            if command.terminal is not None:
+                helper_fields = {**helper_fields, "terminal": list(command.terminal.size())}
             out_read, out_write = pipe()
             theirs.callback(os.close, out_write)
             err_read, err_write = pipe()
@@ -141,6 +146,10 @@ class ProcessLauncher:
                 for descriptor in (out_read, err_read, *((in_write,) if has_input else ())):
                     os.close(descriptor)
                 raise
+        link = None
+        if command.terminal is not None and isinstance(handle, HelperHandle):
+            link = TerminalLink(command.terminal, sink, loop)
+            handle.on_terminal = link.take
         drains = (
             Drain(out_read, functools.partial(sink.output, "stdout"), loop, command.until_writable),
             Drain(err_read, functools.partial(sink.output, "stderr"), loop, command.until_writable),
@@ -148,15 +157,17 @@ class ProcessLauncher:
         feed = Feed(in_write, command.stdin, loop, keeps_open=keeps_open) if has_input else None
         if network is not None and isinstance(handle, HelperHandle):
             network.find_program = functools.partial(program_of_socket, handle)
-        return _Started(handle, drains, feed, network)
+        return _Started(handle, drains, feed, network, link)
 
     async def _wait_for_end(self, command: Command, sink: OutputSink, begun: _Started) -> Exit:
         """Wait until the command has ended and all its output was read. Returns how the command ended."""
         drains = begun.drains
         try:
             ending, cancelled = await until_ended(begun.handle, kill_at_once=command.kill_at_once)
-            await until_drained(drains)
+            await until_drained((*drains, *(() if begun.terminal is None else begun.terminal.drains)))
         finally:
+            if begun.terminal is not None:
+                begun.terminal.close()
             if begun.feed is not None:
                 begun.feed.close()
             for drain in drains:
@@ -169,7 +180,7 @@ class ProcessLauncher:
             sink.processes_ended((*ending.ended, *ending.left))
         if cancelled is not None:
             raise cancelled
-        for drain in drains:
+        for drain in (*drains, *(() if begun.terminal is None else begun.terminal.drains)):
             if drain.failure is not None:
                 raise drain.failure
         return exit_of(command, ending, self._limits)
@@ -183,6 +194,7 @@ class _Started:
     drains: tuple[Drain, Drain]
     feed: Feed | None
     network: EgressCall | None = None
+    terminal: TerminalLink | None = None
 
 
 async def program_of_socket(handle: HelperHandle, address: str, port: int) -> str | None:

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
 
@@ -24,6 +25,23 @@ def pipe() -> tuple[int, int]:
     with contextlib.suppress(OSError):
         fcntl.fcntl(writing, F_SETPIPE_SZ, PIPE_BYTES)
     return reading, writing
+
+
+def pass_on(descriptor: int, feed: Feed, loop: asyncio.AbstractEventLoop) -> None:
+    """Let a child read everything that can be read from a descriptor of the host. A thread reads it, because files and
+    some devices cannot be polled; the thread waits until the child has taken what was read before."""
+
+    async def send(data: bytes) -> None:
+        await feed.send(data)
+
+    def read() -> None:
+        with contextlib.suppress(OSError, RuntimeError):  # The loop may be closed by now.
+            while data := os.read(descriptor, READ_BYTES):
+                asyncio.run_coroutine_threadsafe(send(data), loop).result()
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(feed.finish)
+
+    threading.Thread(target=read, name="haft-input", daemon=True).start()
 
 
 class Drain:
@@ -115,6 +133,12 @@ class Feed:
         self._waiting.append((memoryview(data), taken))
         self._loop.add_writer(self._descriptor, self._write)
         return taken
+
+    def finish(self) -> None:
+        """Close the input when all data is written."""
+        self._keeps_open = False
+        if not self._waiting:
+            self.close()
 
     def _write(self) -> None:
         rest, taken = self._waiting[0]

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from haft.service.changes import ChangesFacade, changed_since, nothing_to, rows_for
     from haft.service.checks import Check
     from haft.service.doctor import diagnose
+    from haft.service.facades.programs import ProgramPlan
     from haft.service.facades.providers import HostProviders
     from haft.service.hook_messages import (
         BadHookMessage,
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
     from haft.service.plugins import ListedPlugin, PluginsFacade
     from haft.service.previews import missed_scratch
     from haft.service.principals import this_user, user_name
+    from haft.service.programs.program import Program
     from haft.service.providers import ListedProvider, ProviderChange, ProvidersFacade, StartProposal, provider_text
     from haft.service.providers_login import login_provider
     from haft.service.reachable_hosts import Reach, network_reach, one_host
@@ -137,7 +139,9 @@ else:
             "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",
             "plugins": "ListedPlugin PluginsFacade",
             "previews": "missed_scratch",
+            "facades.programs": "ProgramPlan",
             "facades.providers": "HostProviders",
+            "programs.program": "Program",
             "providers": "ListedProvider ProviderChange ProvidersFacade StartProposal provider_text",
             "providers_login": "login_provider",
             "state_reader": "request_cancel has_state open_changes open_history recover_dead_hosts",

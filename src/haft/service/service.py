@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from haft.service.facades.approvals import HostApprovals
     from haft.service.facades.audit import HostAudit
     from haft.service.facades.changes import HostChanges
+    from haft.service.facades.programs import HostPrograms
     from haft.service.facades.providers import HostProviders
     from haft.service.facades.runs import HostRuns
     from haft.service.hooked_calls.calls import HookedCalls
@@ -188,6 +189,13 @@ class ToolService:
         from haft.service.observed_calls import ObservedCalls
 
         return ObservedCalls(self._host)
+
+    @cached_property
+    def programs(self) -> HostPrograms:
+        """Whole programs, each in one confined run."""
+        from haft.service.facades.programs import HostPrograms
+
+        return HostPrograms(self._host)
 
     @cached_property
     def audit(self) -> HostAudit:

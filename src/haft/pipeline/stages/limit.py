@@ -5,7 +5,7 @@ The deadline counts only from here on, so that it does not count the time in whi
 place. The shortest of these deadlines applies: the timeout of the call, a timeout among its arguments, and the deadline
 of the tool. The deadline of the tool is its configured deadline (`tools.timeout`). Without such a setting, the shorter
 of two deadlines counts: the deadline in the tool's definition, and a configured `max_seconds`. If nothing is set, the
-default of `max_seconds` applies.
+default of `max_seconds` applies. A whole program (`haft run`) has only the deadline of its call, if there is one.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ Keep = Callable[[RunId], OutputStore]
 MAX_CACHED = 100
 MAX_SECONDS = 10**9
 """The longest deadline. A timeout among the arguments may be a number that is too large for a clock."""
+NO_DEADLINE = "noDeadline"
+"""The key in a tool's `meta` that says that only the timeout of the call is a deadline."""
 
 
 class ApplyLimits:
@@ -66,7 +68,7 @@ class ApplyLimits:
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         spec, attachment = run.tool.spec, run.call.attachment
         seconds = MAX_SECONDS if attachment is not None and attachment.is_background else self._seconds(run, spec)
-        idle = self._limits.max_idle_seconds if seconds < MAX_SECONDS else 0.0
+        idle = self._limits.max_idle_seconds if seconds < MAX_SECONDS and NO_DEADLINE not in spec.meta else 0.0
         run.revise(limits=self._applied(seconds, in_process=not spec.has_processes))
         run.make_output_buffer = self._make_output_buffer
         run.set_status("in-progress")
@@ -107,7 +109,9 @@ class ApplyLimits:
         if known is None:
             limits = self._limits
             applied = {"max_seconds": seconds, "max_output_bytes": limits.max_output_bytes}
-            if limits.max_idle_seconds:
+            if seconds >= MAX_SECONDS:
+                del applied["max_seconds"]
+            elif limits.max_idle_seconds:
                 applied["max_idle_seconds"] = limits.max_idle_seconds
             enforced: dict[str, str] = {}
             if not in_process:
@@ -122,6 +126,8 @@ class ApplyLimits:
         """The deadlines that apply, each with the place where it is set."""
         call, spec = run.call, run.tool.spec
         found: list[tuple[float | None, str]] = [(call.timeout, "the call's own timeout")]
+        if NO_DEADLINE in spec.meta:
+            return [(MAX_SECONDS if call.timeout is None else call.timeout, "the call's own timeout")]
         if "timeoutArgument" in spec.meta:
             argument = spec.meta["timeoutArgument"]
             found.append((call.arguments.get(argument), f"the argument `{argument}`"))

@@ -3,7 +3,8 @@ at the end.
 
 If the tool ended by itself, with success or failure, its changes are committed. If a limit stopped the tool, its
 changes are held: nothing is lost, but half-finished work gets into the workspace only if a person applies it. If the
-tool was cancelled, its changes are discarded. The changes of a trial run are held until a person has reviewed them."""
+tool was cancelled, its changes are discarded. The changes of a trial run are held until a person has reviewed them. The
+changes of a whole program (`haft run`) are held however the program ended."""
 
 from __future__ import annotations
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 REMOTE = Changes(complete=False, reason="it runs elsewhere: its changes are not tracked")
 OUTSIDE = "one of its commands ran outside the layer that collects its changes"
+HELD_FOR_PERSON = "a person decides about them"
 _STOPPED = ("timed-out", "limit-exceeded")
 
 
@@ -179,7 +181,8 @@ class Transact:
         except BaseException:  # The call was cancelled, or could not begin.
             # Snapshots before and after a call of a session also contain what others changed meanwhile. Those changes
             # must not be discarded.
-            action: EndAction = "hold" if spec.hosting == "session" and transaction.covers_others else "discard"
+            is_kept = run.call.holds or (spec.hosting == "session" and transaction.covers_others)
+            action: EndAction = "hold" if is_kept else "discard"
             run.changes = (await self._finish_transaction(run, transaction, action, "the call was cancelled")).changes
             raise
         return await self._finish_outcome(run, transaction, outcome)
@@ -208,6 +211,8 @@ class Transact:
         why = None
         if run.decision.action == "try":
             action, why = "hold", "it is a trial run"
+        elif run.call.holds:
+            action, why = "hold", HELD_FOR_PERSON
         elif code in _STOPPED:
             action, why = "hold", "the call was stopped before it ended by itself"
         elif code == "cancelled":

@@ -253,6 +253,7 @@ HAFT: Final = LazyGroup(
     "Run the tools of AI agents: under your rules, in a sandbox, with undo and an audit log.",
     {
         "tools": TOOLS,
+        "run": ("run.command:run_program", "Run a whole program, such as an agent, in one confined run."),
         "log": ("log:log_runs", "List runs, newest first."),
         "show": ("log:show_run", "Show one run: its states, decision, limits, sandbox, arguments and changes."),
         "output": ("output:print_output", "Print the stored output of a run."),
@@ -290,5 +291,5 @@ HAFT: Final = LazyGroup(
         "version": ("help:print_version", "Print the version."),
     },
     {"use": ("tools", "use"), "list": ("tools", "list")},
-    {"ls": "list", "run": "use", "call": "use", "exec": "use"},
+    {"ls": "list", "call": "use", "exec": "use"},
 )
