@@ -1,19 +1,30 @@
-"""Applying or dropping held change sets, from any process."""
+"""Applying held change sets, whole or in part, and dropping them, from any process."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import time
 from collections.abc import Sequence
 
+from haft.changes.commit.attributes import UnreadableAttributes, attributes_of, set_attributes
+from haft.changes.commit.exact_copy import link
 from haft.changes.commit.journal import CommitRefused, CommitUnfinished, write_journal
 from haft.changes.commit.manifest import Manifest, PathChange
 from haft.changes.commit.read_entry import read_entry
 from haft.changes.commit.steps import from_latin
-from haft.changes.transactions import LayerSources, TransactionResult, Transactions, conflict_error, unfinished_result
-from haft.contracts import BadUsage, Changes, ConflictingPath, ToolFailed
-from haft.values import replace
+from haft.changes.commit.tree import Tree, set_mode, set_owner
+from haft.changes.transactions import (
+    LayerSources,
+    Owner,
+    TransactionResult,
+    Transactions,
+    conflict_error,
+    unfinished_result,
+)
+from haft.contracts import BadUsage, Changes, ConflictingPath, ToolFailed, near_miss
+from haft.values import dataclass, replace
 
 
 def apply(transactions: Transactions, run: str, *, granted_paths: Sequence[str] | None = None) -> TransactionResult:
@@ -68,6 +79,151 @@ def _apply(
     return TransactionResult(manifest.changes("committed"))
 
 
+def apply_part(transactions: Transactions, run: str, paths: Sequence[str], owner: Owner) -> PartResult:
+    """Commit the held changes of some paths, and of everything below them; the rest stays held. The committed part
+    becomes a change set of its own, that of `owner`, whose parent is `run`: it can be undone by itself, or together
+    with the rest. Raises `BadUsage` if the run changes none of these paths."""
+    with transactions.locked():
+        held, manifest = _find_held(transactions, run)
+        part = _chosen(manifest, paths)
+        names = {each.path for each in part}
+        left = [each for each in manifest.entries if each.path not in names]
+        # The rest needs its new directories too: someone may undo the part before the rest is applied.
+        needed = {above for each in left if each.after is not None for above in _above(each.path)} & names
+        rest = [each for each in manifest.entries if each.path not in names or each.path in needed]
+        if not left:
+            return PartResult(_apply(transactions, run, held, manifest, None), 0)
+        chosen = replace(manifest, entries=tuple(part))
+        current, moved = _against_current(transactions, chosen)
+        if moved:
+            refreshed = {each.path: each for each in current.entries}
+            entries = tuple(refreshed.get(each.path, each) for each in manifest.entries)
+            write_journal(held, replace(manifest, entries=entries, notes=current.notes))
+            against = tuple(ConflictingPath(path, transactions.who_changed(path, manifest)) for path in moved)
+            error = conflict_error(
+                moved, "it changed again since", hint=f"look at `haft diff {run}`, then apply these paths again"
+            )
+            return PartResult(TransactionResult(chosen.changes("held", against), error), len(left))
+        try:
+            settled = _split(transactions, held, manifest, current, rest, owner)
+        except OSError as failure:
+            error = ToolFailed(f"its changes are still held: the disk failed ({failure})")
+            return PartResult(TransactionResult(chosen.changes("held", reason=error.message), error), len(left))
+        return PartResult(settled, len(left))
+
+
+@dataclass(frozen=True, slots=True)
+class PartResult:
+    """How applying a part of a change set ended."""
+
+    result: TransactionResult
+    left: int
+    """How many paths are still held."""
+
+
+def _chosen(manifest: Manifest, paths: Sequence[str]) -> list[PathChange]:
+    """The changes of the paths, of everything below them, and of the new directories that they need."""
+    wanted: set[str] = set()
+    for path in paths:
+        name = os.path.normpath(path)
+        found = [
+            each.path
+            for each in manifest.entries
+            if name == "." or each.path == name or each.path.startswith(f"{name}/")
+        ]
+        if not found:
+            near = near_miss(name, [each.path for each in manifest.entries])
+            hint = f"did you mean `{near}`?" if near else f"`haft diff --stat {manifest.run}` lists its changes"
+            raise BadUsage(f"{manifest.run} holds no change of `{path}`", hint=hint)
+        wanted.update(found)
+    by_path = {each.path: each for each in manifest.entries}
+    for path in list(wanted):
+        if by_path[path].after is None:
+            continue
+        wanted.update(each for each in _above(path) if each in by_path and _is_new_directory(by_path[each]))
+    return [each for each in manifest.entries if each.path in wanted]
+
+
+def _above(path: str) -> list[str]:
+    """The directories above a path, relative to the workspace."""
+    found = []
+    while path := os.path.dirname(path):
+        found.append(path)
+    return found
+
+
+def _is_new_directory(each: PathChange) -> bool:
+    is_directory = each.after is not None and each.after.kind == "directory"
+    return is_directory and (each.before is None or each.before.kind != "directory")
+
+
+def _split(
+    transactions: Transactions,
+    held: str,
+    manifest: Manifest,
+    part: Manifest,
+    rest: Sequence[PathChange],
+    owner: Owner,
+) -> TransactionResult:
+    """Hold the part as a change set of its own, take it out of the change set that it was in, and commit it. If this
+    process is killed on the way, the part is held, perhaps in both change sets, and nothing is lost."""
+    upper = f"{transactions.live_in_area}/{owner.run}.layer/upper"
+    place = os.path.join(transactions.area.path, upper)
+    os.makedirs(place, mode=0o700)
+    source = os.path.relpath(os.path.join(held, "upper"), transactions.area.path)
+    with Tree(transactions.area.path, forced=True) as ours:
+        _link_files(ours, source, upper, part.entries)
+    names = {each.path for each in part.entries}
+    conflicts = [path for path in manifest.notes.get("conflicts", ()) if from_latin(path) not in names]
+    notes = {name: value for name, value in manifest.notes.items() if name not in ("conflicts", "contains")}
+    part = replace(part, run=owner.run, notes={**notes, "owner": owner.to_json(), "accepted": True})
+    reason = f"they are a part of the changes of {manifest.run}"
+    transactions.hold(owner, part, upper, reason)
+    with contextlib.suppress(OSError):
+        os.rmdir(os.path.dirname(place))
+    left = replace(
+        manifest,
+        entries=tuple(rest),
+        notes={**manifest.notes, **({"conflicts": conflicts} if "conflicts" in manifest.notes else {})},
+    )
+    left.write(held)
+    transactions.ledger.set_files(manifest.run, len([each for each in rest if each not in part.entries]))
+    with Tree(transactions.area.path, forced=True) as ours:
+        stay = {each.path for each in rest}
+        for each in sorted(part.entries, key=lambda one: one.path, reverse=True):
+            if each.after is not None and each.path not in stay:
+                where, name = ours.at(f"{source}/{each.path}")
+                with contextlib.suppress(OSError):
+                    (os.rmdir if each.after.kind == "directory" else os.unlink)(name, dir_fd=where)
+    return _apply(transactions, owner.run, os.path.join(transactions.area.held, owner.run), part, None)
+
+
+def _link_files(ours: Tree, source: str, target: str, entries: Sequence[PathChange]) -> None:
+    """Give the new files of the entries a second name below `target`, and make the directories on the way. Directories
+    of the entries get the mode and the owner that they have below `source`."""
+    made: list[str] = []
+    for each in sorted(entries, key=lambda one: one.path):
+        if each.after is None:
+            continue
+        parts = each.path.split("/")
+        depth = len(parts) if each.after.kind == "directory" else len(parts) - 1
+        for count in range(1, depth + 1):
+            path = "/".join(parts[:count])
+            if ours.status(f"{target}/{path}") is None:
+                where, name = ours.at(f"{target}/{path}")
+                os.mkdir(name, 0o700, dir_fd=where)
+                made.append(path)
+        if each.after.kind != "directory":
+            link(ours, f"{source}/{each.path}", ours, f"{target}/{each.path}")
+    for path in reversed(made):
+        status = ours.status(f"{source}/{path}")
+        if status is not None:
+            set_owner(ours, f"{target}/{path}", status.st_uid, status.st_gid)
+            with contextlib.suppress(UnreadableAttributes):
+                set_attributes(ours.proc_path(f"{target}/{path}"), attributes_of(ours.proc_path(f"{source}/{path}")))
+            set_mode(ours, f"{target}/{path}", stat.S_IMODE(status.st_mode))
+
+
 def _against_current(transactions: Transactions, manifest: Manifest) -> tuple[Manifest, list[str]]:
     """The change set, with the current file of each path as the state before the change; and the paths whose current
     file differs from the one that the run found. Inodes may differ: an equal file may have been restored or written
@@ -77,6 +233,8 @@ def _against_current(transactions: Transactions, manifest: Manifest) -> tuple[Ma
     with transactions.tree() as workspace:
         for each in manifest.entries:
             now = read_entry(workspace, each.path, forced=True)
+            if now is not None and _is_new_directory(each) and each.after is not None and each.after.is_like(now):
+                continue  # Another part of the same change set has made it.
             same = now is None if each.before is None else each.before.is_like(now)
             if not same:
                 moved.append(each.path)

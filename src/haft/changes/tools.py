@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from haft.changes.commit.read_entry import CallStopped
-from haft.changes.held_changes import apply, drop
+from haft.changes.held_changes import apply, apply_part, drop
 from haft.changes.reversal import ReversalConflict, ReversalResult, ReversalUnfinished, reverse
-from haft.changes.transactions import Owner, TransactionResult, Transactions
+from haft.changes.transactions import Owner, Transactions
 from haft.changes.uncancellable import run_uncancellable
 from haft.contracts import Answer, Changes, Effects, HaftError, ToolContext, ToolName, ToolSpec
 
@@ -28,6 +28,7 @@ _SCHEMA = {
     "properties": {
         "runs": {"type": "array", "items": {"type": "string"}, "minItems": 1},
         "force": {"type": "boolean"},
+        "paths": {"type": "array", "items": {"type": "string"}, "minItems": 1},
     },
     "required": ["runs"],
     "additionalProperties": False,
@@ -104,16 +105,24 @@ class ChangesTool(OwnChanges):
                 result={"run": run, "state": "discarded"},
                 changes=Changes(),
             )
-        settled: TransactionResult = await run_uncancellable(lambda: apply(transactions, run))
+        left = 0
+        if paths := arguments.get("paths"):
+            part = await run_uncancellable(lambda: apply_part(transactions, run, paths, replace(owner, parent=run)))
+            settled, left = part.result, part.left
+        else:
+            settled = await run_uncancellable(lambda: apply(transactions, run))
         if settled.error is not None:
             failure = settled.error.failure()
+            if failure.hint is not None:
+                failure = replace(failure, hint=failure.hint.replace("RUN", run))
             return Answer(
                 failure=failure,
                 result={"run": run, "state": settled.changes.state},
                 changes=_changes_of_failed_apply(settled.changes),
             )
         text = f"{run}: {_count(len(settled.changes.files))} committed"
-        return Answer(text=text, result={"run": run, "state": "committed"}, changes=Changes())
+        result = {"run": run, "state": "committed", **({"left": left} if left else {})}
+        return Answer(text=text, result=result, changes=settled.changes if left else Changes())
 
 
 def _changes_of_failed_apply(changes: Changes) -> Changes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from haft import changes
@@ -29,7 +30,7 @@ from haft.storage import Lease, StateHome, open_stores
 from haft.values import replace
 
 if TYPE_CHECKING:
-    from haft.changes import BlamedLine, ChangeSet, Direction, FileDifference
+    from haft.changes import BlamedLine, ChangeSet, Direction, FileDifference, LiveChanges
 
 _log = logging.getLogger("haft")
 
@@ -107,6 +108,7 @@ class ChangesFacade:
     """The change sets of a state home, for reading."""
 
     def __init__(self, home: StateHome) -> None:
+        self._home = home
         self.ledger = open_stores(home).connect().ledger
         self._kept = changes.KeptChanges(self.ledger, Blobs(home.blobs))
 
@@ -125,6 +127,10 @@ class ChangesFacade:
     def blame(self, workspace: str, path: str) -> list[BlamedLine]:
         """The lines of a file, each with the run that wrote it. The path is relative to the workspace."""
         return changes.blame(self._kept, workspace, path)
+
+    def live(self, run: str) -> AbstractContextManager[LiveChanges | None]:
+        """A context manager with what a running call has changed so far; None if it does not work in a layer."""
+        return changes.live_changes(self._home.changes, run)
 
     def nested_changes_text(self, made: Iterable[str]) -> str | None:
         """A text that names the nested calls among `made` that have change sets of their own; None if there are no such

@@ -26,13 +26,22 @@ def replace_by_copy(place: str) -> None:
     with Tree(place, forced=True) as source, Tree(place, forced=True) as target:
         closed = _make_readable(source)
         copy(source, OLD, target, UPPER)
-        _copy_marks(source, target)
+        _copy_marks(source, target, OLD)
         for path, mode in closed.items():
             set_mode(target, UPPER + path[len(OLD) :], mode)
         for path, (mode, _inode) in source.widened.items():
             if path != OLD:
                 set_mode(target, UPPER + path[len(OLD) :], mode)
         target.widened.clear()
+
+
+def copy_of_layer(place: str, target: str) -> None:
+    """Make a copy of the layer in `place`, with its marks, as the directory `upper` in `target`. The layer stays as it
+    is, and may be in use: what changes meanwhile is in the copy as it was before or after. Raises `OSError` if a file
+    disappears at the wrong moment, or cannot be read."""
+    with Tree(place) as source, Tree(target, forced=True) as onto:
+        copy(source, UPPER, onto, UPPER)
+        _copy_marks(source, onto, UPPER)
 
 
 def _make_readable(source: Tree) -> dict[str, int]:
@@ -46,14 +55,14 @@ def _make_readable(source: Tree) -> dict[str, int]:
     return closed
 
 
-def _copy_marks(source: Tree, target: Tree) -> None:
+def _copy_marks(source: Tree, target: Tree, name_there: str) -> None:
     prefix = mark_prefix()
-    for path, status in source.walk(OLD):
+    for path, status in source.walk(name_there):
         if stat.S_ISCHR(status.st_mode):
             continue
         where = source.proc_path(path)
         for name in _marks(where, prefix):
-            _set_mark(target, UPPER + path[len(OLD) :], name, os.getxattr(where, name, follow_symlinks=False))
+            _set_mark(target, UPPER + path[len(name_there) :], name, os.getxattr(where, name, follow_symlinks=False))
 
 
 def _marks(where: bytes, prefix: str) -> list[str]:

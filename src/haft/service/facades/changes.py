@@ -61,12 +61,15 @@ class HostChanges:
             self._check_undone_by(principal, rows)
         return self._settle("redo", [row.run for row in rows], principal, force=force)
 
-    def apply(self, run: str, *, who: str | Principal | None = None) -> Run:
-        """Apply the held changes of a run. Returns the run that applies them, without waiting for its end. Raises
-        `NeedsPerson` if this method acts for an agent and not for a person."""
+    def apply(self, run: str, *, paths: Sequence[str] = (), who: str | Principal | None = None) -> Run:
+        """Apply the held changes of a run. With `paths`, apply only the changes of these paths and of everything below
+        them: the rest stays held, and the run that applies them has these changes as its own. Paths are relative to the
+        workspace. Returns the run that applies them, without waiting for its end. Raises `NeedsPerson` if this method
+        acts for an agent and not for a person."""
         principal = self._host.acting(who)
         principal.must_be_person("apply")
-        return self._settle("apply", [self._here([self._change_set("apply", run)])[0].run], principal)
+        found = self._here([self._change_set("apply", run)])[0].run
+        return self._settle("apply", [found], principal, paths=paths)
 
     def drop(self, run: str, *, who: str | Principal | None = None) -> Run:
         """Drop the held changes of a run. Returns the run that drops them, without waiting for its end."""
@@ -138,8 +141,12 @@ class HostChanges:
                 raise BadUsage(f"{row.run} changed {row.workspace}, which is not the workspace of this service")
         return rows
 
-    def _settle(self, verb: Verb, runs: list[str], principal: Principal, *, force: bool = False) -> Run:
+    def _settle(
+        self, verb: Verb, runs: list[str], principal: Principal, *, force: bool = False, paths: Sequence[str] = ()
+    ) -> Run:
         arguments: dict[str, Any] = {"runs": runs, **({"force": True} if force else {})}
+        if paths:
+            arguments["paths"] = list(paths)
         pipeline = self._host.running()
         caller = pipeline.within()
         return pipeline.call(

@@ -76,6 +76,10 @@ class Ledger(Protocol):
 
     def set_state(self, run: str, state: ChangesState, reason: str | None = None) -> None: ...
 
+    def set_files(self, run: str, files: int) -> None:
+        """Record how many paths a change set has, after a part of it was taken out."""
+        ...
+
     def forget_images(self, run: str, reason: str) -> None:
         """Record that the originals, which are the stored files that the run replaced, were deleted. haft can then
         still show the run's diff, but cannot undo the run."""

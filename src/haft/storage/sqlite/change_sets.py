@@ -70,6 +70,9 @@ class SqliteLedger(Ledger):
     def set_state(self, run: str, state: ChangesState, reason: str | None = None) -> None:
         self._change("UPDATE change_sets SET state = ?, reason = ? WHERE run = ?", [state, reason, run])
 
+    def set_files(self, run: str, files: int) -> None:
+        self._change("UPDATE change_sets SET files = ? WHERE run = ?", [files, run])
+
     def forget_images(self, run: str, reason: str) -> None:
         self._change("UPDATE change_sets SET kept = 0, reason = ? WHERE run = ?", [reason, run])
 

@@ -11,7 +11,14 @@ import click
 from haft.contracts import EXIT_CODES, BadUsage, Outcome, UnknownRun, iso_time
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.person.change_run import tell_conflicts, wait_for_changes
-from haft.surfaces.cli.place import change_sets, find_changed, history, require_person, tell_what_is_logged
+from haft.surfaces.cli.place import (
+    change_sets,
+    current_directory,
+    find_changed,
+    history,
+    require_person,
+    tell_what_is_logged,
+)
 from haft.surfaces.cli.screen.printing import complain, facts, lines, say, table
 from haft.surfaces.cli.words.run_completion import complete_changes
 from haft.surfaces.cli.words.times import clock
@@ -69,14 +76,22 @@ def _count(files: int) -> str:
 
 @click.command("apply", cls=HaftCommand)
 @click.argument("run", shell_complete=complete_changes("held"), help="A run with held changes.")
+@click.argument(
+    "paths",
+    nargs=-1,
+    type=click.Path(),
+    metavar="[PATH]...",
+    help="Apply only the changes of these paths, and of everything below them.",
+)
 @click.pass_context
-def apply_changes(context: click.Context, run: str) -> None:
-    """Apply the held changes of a run to the workspace. `haft diff RUN` shows these changes.
+def apply_changes(context: click.Context, run: str, paths: tuple[str, ...]) -> None:
+    """Apply the held changes of a run to the workspace. `haft diff RUN` shows these changes. With PATH, apply only a part
+    of them: the rest stays held.
 
     If someone has changed the same files in the workspace since the run, haft applies nothing and exits with 5. `haft
     diff RUN` then shows the difference from the present files. To overwrite the present files, run `haft changes apply
     RUN` again."""
-    _settle(context, "apply", run)
+    _settle(context, "apply", run, paths)
 
 
 @click.command("drop", cls=HaftCommand)
@@ -87,13 +102,15 @@ def drop_changes(context: click.Context, run: str) -> None:
     _settle(context, "drop", run)
 
 
-def _settle(context: click.Context, verb: Verb, run: str) -> None:
+def _settle(context: click.Context, verb: Verb, run: str, paths: tuple[str, ...] = ()) -> None:
     if verb == "apply":
         require_person("changes apply")
     options = context.find_object(Globals) or Globals()
     tell_what_is_logged(options)
     row = _held(verb, run)
-    outcome = asyncio.run(_perform(verb, row, options))
+    outcome = asyncio.run(_perform(verb, row, options, [_in_workspace(path, row.workspace) for path in paths]))
+    left: int = 0 if outcome.result is None else outcome.result.get("left", 0)
+    applied = len(outcome.changes.files) if left else row.files
     failure = outcome.error
     if failure is not None and failure.code != "conflict":
         complain(failure.message, failure.hint)
@@ -103,11 +120,21 @@ def _settle(context: click.Context, verb: Verb, run: str) -> None:
     conflicts = [conflict.to_json() for conflict in outcome.changes.conflicts]
     if options.json:
         state = outcome.result["state"]
-        facts({"run": row.run, "state": state, "files": row.files, "conflicts": conflicts, "settledBy": outcome.run_id})
+        facts(
+            {
+                "run": row.run,
+                "state": state,
+                "files": applied,
+                "left": left,
+                "conflicts": conflicts,
+                "settledBy": outcome.run_id,
+            }
+        )
     elif failure is None:
-        lines([f"{row.run}: {_count(row.files)} {'committed' if verb == 'apply' else 'discarded'}"])
+        rest = f", {_count(left)} still held" if left else ""
+        lines([f"{row.run}: {_count(applied)} {'committed' if verb == 'apply' else 'discarded'}{rest}"])
         if verb == "apply" and not options.quiet:
-            say(f"`haft undo {row.run}` takes them back")
+            say(f"`haft undo {outcome.run_id if left else row.run}` takes them back")
     if failure is not None:
         if not options.quiet:
             tell_conflicts(conflicts)
@@ -133,8 +160,22 @@ def _held(verb: Verb, name: str) -> Row:
     return row
 
 
-async def _perform(verb: Verb, row: Row, options: Globals) -> Outcome:
+def _in_workspace(path: str, workspace: str) -> str:
+    """A path that the person named, relative to the workspace. If the current directory is not in the workspace, the
+    path is taken as relative to the workspace already."""
+    here = os.path.realpath(current_directory())
+    inside = workspace.rstrip("/") + "/"
+    if not os.path.isabs(path) and not f"{here}/".startswith(inside):
+        return os.path.normpath(path)
+    found = os.path.normpath(os.path.join(here, path))
+    if not f"{found}/".startswith(inside):
+        raise BadUsage(f"`{path}` is not in the workspace {workspace}")
+    return os.path.relpath(found, workspace)
+
+
+async def _perform(verb: Verb, row: Row, options: Globals, paths: list[str]) -> Outcome:
     from haft.service import ToolService
 
     async with ToolService.open(row.workspace) as service:
-        return await wait_for_changes(service.apply(row.run) if verb == "apply" else service.drop(row.run), options)
+        run = service.changes.apply(row.run, paths=paths) if verb == "apply" else service.drop(row.run)
+        return await wait_for_changes(run, options)

@@ -7,6 +7,7 @@ as escapes.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -79,7 +80,7 @@ class RecordedChanges:
 @click.option("--stat", is_flag=True, help="List only the files, each with the number of changed lines.")
 @click.pass_obj
 def print_diff(options: Globals, run: str, stat: bool) -> None:
-    """Print the file changes of a run as a patch."""
+    """Print the file changes of a run as a patch. If the run has not ended yet, print its changes so far."""
     tell_what_is_logged(options)
     form: Form = "stat" if stat else "patch"
     with history_with(run) as kept, change_sets() as changes:
@@ -89,7 +90,10 @@ def print_diff(options: Globals, run: str, stat: bool) -> None:
         elif record is None:
             raise UnknownRun(run)
         elif record.is_open:
-            raise BadUsage(f"{record.id} has not ended yet", hint=f"`haft watch {record.id}` follows it")
+            with changes.live(record.id) if changes is not None else contextlib.nullcontext() as so_far:
+                if so_far is None:
+                    raise BadUsage(f"{record.id} has not ended yet", hint=f"`haft watch {record.id}` follows it")
+                _print(so_far, so_far.differences(), options, form)
         else:
             recorded = _recorded(record)
             _print(recorded, recorded.files, options, form)

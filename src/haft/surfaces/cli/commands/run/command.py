@@ -47,7 +47,9 @@ class RunCommand(CommandWithNetwork):
 @click.command("run", cls=RunCommand)
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="PROGRAM...", help="The program and its arguments.")
 @click.option("--commit", is_flag=True, help="Commit the changes when the program has ended, without asking.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="End it after this time.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="End it after this time."
+)
 @network_option("Let the program use the whole network.")
 @click.option(
     "--read", metavar="PATH", multiple=True, type=click.Path(), help="Let the program also read PATH (repeatable)."
