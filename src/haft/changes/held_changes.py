@@ -107,8 +107,8 @@ def apply_part(transactions: Transactions, run: str, paths: Sequence[str], owner
         try:
             settled = _split(transactions, held, manifest, current, rest, owner)
         except OSError as failure:
-            error = ToolFailed(f"its changes are still held: the disk failed ({failure})")
-            return PartResult(TransactionResult(chosen.changes("held", reason=error.message), error), len(left))
+            failed = ToolFailed(f"its changes are still held: the disk failed ({failure})")
+            return PartResult(TransactionResult(chosen.changes("held", reason=failed.message), failed), len(left))
         return PartResult(settled, len(left))
 
 
@@ -126,11 +126,8 @@ def _chosen(manifest: Manifest, paths: Sequence[str]) -> list[PathChange]:
     wanted: set[str] = set()
     for path in paths:
         name = os.path.normpath(path)
-        found = [
-            each.path
-            for each in manifest.entries
-            if name == "." or each.path == name or each.path.startswith(f"{name}/")
-        ]
+        below = "" if name == "." else f"{name}/"
+        found = [each.path for each in manifest.entries if each.path == name or each.path.startswith(below)]
         if not found:
             near = near_miss(name, [each.path for each in manifest.entries])
             hint = f"did you mean `{near}`?" if near else f"`haft diff --stat {manifest.run}` lists its changes"

@@ -195,8 +195,8 @@ else:
             "passed_variables": "EVALUATED_VARIABLES ALWAYS_PASSED NETWORK_VARIABLES PROXY_VARIABLES",
             "ports": (
                 "DescribeLauncher Command Definitions EndedChild Environment Environments Exit Launcher "
-                "LayeredSession Mount OutputSink WrittenFile Session SessionLauncher Stream Terminal ToolContext WarmProgram "
-                "Workspace"
+                "LayeredSession Mount OutputSink WrittenFile Session SessionLauncher Stream Terminal ToolContext "
+                "WarmProgram Workspace"
             ),
             "principal": "Principal PrincipalKind check_text",
             "questions": "FORM Question QuestionAnswer QuestionMethod",

@@ -1,5 +1,5 @@
-"""The pseudoterminal of a program that a person works with. It belongs to the call's own `/dev/pts`, so that the program
-finds it by its name, and can reach no terminal of the host.
+"""The pseudoterminal of a program that a person works with. It belongs to the call's own `/dev/pts`, so that the
+program finds it by its name, and can reach no terminal of the host.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class HelperRequests:
         extra += [[path, path, True, list(identity(path))] for path in map(os.path.realpath, command.keeps)]
         extra += [[each.source, each.target, each.is_writable, list(identity(each.source))] for each in command.mounts]
         network = "hosts" if confinement.hosts else "asks" if confinement.asks else confinement.network is True
-        kind = {"network": network, "unasked": confinement.unasked, "extra": extra, "links": links}
+        kind: dict[str, Any] = {"network": network, "unasked": confinement.unasked, "extra": extra, "links": links}
         if sockets := [each.target for each in command.mounts if each.has_socket]:
             kind["sockets"] = sockets
         return {**kind, "scoped": True} if confinement.layer is not None and confinement.unasked else kind

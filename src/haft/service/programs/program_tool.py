@@ -1,5 +1,5 @@
-"""The tool `program`: runs one whole program. It is not in the catalogue, so that only a person can start it, with `haft
-run`."""
+"""The tool `program`: runs one whole program. It is not in the catalogue, so that only a person can start it, with
+`haft run`."""
 
 from __future__ import annotations
 

@@ -85,8 +85,8 @@ def _count(files: int) -> str:
 )
 @click.pass_context
 def apply_changes(context: click.Context, run: str, paths: tuple[str, ...]) -> None:
-    """Apply the held changes of a run to the workspace. `haft diff RUN` shows these changes. With PATH, apply only a part
-    of them: the rest stays held.
+    """Apply the held changes of a run to the workspace. `haft diff RUN` shows these changes. With PATH, apply only a
+    part of them: the rest stays held.
 
     If someone has changed the same files in the workspace since the run, haft applies nothing and exits with 5. `haft
     diff RUN` then shows the difference from the present files. To overwrite the present files, run `haft changes apply
