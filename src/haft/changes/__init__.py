@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from haft.changes.held_changes import apply, drop
     from haft.changes.kept_changes import ChangeSet, KeptChanges
     from haft.changes.ledger import Ledger, Row
-    from haft.changes.live_changes import LiveChanges, live_changes
+    from haft.changes.live_changes import LiveChanges, open_live_changes
     from haft.changes.nested_calls import Lock, share_lock
     from haft.changes.recovery import recover, recover_left_commits
     from haft.changes.reversal import ReversalResult, preview_reversal, reverse
@@ -71,7 +71,7 @@ else:
             "guard.guard": "offences",
             "nested_calls": "Lock share_lock",
             "ledger": "Ledger Row",
-            "live_changes": "LiveChanges live_changes",
+            "live_changes": "LiveChanges open_live_changes",
             "kept_changes": "ChangeSet KeptChanges",
             "recovery": "recover recover_left_commits",
             "reversal": "ReversalResult preview_reversal reverse",

@@ -52,7 +52,7 @@ class LiveChanges:
 
 
 @contextlib.contextmanager
-def live_changes(home: str, run: str) -> Iterator[LiveChanges | None]:
+def open_live_changes(home: str, run: str) -> Iterator[LiveChanges | None]:
     """What a running call has changed so far; None if it does not work in a layer. `home` is the state home's directory
     for all workspaces. Raises `ToolFailed` if the call changes files faster than they can be copied."""
     found = _find(home, run)

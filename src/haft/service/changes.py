@@ -130,7 +130,7 @@ class ChangesFacade:
 
     def live(self, run: str) -> AbstractContextManager[LiveChanges | None]:
         """A context manager with what a running call has changed so far; None if it does not work in a layer."""
-        return changes.live_changes(self._home.changes, run)
+        return changes.open_live_changes(self._home.changes, run)
 
     def nested_changes_text(self, made: Iterable[str]) -> str | None:
         """A text that names the nested calls among `made` that have change sets of their own; None if there are no such

@@ -219,6 +219,9 @@ class FileLedger(Kept, Ledger):
     def set_state(self, run, state, reason=None):
         self._change(run, state=state, reason=reason)
 
+    def set_files(self, run, files):
+        self._change(run, files=files)
+
     def forget_images(self, run, reason):
         self._change(run, kept=False, reason=reason)
 

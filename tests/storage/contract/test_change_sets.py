@@ -66,6 +66,8 @@ def test_states_and_images_are_changed_one_by_one(ledger):
     assert (ledger.get("r_1").state, ledger.get("r_1").reason) == ("discarded", "why")
     ledger.set_state("r_1", "committed")
     assert ledger.get("r_1").reason is None
+    ledger.set_files("r_1", 7)
+    assert (ledger.get("r_1").files, ledger.get("r_1").state) == (7, "committed")
     ledger.forget_images("r_1", "too old")
     assert (ledger.get("r_1").kept, ledger.get("r_1").reason) == (False, "too old")
     ledger.set_state("r_unknown", "held")

@@ -167,3 +167,83 @@ def test_what_a_process_wrote_between_calls_is_settled_by_the_name_that_was_said
     assert not (haft.workspace / "late.txt").exists()
     assert haft("changes", "drop", run).code == 2
     assert haft("diff", "r_000000000000").code == 2
+
+
+def held_tree(haft):
+    """A run that holds a change of every kind, and what the workspace was before."""
+    (haft.workspace / "old").mkdir()
+    (haft.workspace / "old" / "gone.txt").write_text("gone\n")
+    command = "mkdir -p new/deep; echo x > new/deep/x; echo y > new/y; ln -s y new/l; rm old/gone.txt; echo z >> a.txt"
+    return haft("tools", "use", "shell", "--command", command, "--try", "-q", "--only", "run").out.strip()
+
+
+def files(haft):
+    found = (path for path in haft.workspace.rglob("*") if path.is_symlink() or path.is_file())
+    return sorted(str(path.relative_to(haft.workspace)) for path in found)
+
+
+def test_a_part_of_the_changes_is_applied_and_the_rest_stays_held(haft):
+    run = held_tree(haft)
+    done = haft("changes", "apply", run, "new/deep", "a.txt", "--json").json
+    assert (done["state"], done["files"], done["left"]) == ("committed", 4, 3)
+    assert files(haft) == ["a.txt", "new/deep/x", "old/gone.txt"]
+    assert (haft.workspace / "a.txt").read_text().endswith("z\n")
+    assert state(haft, run) == "held"
+    left = {each["path"] for each in haft("diff", run, "--json").json["files"]}
+    assert left == {"new", "new/l", "new/y", "old/gone.txt"}, "the directory stays: the part may be undone first"
+    assert haft("diff", done["settledBy"], "--json").json["state"] == "committed"
+    assert haft("changes", "apply", run).code == 0
+    assert files(haft) == ["a.txt", "new/deep/x", "new/l", "new/y"]
+
+
+@pytest.mark.parametrize("which", ["the part", "the run"])
+def test_a_part_that_was_applied_can_be_undone_and_the_rest_applied_afterwards(haft, which):
+    run = held_tree(haft)
+    done = haft("changes", "apply", run, "new/deep/x", "--json").json
+    assert haft("undo", done["settledBy"] if which == "the part" else run).code == 0
+    assert files(haft) == ["a.txt", "old/gone.txt"] and not (haft.workspace / "new").exists()
+    assert haft("changes", "apply", run).code == 0
+    assert files(haft) == ["a.txt", "new/l", "new/y"] and not (haft.workspace / "new" / "deep").exists()
+
+
+def test_a_deletion_alone_and_all_paths_can_be_applied(haft):
+    run = held_tree(haft)
+    assert haft("changes", "apply", run, "old").code == 0
+    assert files(haft) == ["a.txt"]
+    everything = haft("changes", "apply", run, ".", "--json").json
+    assert everything["left"] == 0 and state(haft, run) == "committed"
+    assert files(haft) == ["a.txt", "new/deep/x", "new/l", "new/y"]
+
+
+def test_a_path_is_relative_to_the_current_directory(haft):
+    run = held_tree(haft)
+    (haft.workspace / "here").mkdir()
+    assert haft("changes", "apply", run, "../a.txt", cwd=haft.workspace / "here").code == 0
+    assert (haft.workspace / "a.txt").read_text().endswith("z\n")
+    outside = haft("changes", "apply", run, "../../x", cwd=haft.workspace / "here")
+    assert outside.code == 2 and "is not in the workspace" in outside.err
+
+
+def test_a_path_that_the_run_does_not_change_is_refused(haft):
+    run = held_tree(haft)
+    done = haft("changes", "apply", run, "new/yy")
+    assert done.code == 2 and "holds no change of `new/yy`" in done.err and "did you mean `new/y`?" in done.err
+    assert files(haft) == ["a.txt", "old/gone.txt"] and state(haft, run) == "held"
+
+
+def test_a_part_in_conflict_is_not_applied_and_can_be_applied_the_second_time(haft):
+    run = held_tree(haft)
+    (haft.workspace / "a.txt").write_text("mine\n")
+    done = haft("changes", "apply", run, "a.txt")
+    assert done.code == 5 and (haft.workspace / "a.txt").read_text() == "mine\n"
+    assert haft("changes", "apply", run, "new").code == 0, "other paths are not in the way"
+    assert haft("changes", "apply", run, "a.txt").code == 0
+    assert (haft.workspace / "a.txt").read_text().endswith("z\n")
+
+
+def test_dropping_the_rest_leaves_the_part_that_was_applied(haft):
+    run = held_tree(haft)
+    assert haft("changes", "apply", run, "new/y").code == 0
+    assert haft("changes", "drop", run).code == 0
+    assert files(haft) == ["a.txt", "new/y", "old/gone.txt"]
+    assert (haft.workspace / "new" / "y").stat().st_nlink == 1

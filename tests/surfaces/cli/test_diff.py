@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -196,7 +197,26 @@ def test_a_run_without_a_change_set_says_why(haft, tmp_path):
     assert haft("diff", untracked, "--json").json["complete"] is False
 
 
-def test_an_open_run_has_no_diff_yet(haft, ended):
+def test_the_diff_of_an_open_run_shows_its_changes_so_far(haft, ended):
+    command = "mkdir d; echo more >> a.txt; mv a.txt d/b.txt; echo ready; sleep 300"
+    process = ended(haft.start("tools", "use", "shell", "--command", command, "--approve", "--stream"))
+    assert any(b"ready" in line for line in process.stdout if b'"stdout"' in line)
+    run = haft.open_run()["id"]
+    done = haft("diff", run)
+    assert done.code == 0 and "the change set is not complete: it has not ended yet" in done.err
+    assert "deleted file mode" in done.out or "rename from a.txt" in done.out
+    assert "+more" in done.out and not (haft.workspace / "d").exists()
+    shown = haft("diff", run, "--json").json
+    assert (shown["complete"], shown["state"]) == (False, "none")
+    assert {each["path"] for each in shown["files"]} == {"a.txt", "d", "d/b.txt"}
+    assert haft("diff", run).out == done.out, "looking changes nothing"
+    assert not any((haft.home / "changes").glob("*/looks/*"))
+
+
+def test_an_open_run_without_a_layer_has_no_diff_yet(haft, ended):
+    own = Path(haft.env["XDG_CONFIG_HOME"]) / "haft"
+    own.mkdir(parents=True)
+    (own / "haft.toml").write_text('[changes]\nengine = "off"\n')
     ended(haft.start("tools", "use", "shell", "--command", "sleep 300", "--approve"))
     done = haft("diff", haft.open_run()["id"])
     assert done.code == 2 and "has not ended yet" in done.err
