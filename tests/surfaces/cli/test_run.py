@@ -222,7 +222,7 @@ def test_keys_reach_the_program_and_job_control_works(terminal):
     shown.type("\x1a")
     shown.until("Stopped")
     shown.type("kill -9 %1; exit\nexit\n")  # The second one, if the job has not ended yet.
-    assert shown.end() == 0
+    assert shown.end() in (0, 1)
 
 
 def test_a_full_screen_program_works(terminal, haft):

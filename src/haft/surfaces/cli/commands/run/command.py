@@ -14,7 +14,7 @@ from haft.contracts import BadUsage, Grants, Network, Outcome, Stream
 from haft.surfaces.cli.commands.run.grant import grant_lines
 from haft.surfaces.cli.commands.run.review import can_review, review, tell_held
 from haft.surfaces.cli.globals import Globals
-from haft.surfaces.cli.place import current_directory, tell_ignored, tell_what_is_logged, workspace_of
+from haft.surfaces.cli.place import current_directory, require_person, tell_ignored, tell_what_is_logged, workspace_of
 from haft.surfaces.cli.screen.printing import complain, facts, say
 from haft.surfaces.cli.screen.waiting import tell_waiting
 from haft.surfaces.cli.words.network_option import CommandWithNetwork, network_option
@@ -82,6 +82,7 @@ def run_program(
     options = context.find_object(Globals) or Globals()
     if not words:
         raise BadUsage("`haft run` needs a program", hint="such as `haft run -- bash`")
+    require_person("run")
     from haft.service import Program, ToolService
     from haft.surfaces.cli.person.interrupts import Interrupts
     from haft.surfaces.cli.words.threads import terminal_thread
