@@ -3,7 +3,8 @@
     hook_recorder.py LOG before|after [ANSWERS]
 
 LOG gets one JSON line for each call: the words on stdin, the folder, and the agent's own variables. ANSWERS is a
-JSON file: for a tool's name or `*`, an object with `stdout`, `stderr`, `status`, `seconds` to wait, `kill`.
+JSON file: for a word in the input of a before-event, an object with `stdout`, `stderr`, `status`, `seconds` to wait
+before it answers, `hold` to wait after it, `kill`.
 """
 
 import json
@@ -30,13 +31,13 @@ answers = {}
 if len(sys.argv) > 3 and os.path.exists(sys.argv[3]):
     with open(sys.argv[3]) as file:
         answers = json.load(file)
-name = given.get("tool_name") or given.get("tool") or ""
-answer = answers.get(f"{given.get('hook_event_name')}:{name}") or answers.get(f"{sys.argv[2]}:{name}")
-answer = answer or answers.get(f"{sys.argv[2]}:*") or {}
+found = [answers[word] for word in answers if word in raw and sys.argv[2] == "before"]
+answer = found[0] if found else {}
 time.sleep(answer.get("seconds", 0))
 if answer.get("kill"):
     os.kill(os.getpid(), signal.SIGKILL)
 print(answer.get("stderr", ""), end="", file=sys.stderr)
 print(answer.get("stdout", ""), end="")
 sys.stdout.flush()
+time.sleep(answer.get("hold", 0))
 sys.exit(answer.get("status", 0))

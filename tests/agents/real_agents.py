@@ -28,6 +28,10 @@ class RealAgent:
     """The name of its own shell tool."""
     unattended: tuple[str, ...] = ()
     """The options that let it call its own tools without a prompt."""
+    hook_fields: dict = {}
+    """What an entry of a hook says besides: such as to block if it fails."""
+    trusting: tuple[str, ...] = ()
+    """The options with which it calls hooks that no person has looked at."""
 
     def __init__(self, base: Path, model: str) -> None:
         self.base, self.model = base, model
@@ -123,7 +127,8 @@ class ClaudeCode(RealAgent):
 
     def install_hooks(self, before: str, after: str, *, seconds: int = 60) -> None:
         def entry(line: str) -> list[dict]:
-            return [{"matcher": "*", "hooks": [{"type": "command", "command": line, "timeout": seconds}]}]
+            hook = {"type": "command", "command": line, "timeout": seconds, **self.hook_fields}
+            return [{"matcher": "*", "hooks": [hook]}]
 
         lines = {"PreToolUse": before, "PostToolUse": after, "PostToolUseFailure": after, "PermissionRequest": after}
         hooks = {event: entry(line) for event, line in lines.items()}
@@ -134,6 +139,7 @@ class Codex(RealAgent):
     id = "codex"
     own_shell = "exec_command"
     unattended = ("--sandbox", "workspace-write", "-c", 'approval_policy="never"')
+    trusting = ("--dangerously-bypass-hook-trust",)
     BYPASS = ("--dangerously-bypass-approvals-and-sandbox",)
 
     def configure(self) -> None:

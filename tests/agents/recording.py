@@ -126,7 +126,7 @@ def gemini_steps(model: ScriptedModel, at: Path) -> list:
 
 
 STEPS = {"claude-code": claude_steps, "codex": codex_steps, "opencode": opencode_steps, "gemini": gemini_steps}
-OPTIONS = {"codex": ("--dangerously-bypass-hook-trust", "-c", 'model="gpt-5.5"')}
+OPTIONS = {"codex": ("-c", 'model="gpt-5.5"')}
 
 
 def fill(workspace: Path) -> None:
@@ -136,11 +136,12 @@ def fill(workspace: Path) -> None:
     (workspace / "book.ipynb").write_text(json.dumps({**NOTEBOOK, "nbformat": 4, "nbformat_minor": 5}))
 
 
-def install_recorder(agent: RealAgent) -> tuple[Path, Path]:
+def install_recorder(agent: RealAgent, *, seconds: int = 60) -> tuple[Path, Path]:
     """Let an agent call the recorder. Its log, and the file for its answers."""
     log, answers = agent.base / "hooks.jsonl", agent.base / "answers.json"
     line = [sys.executable, str(HERE / "hook_recorder.py"), str(log)]
-    agent.install_hooks(*(shlex.join([*line, when, str(answers)]) for when in ("before", "after")))
+    lines = (shlex.join([*line, when, str(answers)]) for when in ("before", "after"))
+    agent.install_hooks(*lines, seconds=seconds)
     return log, answers
 
 
@@ -170,7 +171,7 @@ def record(name: str, base: Path) -> dict:
         fill(agent.workspace)
         log, _ = install_recorder(agent)
         prompt = model.task(*STEPS[name](model, agent.workspace))
-        done = agent.run(prompt, *agent.unattended, *OPTIONS.get(name, ()))
+        done = agent.run(prompt, *agent.unattended, *agent.trusting, *OPTIONS.get(name, ()))
         print(name, done.returncode, done.stdout[-300:], done.stderr[-300:], file=sys.stderr)
         found = {"agent": name, "version": installed_agents.version(name), "tools": model.tools(prompt)}
         return elsewhere(agent, found | {"events": events(log), "results": model.results(prompt)})
