@@ -92,6 +92,11 @@ def shell(agent: str, command: str):
     return call(name, cmd=command) if agent == "codex" else call(name, command=command, description="run it")
 
 
+def code_shell(agent: str, command: str):
+    """A step: the shell of a model of Codex that calls tools from JavaScript."""
+    return call("exec", text=f"text(await tools.exec_command({json.dumps({'cmd': command})}))")
+
+
 def outcomes(agent: str, base: Path, *options: str, leave_out: tuple[str, ...] = ()) -> dict[str, tuple[str, str]]:
     """For each case what ran, and what the model was told."""
     with ScriptedModel() as model:

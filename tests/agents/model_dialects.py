@@ -10,6 +10,7 @@ import json
 import time
 import uuid
 from dataclasses import dataclass, field
+from itertools import chain
 
 
 @dataclass
@@ -114,7 +115,8 @@ class Responses:
     @staticmethod
     def read(body: dict) -> Conversation:
         found = Conversation()
-        for tool in body.get("tools") or []:
+        later = [item["tools"] for item in body.get("input") or [] if item.get("type") == "additional_tools"]
+        for tool in [*(body.get("tools") or []), *chain.from_iterable(later)]:
             if tool.get("type") == "namespace":
                 found.tools += [(tool["name"], inner["name"]) for inner in tool.get("tools", [])]
             else:

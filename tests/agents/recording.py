@@ -14,7 +14,7 @@ import re
 import shlex
 import sys
 import tempfile
-import time
+import threading
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent)]
@@ -62,7 +62,6 @@ def claude_steps(model: ScriptedModel, at: Path) -> list:
 
 
 def codex_steps(model: ScriptedModel, at: Path) -> list:
-    helper = model.task(call("exec_command", cmd="echo from the sub-agent"), say("helped"))
     return [
         call("exec_command", cmd="echo hello"),
         call("exec_command", cmd="exit 3"),
@@ -75,8 +74,27 @@ def codex_steps(model: ScriptedModel, at: Path) -> list:
             cmd=f"apply_patch <<'EOF'\n{PATCH.replace('patched', 'patched2').replace('-old', '-new')}EOF",
         ),
         call("view_image", path=f"{at}/none.png"),
-        call("multi_agent_v1__spawn_agent", message=helper),
-        lambda: time.sleep(2) or call("exec_command", cmd="echo last"),
+        say("done"),
+    ]
+
+
+def codex_code_steps(model: ScriptedModel, at: Path) -> list:
+    """Newer models of Codex call tools from JavaScript only."""
+    patch = PATCH.replace("patched", "patched3")
+    return [
+        call("exec", text='const done = await tools.exec_command({cmd: "echo nested"}); text(done)'),
+        call("exec", text=f"text(await tools.apply_patch({json.dumps(patch)}))"),
+        say("done"),
+    ]
+
+
+def codex_agent_steps(model: ScriptedModel, at: Path) -> list:
+    """A model that Codex does not know gets the tools for sub-agents."""
+    helped = threading.Event()
+    helper = model.task(call("exec_command", cmd="echo from the sub-agent"), lambda: helped.set() or say("helped"))
+    return [
+        call("spawn_agent", message=helper),
+        lambda: helped.wait(20) and call("exec_command", cmd="echo last"),
         say("done"),
     ]
 
@@ -125,8 +143,18 @@ def gemini_steps(model: ScriptedModel, at: Path) -> list:
     ]
 
 
-STEPS = {"claude-code": claude_steps, "codex": codex_steps, "opencode": opencode_steps, "gemini": gemini_steps}
-OPTIONS = {"codex": ("-c", 'model="gpt-5.5"')}
+STEPS = {
+    "claude-code": claude_steps,
+    "codex": codex_steps,
+    "codex-code": codex_code_steps,
+    "codex-agents": codex_agent_steps,
+    "opencode": opencode_steps,
+    "gemini": gemini_steps,
+}
+OPTIONS = {"codex": ("-c", 'model="gpt-5.5"'), "codex-code": ("-c", 'model="gpt-5.6-sol"')}
+
+
+AGENT_OF = {"codex-code": "codex", "codex-agents": "codex"}
 
 
 def fill(workspace: Path) -> None:
@@ -167,18 +195,18 @@ def _dashed(place: Path | str) -> str:
 def record(name: str, base: Path) -> dict:
     """All that the hooks of an agent got in one session."""
     with ScriptedModel() as model:
-        agent = AGENTS[name](base / name, model.url)
+        agent = AGENTS[AGENT_OF.get(name, name)](base / name, model.url)
         fill(agent.workspace)
         log, _ = install_recorder(agent)
         prompt = model.task(*STEPS[name](model, agent.workspace))
         done = agent.run(prompt, *agent.unattended, *agent.trusting, *OPTIONS.get(name, ()))
         print(name, done.returncode, done.stdout[-300:], done.stderr[-300:], file=sys.stderr)
-        found = {"agent": name, "version": installed_agents.version(name), "tools": model.tools(prompt)}
+        found = {"agent": agent.id, "version": installed_agents.version(agent.id), "tools": model.tools(prompt)}
         return elsewhere(agent, found | {"events": events(log), "results": model.results(prompt)})
 
 
 if __name__ == "__main__":
     RECORDED.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="recording-", ignore_cleanup_errors=True) as scratch:
-        for each in sys.argv[1:] or AGENTS:
+        for each in sys.argv[1:] or STEPS:
             (RECORDED / f"{each}.json").write_text(json.dumps(record(each, Path(scratch)), indent=1) + "\n")
