@@ -21,6 +21,12 @@ def test_settings_of_haft_are_those_of_the_resident(monkeypatch):
     assert "HAFT_SANDBOX_MODE" not in found
 
 
+def test_an_environment_that_is_not_active_where_the_agent_runs_is_not_active_for_it(monkeypatch):
+    monkeypatch.setenv("VIRTUAL_ENV", "/another/terminal")
+    assert "VIRTUAL_ENV" not in environment_of({"PATH": "/usr/bin"})
+    assert environment_of({})["VIRTUAL_ENV"] == "/another/terminal", "an agent that says nothing gets the resident's"
+
+
 def test_a_service_gives_its_calls_the_variables_that_it_was_opened_with(tmp_path):
     (tmp_path / "bin").mkdir(mode=0o755)
     (tmp_path / "workspace").mkdir()

@@ -83,6 +83,10 @@ class HookedCalls:
         """Whether a command runs. Tickets that were not redeemed do not count: they are good without this process."""
         return bool(self._running)
 
+    def has(self, ticket: str) -> bool:
+        """Whether the run of this ticket waits here."""
+        return ticket in self._waiting
+
     async def ticket(
         self,
         command: str,

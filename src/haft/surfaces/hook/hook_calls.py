@@ -156,7 +156,7 @@ class HookCalls:
             workspace = find_workspace(event.cwd if shell is None else shell.cwd, self._home.path)
         except BadConfig as error:
             return await self._without_workspace(asking, event, error)
-        async with self._workspaces.service(workspace) as service:
+        async with self._workspaces.service(workspace, asking.variables) as service:
             if shell is not None:
                 return await self._shell(asking, event, shell, service)
             return await self._observe(asking, event, service)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from haft.service import (
@@ -40,11 +40,12 @@ class ShellCalls:
         """Run one command."""
         ticket = ""
         try:
-            _format, ticket, command, cwd, *_rest = (os.fsdecode(each) for each in message.fields)
+            _format, ticket, command, cwd, told, *_rest = (*map(os.fsdecode, message.fields), "")
             if len(message.descriptors) != 3:
                 raise BadHookMessage("a shell call needs three streams")
             async with signs_of_life(connection):
-                end = await self._run(connection, ticket, command, cwd, message.descriptors)
+                variables = dict(each.split("=", 1) for each in told.split("\0") if "=" in each)
+                end = await self._run(connection, ticket, command, cwd, variables, message.descriptors)
         except ValueError as error:
             end = HookedEnd(NOT_RUN, text=f"haft: the command was not run: {error}")
         finally:
@@ -56,14 +57,20 @@ class ShellCalls:
             await connection.send(HookKind.ANSWER, b"%d" % end.status, directory, os.fsencode(end.text))
 
     async def _run(
-        self, connection: HookConnection, ticket: str, command: str, cwd: str, streams: tuple[int, ...]
+        self,
+        connection: HookConnection,
+        ticket: str,
+        command: str,
+        cwd: str,
+        variables: Mapping[str, str],
+        streams: tuple[int, ...],
     ) -> HookedEnd | None:
         found = Tickets(self._home).find(ticket)
         if found is None:
             return HookedEnd(NOT_RUN, text="haft: the command was not run: its ticket is unknown, or was used before")
         self._on_redeemed(ticket)
         stdin, stdout, stderr = streams
-        async with self._workspaces.service(found.workspace) as service:
+        async with self._workspaces.service_of_ticket(found, variables) as service:
             work = asyncio.ensure_future(
                 service.hooked.run(ticket, command, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr)
             )

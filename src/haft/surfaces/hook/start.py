@@ -30,7 +30,22 @@ SILENCE = 30
 """After how many seconds without a sign of life of the resident the call is denied."""
 AFTER = (b'"PostToolUse"', b'"PostToolUseFailure"', b'"AfterTool"', b'"tool.execute.after"', b'"afterFileEdit"')
 BEFORE = (b'"PreToolUse"', b'"BeforeTool"', b'"tool.execute.before"', b'"PermissionRequest"', b'"before')
-PREFIXES = (b"CLAUDE", b"CODEX", b"GEMINI", b"OPENCODE", b"CURSOR", b"VSCODE", b"TERM", b"HAFT_HOME")
+PREFIXES = (
+    b"CLAUDE",
+    b"CODEX",
+    b"GEMINI",
+    b"OPENCODE",
+    b"CURSOR",
+    b"VSCODE",
+    b"TERM",
+    b"HAFT_HOME",
+    b"PATH",
+    b"VIRTUAL_ENV",
+    b"CONDA_PREFIX",
+    b"LANG",
+    b"LC_",
+    b"TZ",
+)
 DENIED = b"haft denied this call, because its hook could not decide: "
 SEE = b". `haft doctor` says more.\n"
 

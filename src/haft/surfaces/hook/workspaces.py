@@ -1,14 +1,15 @@
-"""The services of the resident: one for each workspace in which agents work, opened at the first call there."""
+"""The services of the resident: one for each workspace in which agents work, opened at the first call there. Agents of
+another terminal, with another PATH or an activated environment, get a service of their own."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import time
+from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
-from haft.service import StateHome, ToolService, config_signature
+from haft.service import StateHome, Ticket, ToolService, config_signature, environment_key, environment_of
 from haft.values import dataclass
 
 IDLE_SECONDS: Final = 900.0
@@ -28,11 +29,11 @@ class _Opened:
 
 
 class Workspaces:
-    """The open services, by workspace."""
+    """The open services, by workspace and by those variables of agents that make a difference."""
 
     def __init__(self, home: StateHome) -> None:
         self._home = home
-        self._opened: dict[str, _Opened] = {}
+        self._opened: dict[tuple[str, object], _Opened] = {}
         self._old: list[_Opened] = []
         """Services with an old configuration, which still have work."""
         self._lock = asyncio.Lock()
@@ -50,9 +51,21 @@ class Workspaces:
         return [each.service for each in self._all()]
 
     @contextlib.asynccontextmanager
-    async def service(self, workspace: str):  # type: ignore[no-untyped-def]  # noqa: ANN201  an async generator
-        """The service of a workspace. It stays open at least as long as this is entered."""
-        opened = await self._open(workspace)
+    async def service(self, workspace: str, variables: Mapping[str, str]) -> AsyncIterator[ToolService]:
+        """The service of a workspace for an agent with these variables. It stays open at least as long as this is
+        entered."""
+        async with self._used(await self._open(workspace, variables)) as service:
+            yield service
+
+    @contextlib.asynccontextmanager
+    async def service_of_ticket(self, ticket: Ticket, variables: Mapping[str, str]) -> AsyncIterator[ToolService]:
+        """The service that made a ticket, or, if it was closed meanwhile, another one of the same workspace."""
+        found = next((each for each in self._all() if each.service.hooked.has(ticket.id)), None)
+        async with self._used(found or await self._open(ticket.workspace, variables)) as service:
+            yield service
+
+    @contextlib.asynccontextmanager
+    async def _used(self, opened: _Opened) -> AsyncIterator[ToolService]:
         opened.users += 1
         try:
             yield opened.service
@@ -60,17 +73,19 @@ class Workspaces:
             opened.users -= 1
             opened.used_at = time.monotonic()
 
-    async def _open(self, workspace: str) -> _Opened:
+    async def _open(self, workspace: str, variables: Mapping[str, str]) -> _Opened:
+        environ = environment_of(variables)
+        key = workspace, environment_key(environ)
         async with self._lock:
-            signature = config_signature(workspace, os.environ, self._home.path)
-            found = self._opened.get(workspace)
+            signature = config_signature(workspace, environ, self._home.path)
+            found = self._opened.get(key)
             if found is not None and found.signature == signature:
                 return found
-            service = ToolService.open(workspace, home=self._home)
+            service = ToolService.open(workspace, home=self._home, environ=environ)
             await service.__aenter__()
             if found is not None:  # Its rules are old: no new call gets it.
                 self._old.append(found)
-            self._opened[workspace] = opened = _Opened(service, signature, time.monotonic())
+            self._opened[key] = opened = _Opened(service, signature, time.monotonic())
         return opened
 
     async def close_idle(self) -> None:
