@@ -354,13 +354,14 @@ def test_a_file_that_nobody_may_write_stays_and_so_do_the_others(home):
         ("codex", ".codex/config.toml", 'mcp_servers = {a = {command = "x"}}', "cannot be changed line by line"),
         ("gemini", ".gemini/settings.json", b"\xff\xfe{}", "is not UTF-8"),
         ("opencode", ".config/opencode/opencode.json", '{"mcp": "x"}', "`mcp` is not an object"),
+        ("gemini", ".gemini/settings.json", '{"tools": {"core": ["run_shell_command"]}}', "has a list of its own"),
     ],
 )
 def test_a_broken_file_is_left_as_it_is_with_a_clear_error(home, agent, file, content, words):
     path = home.write(file, content)
     before = home.snapshot()
     with pytest.raises(HaftError) as error:
-        home.connect(agent)
+        home.connect(agent, replace=agent == "gemini")
     assert str(path) in error.value.message and words in error.value.message
     assert home.snapshot() == before
 

@@ -195,6 +195,7 @@ def _put(text: str, entry: Entry, agent: Agent) -> str:
             text = without_items(text, entry.keys, [each for each in found if is_hook_of(each, agent)])
         return with_item(text, entry.keys, entry.value)
     _check_ours(value_at(text, entry.keys), entry)
+    _check_own_list(text, entry, agent)
     if agent.id == "opencode" and entry.part == "replace" and isinstance(value_at(text, entry.keys[:1]), str):
         # One word for all tools: the same for each tool, except those that are switched off.
         text = with_value(text, entry.keys[:1], {"*": value_at(text, entry.keys[:1])})
@@ -227,6 +228,18 @@ def _check_ours(found: Any, entry: Entry) -> None:
             f"{entry.file} has an MCP server `{entry.keys[-1]}` that is not haft",
             hint="give that server another name, then try again",
         )
+
+
+def _check_own_list(text: str, entry: Entry, agent: Agent) -> None:
+    """Raise `BadUsage` if the person has a list of allowed tools: haft's list could allow more."""
+    found = value_at(text, entry.keys)
+    if entry.part == "replace" and isinstance(entry.value, list) and isinstance(found, list):
+        off = [] if agent.replacing is None else [each for each in agent.replacing.tools if each in found]
+        if "mcp_*" not in found:
+            raise BadUsage(
+                f"{entry.file} has a list of its own, `{'.'.join(entry.keys)}`",
+                hint=f"edit that list by hand: add `mcp_haft_*`, and take out {', '.join(off) or 'nothing'}",
+            )
 
 
 def _take(text: str, entry: Entry, agent: Agent, old: dict[tuple[str, ...], Any], path: str) -> str:

@@ -188,9 +188,10 @@ def _replaced(agent: Agent, choice: Choice, env: Mapping[str, str]) -> list[Entr
         return [Entry(file, "replace", "value", ("features", tool), False) for tool in facts.tools]
     if agent.id == "opencode":
         return [Entry(file, "replace", "value", ("permission", tool), "deny") for tool in facts.tools]
+    if facts.kept:
+        return [Entry(file, "replace", "value", ("tools", "core"), list(facts.kept))]
     keys, form = {
         "claude-code": (("permissions", "deny"), "{}"),
-        "gemini": (("tools", "exclude"), "{}"),
         "cursor": (("permissions", "deny"), "{}"),
         "amp": (("amp.tools.disable",), "builtin:{}"),
     }[agent.id]

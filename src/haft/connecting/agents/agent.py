@@ -87,6 +87,8 @@ class Replacing:
     user: Place
     """The file in which they are switched off."""
     project: Place | None
+    kept: tuple[str, ...] = ()
+    """For an agent that takes a list of the tools that stay instead: all its other tools."""
     left: tuple[str, ...] = ()
     """The tools that stay although haft has a tool for the same task, in words for people."""
 

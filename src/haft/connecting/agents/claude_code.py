@@ -64,7 +64,7 @@ CLAUDE_CODE: Final = Agent(
         blocks_on_failure=True,
     ),
     replacing=Replacing(
-        ("Bash", "Edit", "MultiEdit", "NotebookEdit", "Write", "Read", "Glob", "Grep"),
+        ("Bash", "Monitor", "Edit", "MultiEdit", "NotebookEdit", "Write", "Read", "Glob", "Grep"),
         user=_SETTINGS,
         project=Place(".claude/settings.json"),
     ),

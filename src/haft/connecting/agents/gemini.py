@@ -61,6 +61,22 @@ GEMINI: Final = Agent(
         ),
         user=Place("~/.gemini/settings.json"),
         project=Place(".gemini/settings.json"),
+        # A list of excluded tools would also exclude haft's tools with the same names.
+        kept=(
+            "activate_skill",
+            "ask_user",
+            "enter_plan_mode",
+            "exit_plan_mode",
+            "google_web_search",
+            "invoke_agent",
+            "list_mcp_resources",
+            "read_mcp_resource",
+            "save_memory",
+            "update_topic",
+            "web_fetch",
+            "write_todos",
+            "mcp_*",
+        ),
     ),
     version="0.61.0",
 )
