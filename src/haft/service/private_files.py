@@ -6,9 +6,9 @@ import os
 import secrets
 
 
-def write_new(directory: str, name: str, content: bytes) -> None:
+def write_new(directory: str, name: str, content: bytes, *, is_synced: bool = True) -> None:
     """Write a new file with mode 0600 in a directory with mode 0700. Raises `FileExistsError` if the file exists. No
-    process sees the file half written, and after a power loss it is whole or missing."""
+    process sees the file half written. If `is_synced`, it is whole or missing after a power loss, too."""
     os.makedirs(directory, mode=0o700, exist_ok=True)
     temporary = os.path.join(directory, f".{secrets.token_hex(8)}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -17,11 +17,13 @@ def write_new(directory: str, name: str, content: bytes) -> None:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if is_synced:
+                os.fsync(file.fileno())
         os.link(temporary, os.path.join(directory, name))
     finally:
         os.unlink(temporary)
-    sync_directory(directory)
+    if is_synced:
+        sync_directory(directory)
 
 
 def sync_directory(directory: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import os
+import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -15,8 +17,9 @@ from pathlib import Path
 import pytest
 from residents import resident_of
 
+from haft.connecting import AGENTS
 from haft.service import HookKind, HookMessageReader, ask_where, encode_hook_message, hook_socket_path
-from haft.surfaces.hook import start
+from haft.surfaces.hook import start_hook as start
 from haft.surfaces.hook.line import hook_words
 
 BEFORE = b'{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"}}'
@@ -87,6 +90,53 @@ def test_without_a_state_home_that_can_be_used_the_call_is_denied(tmp_path: Path
     ended = run(tmp_path / "file")
     assert ended.returncode == 2
     assert ended.stderr.startswith(start.DENIED)
+
+
+def test_a_hook_whose_code_is_broken_denies(tmp_path: Path) -> None:
+    for broken in ("raise SystemExit(0)\n", "def main(:\n", None):
+        place = tmp_path / str(hash(broken))
+        place.mkdir()
+        shutil.copy(hook_words("")[3], place / "start.py")
+        if broken is not None:
+            (place / "start_hook.py").write_text(broken)
+        words = [*hook_words("")[:3], str(place / "start.py"), "claude-code"]
+        ended = subprocess.run(words, input=BEFORE, capture_output=True)
+        assert ended.returncode == 2
+        assert b"could not be loaded" in ended.stderr
+
+
+def test_a_missing_hook_ends_as_a_denial_does(tmp_path: Path) -> None:
+    words = [*hook_words("")[:3], str(tmp_path / "start.py"), "claude-code"]
+    ended = subprocess.run(words, input=BEFORE, capture_output=True)
+    assert ended.returncode == 2
+    assert ended.stderr
+
+
+def test_the_limits_end_before_those_of_the_agents() -> None:
+    limits = {name: agent.hooks.limit_seconds for name, agent in AGENTS.items() if agent.hooks is not None}
+    assert {name: seconds + 5 for name, seconds in start.SECONDS.items()} == limits
+
+
+def test_a_resident_that_hangs_is_denied_in_time(home: Path) -> None:
+    """The limit is shortened: the test waits for it."""
+    run(home)
+    process = resident_of(home)
+    assert process is not None
+    os.kill(process, signal.SIGSTOP)
+    try:
+        words = hook_words("claude-code")
+        script = (
+            "import sys; sys.argv = sys.argv[1:]; start = {'__name__': 'start', '__file__': sys.argv[0]};"
+            "exec(open(sys.argv[0]).read(), start); sys.modules['__main__'].load = start['load'];"
+            "hook = start['load']('start_hook'); hook.SILENCE = 1; hook.main()"
+        )
+        ended = subprocess.run(
+            [*words[:3], "-c", script, *words[3:]], input=BEFORE, capture_output=True, env={"HAFT_HOME": str(home)}
+        )
+    finally:
+        os.kill(process, signal.SIGCONT)
+    assert ended.returncode == 2
+    assert b"its helper does not answer" in ended.stderr
 
 
 def test_an_unknown_agent_is_denied(tmp_path: Path) -> None:

@@ -79,7 +79,8 @@ class Tickets:
     def save(self, ticket: Ticket) -> None:
         """Save a new ticket."""
         os.makedirs(os.path.dirname(self._directory), mode=0o700, exist_ok=True)
-        write_new(self._directory, ticket.id, json.dumps(ticket.to_json()).encode())
+        # After a power loss no agent lives that could redeem a ticket.
+        write_new(self._directory, ticket.id, json.dumps(ticket.to_json()).encode(), is_synced=False)
 
     def find(self, name: str) -> Ticket | None:
         """The ticket with this id; None if there is none, or it was redeemed."""

@@ -101,6 +101,7 @@ class HookCalls:
         self._nameless: dict[str, deque[str]] = {}
         """The keys of calls without an id, by what they are recognized by."""
         self._count = 0
+        self._is_prepared = False
 
     async def handle(self, connection: HookConnection, message: HookMessage) -> None:
         """Answer one hook. If the other end goes away meanwhile, the call is cancelled."""
@@ -149,7 +150,9 @@ class HookCalls:
             return Reply("none")
         if event.phase == "after":
             return await self._after(asking, event)
-        await asyncio.to_thread(self._home.prepare)
+        if not self._is_prepared:
+            await asyncio.to_thread(self._home.prepare)
+            self._is_prepared = True
         self._agents.meet(asking.agent, asking.process)
         shell = event.meaning.shell
         try:
