@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         LivingClient,
         announce,
         announce_caller,
+        announce_peer,
         belongs_to,
         clients_alive,
         refuse_clients,
@@ -132,7 +133,8 @@ else:
             "call_arguments": "check_arguments check_form never_granted",
             "reachable_hosts": "Reach network_reach one_host",
             "living_clients": (
-                "Announcement LivingClient announce announce_caller belongs_to clients_alive refuse_clients"
+                "Announcement LivingClient announce announce_caller announce_peer belongs_to clients_alive "
+                "refuse_clients"
             ),
             "observed_calls": "Observed ObservedCalls ObservedDecision",
             "own_file": "OwnFile",

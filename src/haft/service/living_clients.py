@@ -15,7 +15,7 @@ import contextlib
 import itertools
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from haft.contracts import HaftError, Principal, RefusedToClient, StorageFailed
@@ -27,6 +27,9 @@ from haft.values import dataclass
 
 SCHEDULERS: Final = frozenset(("atd", "cron", "crond", "anacron", "fcron", "systemd", "init", "launchd"))
 """Programs that run a command for whoever asks. A command without a terminal that they started may be an agent's."""
+
+SWITCHING: Final = frozenset(("sudo", "su", "doas", "pkexec", "runuser", "setpriv", "newgrp", "sg", "screen"))
+"""Programs that may belong to another user although an agent started them."""
 
 _announced: list[Announcement] = []
 
@@ -65,6 +68,17 @@ class Announcement:
             self._lock.release(unlink=False)
             self._lock = self._create()
 
+    @property
+    def lives(self) -> bool:
+        """Whether the client lives, as far as this machine shows processes."""
+        client = _parsed(self._note)
+        return client is not None and (not _is_visible(client) or _process_lives(client))
+
+    @property
+    def pid(self) -> int:
+        client = _parsed(self._note)
+        return 0 if client is None else client.pid
+
     def release(self) -> None:
         """End the announcement. The file stays while the client's process lives, so that an agent gains nothing by
         ending the server that announced it."""
@@ -100,15 +114,24 @@ def announce(home: StateHome, name: str, pid: int) -> Announcement:
     return made
 
 
-def announce_caller(home: StateHome) -> Announcement | None:
-    """Announce the program that talks to this process over stdin, as an MCP client does. If a wrapper such as `sh -c`
-    started this process, the client is the program that holds the other end of stdin. None if a person started it at a
-    terminal, or if nobody is found."""
-    if os.isatty(0):
+def announce_caller(home: StateHome, stdin: int) -> Announcement | None:
+    """Announce the program that talks to this process over the descriptor `stdin`, as an MCP client does. If a wrapper
+    such as `sh -c` started this process, the client is the program that holds the other end. None if a person started
+    it at a terminal, or if nobody is found."""
+    if os.isatty(stdin):
         return None
-    pid = process_tree.at_other_end(0) or os.getppid()
+    pid = process_tree.at_other_end(stdin) or os.getppid()
     found = process_tree.process(pid)
     return None if pid <= 1 else announce(home, "an MCP client" if found is None else found.name, pid)
+
+
+def announce_peer(
+    home: StateHome, name: str, address: str, port: int, likely: Iterable[int] = ()
+) -> Announcement | None:
+    """Announce the program of this user that connected to this process from `address` and `port`. None if the program
+    is on another machine, or belongs to another user, or is not found. The processes `likely` are looked at first."""
+    pid = process_tree.with_connection(address, port, likely)
+    return None if pid is None else announce(home, name, pid)
 
 
 def clients_alive(home: StateHome) -> list[LivingClient]:
@@ -201,7 +224,17 @@ def _may_have_adopted(above: Process, below: Process, chain: Sequence[Process], 
         places = [one.pid for one in chain]
         if taker in places and places.index(taker) > places.index(above.pid):
             return False
-    return not _is_own_unit(above, below, client)
+    return not (_is_own_unit(above, below, client) or _is_other_login(below, chain, client))
+
+
+def _is_other_login(below: Process, chain: Sequence[Process], client: LivingClient) -> bool:
+    """Whether this process belongs to a login after the client's: the kernel counts it as one, or a program of another
+    user, such as `login` or `sshd`, is among its parents that are younger than the client."""
+    own, other = process_tree.login_of(chain[0].pid), process_tree.login_of(client.pid)
+    if own is not None and other is not None and own != other:
+        return True
+    younger = itertools.takewhile(lambda one: one.pid != below.parent, chain)
+    return any(one.owner != chain[0].owner and one.name not in SWITCHING for one in younger)
 
 
 def _is_own_unit(above: Process, below: Process, client: LivingClient) -> bool:

@@ -7,10 +7,12 @@ machines without `/proc` every function returns None or nothing.
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import os
 import socket
 import stat
 import struct
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from haft.values import dataclass
@@ -21,6 +23,10 @@ _SESSION: Final = 3
 _TERMINAL: Final = 4
 _STARTED: Final = 19
 """Fields of /proc/PID/stat, counted from the one after the program's name."""
+_LOCAL: Final = 1
+_INODE: Final = 9
+"""Columns of /proc/net/tcp."""
+_NO_LOGIN: Final = 2**32 - 1
 _TRIES: Final = 5
 _DEEPEST: Final = 4096
 
@@ -158,6 +164,61 @@ def at_other_end(descriptor: int) -> int | None:
     except OSError:
         return None
     return next((one.pid for one in ancestry("self")[1:] if _writes_to(one.pid, pipe)), None)
+
+
+def with_connection(address: str, port: int, likely: Iterable[int] = ()) -> int | None:
+    """The pid of the process of this user that has the TCP socket with this local address and port. None if the socket
+    belongs to another machine, another user or another network namespace. The processes `likely` are looked at first,
+    because looking at all of them takes long."""
+    try:
+        place = ipaddress.ip_address(address)
+    except ValueError:
+        return None
+    inodes = {f"socket:[{inode}]" for inode in _inodes(_as_in_proc(place), port)}
+    if not inodes:
+        return None
+    with contextlib.suppress(OSError):
+        for name in (*map(str, likely), *os.listdir("/proc")):
+            if name.isdigit() and int(name) != os.getpid() and _has_one_of(name, inodes):
+                return int(name)
+    return None
+
+
+def _as_in_proc(place: ipaddress.IPv4Address | ipaddress.IPv6Address) -> set[str]:
+    """The forms of an address in /proc/net/tcp and /proc/net/tcp6: words of four bytes in the order of this machine."""
+    if isinstance(place, ipaddress.IPv6Address) and place.ipv4_mapped is not None:
+        place = place.ipv4_mapped
+    forms = [place.packed]
+    if isinstance(place, ipaddress.IPv4Address):
+        forms.append(b"\0" * 10 + b"\xff\xff" + place.packed)
+    return {"".join(f"{word:08X}" for word in struct.unpack(f"={len(form) // 4}I", form)) for form in forms}
+
+
+def _inodes(addresses: set[str], port: int) -> Iterator[str]:
+    wanted = {f"{address}:{port:04X}" for address in addresses}
+    for name in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError), open(f"/proc/self/net/{name}") as file:
+            for words in map(str.split, file):
+                if len(words) > _INODE and words[_LOCAL] in wanted:
+                    yield words[_INODE]
+
+
+def _has_one_of(pid: str, inodes: set[str]) -> bool:
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{pid}/fd/{name}") in inodes:
+                    return True
+    return False
+
+
+def login_of(pid: int) -> int | None:
+    """The number of the login that a process belongs to, as the kernel's audit keeps it. A process cannot change it
+    without the right to do so. None if there is none."""
+    with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/sessionid") as file:
+        number = int(file.read())
+        return None if number == _NO_LOGIN else number
+    return None
 
 
 def _maker_of(descriptor: int) -> int | None:

@@ -20,7 +20,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from haft.contracts import BadUsage, Principal
-from haft.service import Filter, StateHome, Tokens, open_history
+from haft.service import Filter, StateHome, Tokens, clients_alive, open_history
 from haft.surfaces.mcp.over_http import app as served_http
 
 PERSON = Principal("ana")
@@ -137,6 +137,15 @@ def test_a_client_of_either_era_calls_tools_under_the_name_of_its_token(served, 
     assert "one" in asyncio.run(go()).content[0].text
     (made,) = served.runs(who=f"agent-{mode}")
     assert made.tool == "read_file" and made.thread.startswith("T-") and "mine" not in made.thread
+
+
+def test_a_client_on_this_machine_is_announced_before_its_first_call(served):
+    _, token = served.tokens.add("near", PERSON)
+    assert served.ask(headers=served.headers(token), body=json.dumps(HELLO).encode())[0] == 200
+    living = clients_alive(StateHome(str(served.place / "state")))
+    assert os.getpid() in {client.pid for client in living}
+    said = run(served.place, "approve", "a_1")
+    assert (said.returncode, "was refused" in said.stderr) == (3, True), said.stderr
 
 
 def test_a_call_in_flight_ends_with_the_token_that_made_it(served):

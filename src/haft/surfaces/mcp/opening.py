@@ -10,7 +10,7 @@ import threading
 from collections.abc import AsyncIterator
 from typing import Final, Self
 
-from haft.service import Tokens, ToolService, announce_caller, user_name
+from haft.service import Tokens, ToolService, user_name
 from haft.surfaces.mcp.callers import Callers
 from haft.surfaces.mcp.dialogues.dialogue import Dialogue
 from haft.surfaces.mcp.dialogues.request_state import protect_request_states
@@ -76,7 +76,6 @@ async def opened(options: ServeOptions, stop: asyncio.Event, limit: EndLimit) ->
         answerable=dialogue.answerable,
     )
     async with service:
-        client = announce_caller(service.home) if options.http is None else None
         tokens = Tokens(service.home)
         callers = Callers(user_name(), token_names=lambda: {token.name for token in tokens.all()})
         dialogue.configure(service.workspace, service.trusted_clients)
@@ -88,6 +87,4 @@ async def opened(options: ServeOptions, stop: asyncio.Event, limit: EndLimit) ->
             yield served
         finally:
             watching.cancel()
-            if client is not None:
-                client.release()
             limit.begin(SECONDS_FOR_SERVICE)

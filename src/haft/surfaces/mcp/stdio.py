@@ -27,6 +27,7 @@ from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.message import SessionMessage
 
+from haft.service import announce_caller
 from haft.surfaces.mcp.first_answer import Begun, FirstAnswers, Id, begin, id_of, key_of, load_kept, save_kept
 from haft.surfaces.mcp.offers.own_answers import own_answers
 from haft.surfaces.mcp.opening import EndLimit, opened
@@ -321,6 +322,7 @@ async def _serve(options: ServeOptions, begun: Begun, words: list[str], limit: E
     incoming.feed(begun.data)
     incoming.start()
     async with opened(options, stop, limit) as served:
+        client = announce_caller(served.service.home, begun.stdin)
         serving = asyncio.create_task(serve_stream(served, incoming, outgoing))
         stopping = asyncio.create_task(stop.wait())
         await keep_answers(served, words)
@@ -329,6 +331,8 @@ async def _serve(options: ServeOptions, begun: Begun, words: list[str], limit: E
         serving.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await serving
+        if client is not None:
+            client.release()
 
 
 async def keep_answers(served: HaftServer, words: list[str]) -> None:

@@ -24,8 +24,9 @@ from haft.contracts import BadUsage, MachineError
 from haft.service import StateHome, Tokens, default_home
 from haft.surfaces.mcp.opening import EndLimit, opened
 from haft.surfaces.mcp.over_http.connections import BoundedConnection
-from haft.surfaces.mcp.over_http.guard import LOOPBACK_NAMES, HttpGuard
+from haft.surfaces.mcp.over_http.guard import LOOPBACK_NAMES, HttpGuard, Meet
 from haft.surfaces.mcp.over_http.kept_events import RETRY_MILLISECONDS, keep_events
+from haft.surfaces.mcp.over_http.local_clients import LocalClients
 
 if TYPE_CHECKING:
     from mcp.server import Server
@@ -166,7 +167,13 @@ async def _serve(
         greeting = served.init_options()
         # The package's session manager asks the server itself what `initialize` answers.
         vars(served.server)["create_initialization_options"] = lambda: greeting
-        await serve_http(served.server, listening, tokens, names=names, stop=stop, ready=tell_address)
+        clients = LocalClients(served.service.home)
+        try:
+            await serve_http(
+                served.server, listening, tokens, names=names, stop=stop, ready=tell_address, meet=clients.meet
+            )
+        finally:
+            clients.close()
 
 
 async def serve_http(
@@ -177,9 +184,10 @@ async def serve_http(
     names: frozenset[str] = LOOPBACK_NAMES,
     stop: asyncio.Event,
     ready: Callable[[str], None] | None = None,
+    meet: Meet | None = None,
 ) -> None:
     """Serve until `stop` is set. Then the open requests end, and with them the calls that they wait for."""
-    guard = HttpGuard(application(server), tokens, names=names)
+    guard = HttpGuard(application(server), tokens, names=names, meet=meet)
     config = uvicorn.Config(
         guard,
         http=BoundedConnection,

@@ -35,6 +35,9 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+Meet = Callable[["ClientToken", str, int], Awaitable[None]]
+"""Called before each request, with the client, and with the address and port it connects from."""
+
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _AUTHORITY: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?")
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
@@ -48,9 +51,17 @@ MOST_OPEN: Final = 200
 class HttpGuard:
     """An ASGI application around another one."""
 
-    def __init__(self, app: App, tokens: Tokens, *, names: Iterable[str] = LOOPBACK_NAMES) -> None:
+    def __init__(
+        self,
+        app: App,
+        tokens: Tokens,
+        *,
+        names: Iterable[str] = LOOPBACK_NAMES,
+        meet: Meet | None = None,
+    ) -> None:
         """`names`: the host names under which this server is reached. Any port will do, because ports can be
-        forwarded."""
+        forwarded. `meet` gets to know each client."""
+        self._meet = meet
         self._app = app
         self._tokens = tokens
         self._names = frozenset(name.lower() for name in names)
@@ -77,6 +88,8 @@ class HttpGuard:
         if sum(user.id == token.id for user in self._open.values()) >= MOST_OPEN:
             await _refuse(send, 429, f"this client has {MOST_OPEN} open requests, and no more are answered")
             return
+        if self._meet is not None and scope.get("client"):
+            await self._meet(token, *scope["client"])
         scope = {**scope, SCOPE_KEY: token, "user": _user(token)}
         scope["headers"] = [(name, value) for name, value in headers if name not in (b"authorization", b"cookie")]
         await self._pass_on(token, scope, receive, send)
