@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from haft.changes.engines.session import SessionTransaction, WritesBetweenCalls
     from haft.changes.guard.guard import offences
     from haft.changes.held_changes import apply, drop
+    from haft.changes.held_files import hold_files
     from haft.changes.kept_changes import ChangeSet, KeptChanges
     from haft.changes.ledger import Ledger, Row
     from haft.changes.live_changes import LiveChanges, open_live_changes
@@ -70,6 +71,7 @@ else:
             "engines.session": "SessionTransaction WritesBetweenCalls",
             "guard.guard": "offences",
             "nested_calls": "Lock share_lock",
+            "held_files": "hold_files",
             "ledger": "Ledger Row",
             "live_changes": "LiveChanges open_live_changes",
             "kept_changes": "ChangeSet KeptChanges",

@@ -425,6 +425,9 @@ class CallSandbox:
                 if onto is not None:
                     kernel.cover(place, onto, clear=ATTR_RDONLY if writable else 0)
                     os.close(onto)
+                elif target in self._site_hides():
+                    # What should cover a directory to hide it is not there, so the directory would be visible.
+                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), target)
             os.close(place)
         for path, target in self._links:
             with contextlib.suppress(OSError):  # Works only where neither the host nor the workspace is visible.
@@ -439,6 +442,9 @@ class CallSandbox:
             with contextlib.suppress(OSError), open(path, "x") as file:
                 file.write(words)
         kernel.mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
+
+    def _site_hides(self) -> set[str]:
+        return {path for path, _mode in self._site["hide"]}
 
     def _cover_sockets(self, *, everywhere: bool) -> None:
         """Cover the visible sockets of the host: a process can connect to a socket even on a read-only mount."""

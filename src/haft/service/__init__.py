@@ -90,7 +90,7 @@ if TYPE_CHECKING:
     from haft.service.plugins import ListedPlugin, PluginsFacade
     from haft.service.previews import missed_scratch
     from haft.service.principals import this_user, user_name
-    from haft.service.programs.program import Program
+    from haft.service.programs.program import AgentFiles, CarriedBack, Program
     from haft.service.providers import ListedProvider, ProviderChange, ProvidersFacade, StartProposal, provider_text
     from haft.service.providers_login import login_provider
     from haft.service.reachable_hosts import Reach, network_reach, one_host
@@ -143,7 +143,7 @@ else:
             "previews": "missed_scratch",
             "facades.programs": "ProgramPlan",
             "facades.providers": "HostProviders",
-            "programs.program": "Program",
+            "programs.program": "AgentFiles CarriedBack Program",
             "providers": "ListedProvider ProviderChange ProvidersFacade StartProposal provider_text",
             "providers_login": "login_provider",
             "state_reader": "request_cancel has_state open_changes open_history recover_dead_hosts",

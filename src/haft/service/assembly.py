@@ -75,11 +75,13 @@ class Host:
         secrets: Iterable[str],
         installed: bool,
         environ: Mapping[str, str] | None = None,
+        for_changes: bool = False,
     ) -> None:
         self.environ = os.environ if environ is None else environ
         """The variables that count for this host: for its settings, and for the environment of its calls."""
         self.home = home_of(home)
-        self.workspace = check_workspace(os.fspath(workspace), self.home.path)
+        given = os.fspath(workspace)
+        self.workspace = os.path.abspath(given) if for_changes else check_workspace(given, self.home.path)
         self.config: Config = load_config(self.workspace, self.environ, settings, trust_home=self.home.path)
         enablement = self.config.enablement
         sessions = Sessions(
@@ -202,7 +204,7 @@ class Host:
         )
         self.trail = trail
         self.pipeline = pipeline = Pipeline(dependencies, self._tell_abandoned)
-        self._lease = lease
+        self.lease = lease
         ending.push_async_callback(pipeline.close)
         loop = asyncio.get_running_loop()
 
@@ -320,7 +322,7 @@ class Host:
         if count != self._abandoned_told:
             self._abandoned_told = count
             with contextlib.suppress(OSError):
-                self._lease.tell({"abandoned": count})
+                self.lease.tell({"abandoned": count})
         if count:
             self._abandoned_timer = asyncio.get_running_loop().call_later(1.0, self._tell_again)
 

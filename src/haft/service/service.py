@@ -88,6 +88,7 @@ class ToolService:
         secrets: Iterable[str] = (),
         installed: bool = True,
         environ: Mapping[str, str] | None = None,
+        for_changes: bool = False,
     ) -> ToolService:
         """Make a service. Enter it with `async with`.
 
@@ -100,7 +101,9 @@ class ToolService:
         kinds of questions the approver can answer; without it, any. `home` is
         the state home (default: `HAFT_HOME`). `settings` are settings by their dotted names; they override the
         configuration files. `secrets` are values to mask in output. With `installed`, the tools of installed packages
-        are loaded. `environ` are the variables that count, instead of those of this process.
+        are loaded. `environ` are the variables that count, instead of those of this process. `for_changes`: the service
+        only applies, drops, undoes or redoes changes, so `workspace` may also be a directory in which no tool can run,
+        such as a home directory.
         """
         return cls(
             Host(
@@ -117,6 +120,7 @@ class ToolService:
                 secrets=secrets,
                 installed=installed,
                 environ=environ,
+                for_changes=for_changes,
             )
         )
 

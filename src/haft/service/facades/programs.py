@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from typing import Final
 
+from haft.changes import Transactions
 from haft.contracts import BadUsage, Call, Confinement, Decision, Limits, new_run_id
 from haft.files import state_of
 from haft.pipeline import Run
 from haft.policy import PolicyQuery
 from haft.service.assembly import Host
 from haft.service.call_arguments import never_granted
+from haft.service.changes import transactions_of
 from haft.service.programs.program import Program, files_of, find_executable
 from haft.service.programs.program_tool import SPEC, ProgramTool
 from haft.values import dataclass, replace
@@ -69,12 +71,24 @@ class HostPrograms:
                 timeout=program.timeout,
                 cwd=program.cwd,
                 grants=program.grants,
-                tool=ProgramTool(program, plan.executable, files_of(plan.executable)),
+                tool=ProgramTool(
+                    program,
+                    plan.executable,
+                    files_of(plan.executable),
+                    host.home.path,
+                    host.sandbox.site.home,
+                    self._transactions,
+                ),
                 decision=plan.decision,
                 holds=program.holds,
                 secrets=host.known() | host.sandbox.granted_secrets(program.grants),
             )
         )
+
+    def _transactions(self, directory: str) -> Transactions:
+        """The change sets of a directory that is not the workspace."""
+        host = self._host
+        return transactions_of(host.home, directory, host.lease.host, host.config.limits, lease=host.lease)
 
     def _decision(self, program: Program) -> Decision:
         """The decision about a program: a rule can reject it. In all other cases, the person who starts it has approved

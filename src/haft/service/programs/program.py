@@ -13,6 +13,33 @@ MODULES = "/node_modules/"
 
 
 @dataclass(frozen=True, slots=True)
+class AgentFiles:
+    """The files of an agent that haft knows. Each run of the agent works on a private copy of them."""
+
+    title: str
+    """The agent's name, for people."""
+    places: tuple[tuple[str, str], ...]
+    """Its files and directories with configuration, logins and history: the absolute path of each, and its usual path
+    below the home directory, such as `.claude`, which `carried` and `deciding_keys` use."""
+    carried: tuple[str, ...] = ()
+    """Glob patterns of files that decide nothing later, such as logins and history. Changes of them are carried back
+    when the agent has ended. Changes of all other files are held."""
+    deciding_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """JSON files that hold both: for each, the top-level keys that decide what runs later."""
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedBack:
+    """What became of the changes to an agent's own files."""
+
+    carried: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+    held_by: str | None = None
+    """The id of the change set with the held changes."""
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """A whole program, and how it runs."""
 
@@ -31,6 +58,9 @@ class Program:
     """Called with each piece of output, if the program has no terminal."""
     env: Mapping[str, str] = field(default_factory=dict)
     mounts: tuple[Mount, ...] = ()
+    agent: AgentFiles | None = None
+    on_carried: Callable[[CarriedBack], None] | None = field(default=None, compare=False)
+    """Called when the changes to the agent's own files were carried back or held."""
 
 
 def find_executable(name: str, directory: str, env: Mapping[str, str]) -> str:

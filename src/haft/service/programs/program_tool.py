@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from haft.changes import Owner, Transactions
 from haft.contracts import (
     UNTRACKED,
     Answer,
@@ -14,12 +17,17 @@ from haft.contracts import (
     EndedChild,
     Exit,
     Failure,
+    Mount,
     Stream,
     ToolContext,
     ToolName,
     ToolSpec,
+    new_run_id,
 )
+from haft.service.programs.carry_back import CarryBack
+from haft.service.programs.private_home import PrivateHome
 from haft.service.programs.program import Program
+from haft.service.programs.run_place import outer_socket, run_place
 
 SPEC: Final = ToolSpec(
     ToolName("program"),
@@ -43,22 +51,55 @@ class ProgramTool:
 
     spec = SPEC
 
-    def __init__(self, program: Program, executable: str, readable: Sequence[str]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        executable: str,
+        readable: Sequence[str],
+        home: str,
+        person_home: str,
+        open_transactions: Callable[[str], Transactions],
+    ) -> None:
+        """`home` is the state home, `person_home` the person's home directory. `open_transactions` opens the change
+        sets of a directory."""
         self._program = program
         self._executable = executable
         self._readable = readable
+        self._home = home
+        self._person_home = person_home
+        self._open_transactions = open_transactions
 
     async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
         return arguments
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
+        async with run_place(self._home, context.run) as place:
+            private = None
+            mounts = self._program.mounts
+            if self._program.agent is not None:
+                private = PrivateHome(place, self._person_home, self._program.agent)
+                mounts = (*mounts, *await asyncio.to_thread(private.make))
+            try:
+                async with outer_socket(place, self._home, context.run) as mount:
+                    return await self._run(context, (*mounts, mount))
+            finally:
+                if private is not None:
+                    await asyncio.shield(asyncio.to_thread(self._carry_back, private, context))
+
+    def _carry_back(self, private: PrivateHome, context: ToolContext) -> None:
+        owner = Owner(new_run_id(), context.who, context.thread, context.run)
+        carried = CarryBack(private, owner, self._open_transactions).run()
+        if self._program.on_carried is not None:
+            self._program.on_carried(carried)
+
+    async def _run(self, context: ToolContext, mounts: Sequence[Mount]) -> Answer:
         program = self._program
         command = Command(
             [self._executable, *program.argv[1:]],
             cwd=context.workspace.locate(program.cwd),
-            env=dict(program.env),
+            env={**program.env, "HAFT_HOME": os.path.realpath(self._home)},
             readable=self._readable,
-            mounts=program.mounts,
+            mounts=mounts,
             terminal=program.terminal,
             input=None if program.terminal is not None else program.input,
         )

@@ -176,6 +176,6 @@ def _in_workspace(path: str, workspace: str) -> str:
 async def _perform(verb: Verb, row: Row, options: Globals, paths: list[str]) -> Outcome:
     from haft.service import ToolService
 
-    async with ToolService.open(row.workspace) as service:
+    async with ToolService.open(row.workspace, for_changes=True) as service:
         run = service.changes.apply(row.run, paths=paths) if verb == "apply" else service.drop(row.run)
         return await wait_for_changes(run, options)

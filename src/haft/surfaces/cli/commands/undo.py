@@ -183,7 +183,7 @@ async def _perform(
     `--dry-run`."""
     from haft.service import ToolService
 
-    async with ToolService.open(workspace) as service:
+    async with ToolService.open(workspace, for_changes=True) as service:
         if undo_options.dry_run or undo_options.since is not None:
             found = await asyncio.to_thread(
                 lambda: service.look_ahead(

@@ -5,24 +5,25 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from haft.contracts import BadUsage, Grants, Network, Outcome, Stream
+from haft.surfaces.cli.commands.run.agents import agent_lines, agent_of, as_agent
 from haft.surfaces.cli.commands.run.grant import grant_lines
 from haft.surfaces.cli.commands.run.review import can_review, review, tell_held
 from haft.surfaces.cli.globals import Globals
 from haft.surfaces.cli.place import current_directory, require_person, tell_ignored, tell_what_is_logged, workspace_of
-from haft.surfaces.cli.screen.printing import complain, facts, say
+from haft.surfaces.cli.screen.printing import complain, facts, say, warn
 from haft.surfaces.cli.screen.waiting import tell_waiting
 from haft.surfaces.cli.words.network_option import CommandWithNetwork, network_option
 from haft.surfaces.cli.words.use_options import granted_places, granted_variables
-from haft.surfaces.text.terminal import is_terminal
+from haft.surfaces.text.terminal import is_terminal, one_line
 
 if TYPE_CHECKING:
-    from haft.service import Program, ToolService
+    from haft.service import CarriedBack, Program, ToolService
     from haft.surfaces.cli.person.interrupts import Interrupts
 
 
@@ -103,8 +104,12 @@ def run_program(
         timeout=timeout,
         holds=not commit,
     )
+    agent = agent_of(words)
+    if agent is not None:
+        program = as_agent(program, agent, os.environ)
     interrupts = Interrupts((lambda _text: None) if options.quiet else say)
-    outcome = asyncio.run(_perform(service, program, options, interrupts))
+    more = () if agent is None else tuple(agent_lines(agent, os.environ))
+    outcome = asyncio.run(_perform(service, program, options, interrupts, more))
     if outcome.error is not None:
         complain(outcome.error.message, outcome.error.hint)
     if options.json:
@@ -118,20 +123,25 @@ def _directory(workspace: str) -> str:
     return os.path.relpath(here, root) if here == root or here.startswith(root.rstrip("/") + "/") else "."
 
 
-async def _perform(service: ToolService, program: Program, options: Globals, interrupts: Interrupts) -> Outcome:
+async def _perform(
+    service: ToolService, program: Program, options: Globals, interrupts: Interrupts, more: Sequence[str]
+) -> Outcome:
+    """Run the program to its end, and let the person decide about its changes. `more` are lines about an agent."""
     from haft.surfaces.cli.person.outer_terminal import OuterTerminal
     from haft.values import replace
 
     has_terminal = is_terminal(sys.stdin) and is_terminal(sys.stdout) and not options.json
     if has_terminal:
-        program = replace(program, terminal=OuterTerminal(), env=terminal_variables())
+        program = replace(program, terminal=OuterTerminal(), env={**terminal_variables(), **program.env})
     else:
         stdin = None if is_terminal(sys.stdin) else 0
         program = replace(program, input=stdin, on_output=writer(to_stderr=options.json))
+    carried: list[CarriedBack] = []
+    program = replace(program, on_carried=carried.append)
     async with service:
         plan = await service.programs.plan(program)
         if not options.quiet:
-            for line in grant_lines(plan, service.workspace):
+            for line in (*grant_lines(plan, service.workspace), *more):
                 say(line)
         with interrupts:
             run = service.programs.start(plan)
@@ -142,6 +152,8 @@ async def _perform(service: ToolService, program: Program, options: Globals, int
                 if not options.quiet and not has_terminal:
                     tell_waiting(event)
             outcome = await run
+        for each in carried:
+            tell_carried(each, options)
         if outcome.changes.state == "held":
             if can_review() and not options.json:
                 await review(service, run.id, options)
@@ -150,6 +162,19 @@ async def _perform(service: ToolService, program: Program, options: Globals, int
         elif not options.quiet:
             say(_what_changed(outcome))
     return outcome
+
+
+def tell_carried(carried: CarriedBack, options: Globals) -> None:
+    """Say what became of the changes to the agent's own files."""
+    if carried.problem is not None:
+        warn(f"not all changes of the agent's own files were carried back: {carried.problem}")
+    if carried.held_by is not None and not options.quiet:
+        names = ", ".join(f"~/{one_line(path)}" for path in carried.held[:5])
+        rest = f" and {len(carried.held) - 5} more" if len(carried.held) > 5 else ""
+        say(
+            f"held: the agent changed its own settings ({names}{rest}); `haft diff {carried.held_by}`, "
+            f"`haft changes apply {carried.held_by}`, `haft changes drop {carried.held_by}`"
+        )
 
 
 def _what_changed(outcome: Outcome) -> str:

@@ -1,0 +1,85 @@
+"""The private directory of one running program in the state home. It has the socket at which the program's hooks reach
+this process, and the private copy of an agent's files. It is removed when the program has ended. If this process is
+killed, the next program removes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import AsyncIterator
+from typing import Final
+
+from haft.contracts import Mount
+from haft.files import remove, try_lock
+from haft.service.hook_messages import answer_inside_run, hook_socket_path
+
+LOCK: Final = "lock"
+
+
+def places(home: str) -> str:
+    """The directory with the directories of all running programs."""
+    return os.path.join(home, "programs")
+
+
+@contextlib.asynccontextmanager
+async def run_place(home: str, run: str) -> AsyncIterator[str]:
+    """The directory of one program. Removes those of programs whose process was killed."""
+    await asyncio.to_thread(_sweep, places(home))
+    path = os.path.join(os.path.realpath(places(home)), run)
+    os.makedirs(path, mode=0o700)
+    lock = try_lock(os.path.join(path, LOCK))
+    try:
+        yield path
+    finally:
+        await asyncio.to_thread(remove, path)
+        if lock is not None:
+            lock.release(unlink=False)
+
+
+def _sweep(directory: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        for name in os.listdir(directory):
+            path = os.path.join(directory, name)
+            with contextlib.suppress(OSError):
+                lock = try_lock(os.path.join(path, LOCK))
+                if lock is not None:
+                    remove(path)
+                    lock.release(unlink=False)
+
+
+@contextlib.asynccontextmanager
+async def outer_socket(place: str, home: str, run: str) -> AsyncIterator[Mount]:
+    """Listen for the hooks and MCP servers that start inside the program. Yields the mount that shows them the socket,
+    at the path where they look for the hook's socket."""
+    directory = os.path.join(place, "hook")
+    os.mkdir(directory, 0o700)
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    answers: set[asyncio.Task[None]] = set()
+    # A path in a socket's address has at most 107 bytes, so the directory is named by a descriptor.
+    named = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        listening.bind(f"/proc/self/fd/{named}/socket")
+        listening.listen(64)
+        listening.setblocking(False)
+
+        async def accept() -> None:
+            while True:
+                connection, _address = await asyncio.get_running_loop().sock_accept(listening)
+                task = asyncio.create_task(answer_inside_run(connection, run))
+                answers.add(task)
+                task.add_done_callback(answers.discard)
+
+        accepting = asyncio.create_task(accept())
+        try:
+            target = os.path.dirname(hook_socket_path(os.path.realpath(home)))
+            yield Mount(directory, target, is_writable=False, has_socket=True)
+        finally:
+            for task in (accepting, *answers):
+                task.cancel()
+            await asyncio.gather(accepting, *answers, return_exceptions=True)
+    finally:
+        os.close(named)
+        listening.close()

@@ -1,0 +1,137 @@
+"""`haft run` with an agent that haft knows: its own files, the hosts of its model, and hooks inside the run."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+import haft as package
+
+START = Path(package.__file__).parent / "surfaces" / "hook" / "start.py"
+
+
+@pytest.fixture
+def agent(haft, tmp_path):
+    """Runs a script as if it were Claude Code, in a home directory with its files."""
+    home, programs = tmp_path / "person", tmp_path / "programs"
+    (home / ".claude" / "projects").mkdir(parents=True)
+    (home / ".ssh").mkdir()
+    (home / ".ssh" / "id").write_text("a secret of the person\n")
+    (home / ".claude" / "settings.json").write_text('{"model": "x"}')
+    (home / ".claude" / "history.jsonl").write_text("first\n")
+    (home / ".claude.json").write_text('{"numStartups": 1, "mcpServers": {"mine": {"command": "true"}}}')
+    programs.mkdir()
+
+    def run(script, *options, name="claude", **env):
+        program = programs / name
+        program.write_text(f"#!/bin/bash\n{script}\n")
+        program.chmod(0o755)
+        path = f"{programs}:{haft.env['PATH']}"
+        return haft("run", *options, "--", name, "hello", PATH=path, HOME=str(home), **env)
+
+    run.home = home
+    return run
+
+
+def held(haft):
+    return {row["workspace"]: row for row in haft("changes", "list", "--json").json}
+
+
+def test_the_agent_sees_its_own_files_and_nothing_else_of_home(agent):
+    done = agent("ls -A ~; cat ~/.claude/settings.json; cat ~/.ssh/id", "-q")
+    assert '{"model": "x"}' in done.out and ".ssh" not in done.out and "secret of the person" not in done.out
+
+
+def test_what_the_agent_gets_is_shown_before_it_starts(agent):
+    said = agent('echo "$@"', ANTHROPIC_API_KEY="sk-0123456789", ANTHROPIC_BASE_URL="http://127.0.0.1:8123")
+    assert "a private copy of ~/.claude, ~/.claude.json" in said.err
+    assert "api.anthropic.com" in said.err and "127.0.0.1:8123" in said.err and "ANTHROPIC_API_KEY" in said.err
+    assert "its own sandbox is switched off" in said.err and "sk-0123456789" not in said.err
+    assert said.out == '--settings {"sandbox":{"enabled":false}} hello\n'
+
+
+def test_logins_and_history_are_carried_back(agent, haft):
+    script = (
+        "echo second >> ~/.claude/history.jsonl; echo token > ~/.claude/.credentials.json; rm -r ~/.claude/projects"
+    )
+    (agent.home / ".claude" / "projects" / "old.jsonl").write_text("old\n")
+    assert agent(script).code == 0
+    assert (agent.home / ".claude" / "history.jsonl").read_text() == "first\nsecond\n"
+    assert (agent.home / ".claude" / ".credentials.json").read_text() == "token\n"
+    assert not (agent.home / ".claude" / "projects" / "old.jsonl").exists()
+    assert held(haft) == {}, "nothing waits for the person"
+
+
+def test_settings_commands_and_servers_are_held_until_the_person_applies_them(agent, haft):
+    script = """
+    echo '{"hooks": {"PreToolUse": []}}' > ~/.claude/settings.json
+    mkdir ~/.claude/commands; echo do it > ~/.claude/commands/evil.md
+    echo '{"numStartups": 2, "mcpServers": {"evil": {"command": "evil"}}}' > ~/.new; mv ~/.new ~/.claude.json
+    echo rest > ~/elsewhere
+    """
+    done = agent(script)
+    assert "the agent changed its own settings" in done.err
+    assert (agent.home / ".claude" / "settings.json").read_text() == '{"model": "x"}'
+    assert not (agent.home / "elsewhere").exists() and not (agent.home / ".claude" / "commands").exists()
+    now = json.loads((agent.home / ".claude.json").read_text())
+    assert now == {"numStartups": 2, "mcpServers": {"mine": {"command": "true"}}}, "the record is carried back"
+    row = held(haft)[str(agent.home)]
+    assert row["reason"] == "they change what Claude Code runs later"
+    assert "+do it" in haft("diff", row["run"]).out
+    assert haft("changes", "apply", row["run"], ".claude.json", HOME=str(agent.home)).code == 0
+    assert "evil" in json.loads((agent.home / ".claude.json").read_text())["mcpServers"]
+    assert haft("changes", "drop", row["run"], HOME=str(agent.home)).code == 0
+    assert not (agent.home / ".claude" / "commands").exists()
+
+
+def test_records_of_a_project_decide_nothing_and_allowed_tools_do(agent, haft):
+    (agent.home / ".claude.json").write_text(json.dumps({"projects": {"/w": {"allowedTools": [], "lastCost": 1}}}))
+    after = {"projects": {"/w": {"allowedTools": [], "lastCost": 2, "history": ["x"]}, "/new": {"allowedTools": []}}}
+    agent(f"echo '{json.dumps(after)}' > ~/.claude.json")
+    assert json.loads((agent.home / ".claude.json").read_text()) == after and held(haft) == {}
+    after["projects"]["/w"]["allowedTools"] = ["Bash"]
+    agent(f"echo '{json.dumps(after)}' > ~/.claude.json")
+    assert json.loads((agent.home / ".claude.json").read_text())["projects"]["/w"]["allowedTools"] == []
+    assert str(agent.home) in held(haft)
+
+
+def test_a_link_is_never_carried_back(agent, haft):
+    agent("ln -s ~/.ssh ~/.claude/projects/link; ln -s /etc/passwd ~/.claude/todos")
+    assert not os.path.lexists(agent.home / ".claude" / "projects" / "link")
+    assert not os.path.lexists(agent.home / ".claude" / "todos")
+
+
+def test_a_hook_inside_the_run_gets_no_decision(agent, haft):
+    given = '{"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "rm -rf x"}}'
+    done = agent(f"echo '{given}' | {sys.executable} -I -S {START} claude-code; echo code $?", "-q")
+    assert done.out == "code 0\n" and done.err == ""
+
+
+def test_the_private_copy_is_gone_afterwards_and_after_a_kill(agent, haft, ended):
+    assert agent("true").code == 0
+    assert list((haft.home / "programs").iterdir()) == []
+    program = agent.home.parent / "programs" / "claude"
+    program.write_text("#!/bin/bash\necho ready\nsleep 300\n")
+    haft.env |= {"PATH": f"{program.parent}:{haft.env['PATH']}", "HOME": str(agent.home)}
+    process = ended(haft.start("run", "--", "claude"))
+    assert process.stdout.readline() == b"ready\n"
+    (left,) = (haft.home / "programs").iterdir()
+    process.kill()
+    process.wait()
+    assert left.exists()
+    assert haft("run", "--", "true").code == 0
+    assert list((haft.home / "programs").iterdir()) == []
+
+
+def test_the_agents_folder_may_be_elsewhere(agent, tmp_path, haft):
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    (place / "auth.json").write_text("old")
+    done = agent(
+        "cat $CODEX_HOME/auth.json; echo new > $CODEX_HOME/auth.json", "-q", name="codex", CODEX_HOME=str(place)
+    )
+    assert done.out == "old" and (place / "auth.json").read_text() == "new\n"
