@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from haft.policy.person_commands import person_command
     from haft.policy.policy_engine import PolicyEngine
     from haft.policy.query import Explanation, PolicyQuery, Step
+    from haft.policy.reading_commands import only_reads
     from haft.policy.rules.examples import check_examples
     from haft.policy.rules.lines import rule_lines
     from haft.policy.rules.missing import is_for_other_workspace, missing_target
@@ -52,6 +53,7 @@ else:
             "candidates": "Candidate",
             "enablement": "Enablement Feature NameList",
             "person_commands": "person_command",
+            "reading_commands": "only_reads",
             "policy_engine": "PolicyEngine",
             "query": "Explanation PolicyQuery Step",
             "rules.examples": "check_examples",

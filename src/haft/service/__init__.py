@@ -107,7 +107,7 @@ if TYPE_CHECKING:
     from haft.service.tokens import ClientToken, Tokens
     from haft.service.tool_listing import ListedTools, approval_of, withheld_from
     from haft.service.trust import Proposal, TrustChange, TrustFacade
-    from haft.service.uncovered_calls import person_command_in, record_uncovered
+    from haft.service.uncovered_calls import is_harmless, person_command_in, record_uncovered
     from haft.sources import NOT_DESCRIBED
     from haft.sources.amp_toolbox import PROJECT
     from haft.sources.skills import Activations, Skill, Skills, lies_in, server_names
@@ -164,7 +164,7 @@ else:
             "haft.changes": (
                 "BlamedLine Origin PathChange FileDifference HeldChangeSet Row Usage format_bytes stat_lines"
             ),
-            "uncovered_calls": "person_command_in record_uncovered",
+            "uncovered_calls": "is_harmless person_command_in record_uncovered",
             "haft.config": (
                 "Config ConfigFile Ignored SETTINGS Setting ForeignFile check_workspace config_signature "
                 "find_workspace load_config newly_ignored"

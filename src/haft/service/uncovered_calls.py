@@ -9,7 +9,7 @@ from typing import Any
 
 from haft.audit import Redactor, Trail, secret_values
 from haft.contracts import Principal, own_copy
-from haft.policy import AnalysisContext, person_command
+from haft.policy import AnalysisContext, only_reads, person_command
 from haft.storage import StateHome, open_stores
 
 
@@ -29,6 +29,14 @@ def record_uncovered(
 def person_command_in(command: str, workspace: str, cwd: str) -> str | None:
     """The command of haft in a command line that counts as a person's, such as `haft approve`; None if there is none.
     `cwd` is the absolute directory in which the line would run."""
+    return person_command(command, _context(workspace, cwd))
+
+
+def is_harmless(command: str, workspace: str, cwd: str) -> bool:
+    """Whether a command line only reads, so that it does no harm even without a sandbox and without approval."""
+    return only_reads(command, _context(workspace, cwd, is_confined=False))
+
+
+def _context(workspace: str, cwd: str, *, is_confined: bool = True) -> AnalysisContext:
     inside = os.path.relpath(os.path.realpath(cwd), os.path.realpath(workspace))
-    context = AnalysisContext(workspace, inside, confined=True, home=os.path.expanduser("~"))
-    return person_command(command, context)
+    return AnalysisContext(workspace, inside, confined=is_confined, home=os.path.expanduser("~"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -34,11 +35,7 @@ class AgentProcess:
     def version(self) -> str | None:
         """The version of the agent, from the package or the directory that its program lies in; None if unknown."""
         script = next((word for word in self.words[1:2] if os.path.isabs(word)), "")
-        for place in filter(None, (self.program, script)):
-            found = _packaged_version(os.path.realpath(place)) or _VERSION.search(os.path.dirname(place) + "/" + place)
-            if found is not None:
-                return found if isinstance(found, str) else found[0]
-        return None
+        return _version(self.program, script)
 
 
 def agent_process(hook: int | None, start: str) -> AgentProcess | None:
@@ -93,6 +90,18 @@ def _link(path: str) -> str:
 
 def _has_terminal(process: int) -> bool:
     return all(_link(f"/proc/{process}/fd/{number}").startswith(("/dev/pts/", "/dev/tty")) for number in (0, 1))
+
+
+@functools.lru_cache(maxsize=100)
+def _version(*places: str) -> str | None:
+    for place in filter(None, places):
+        found = _packaged_version(os.path.realpath(place))
+        if found is not None:
+            return found
+    for place in filter(None, places):
+        if (named := _VERSION.search(place)) is not None:
+            return named[0]
+    return None
 
 
 def _packaged_version(program: str) -> str | None:

@@ -29,6 +29,7 @@ from haft.service import (
     StateHome,
     ToolService,
     find_workspace,
+    is_harmless,
     person_command_in,
     record_uncovered,
 )
@@ -180,7 +181,7 @@ class HookCalls:
     async def _shell(self, asking: Asking, event: HookEvent, shell: ShellUse, service: ToolService) -> Reply:
         denies = _why_not_run(shell, service.workspace)
         version = None if asking.process is None else asking.process.version()
-        why_plain = await self._why_not_rewritten(asking, event, shell, service, version)
+        why_plain = self._why_not_rewritten(asking, shell, service, version)
         if denies is not None or why_plain is not None:
             return await self._observe(asking, event, service, denies=denies, note=why_plain)
         decided = await service.hooked.ticket(
@@ -205,8 +206,8 @@ class HookCalls:
         allows = asking.facts.rewriting == "with-allow"
         return Reply("rewrite", f"haft runs it in its sandbox ({decided.run})", arguments, allows=allows)
 
-    async def _why_not_rewritten(
-        self, asking: Asking, event: HookEvent, shell: ShellUse, service: ToolService, version: str | None
+    def _why_not_rewritten(
+        self, asking: Asking, shell: ShellUse, service: ToolService, version: str | None
     ) -> str | None:
         """Why this command is not rewritten; None if it is."""
         agent = AGENTS[asking.agent]
@@ -217,13 +218,7 @@ class HookCalls:
             return f"{agent.title} {version or ''} runs commands as they are, although haft's hook rewrites them"
         if asking.facts.rewriting == "plain" or proof == "proven" or version == agent.version:
             return None
-        test = await service.permissions_test(
-            "shell",
-            {"command": shell.command},
-            cwd=os.path.relpath(os.path.realpath(shell.cwd), os.path.realpath(service.workspace)),
-            thread=_session(asking, event),
-        )
-        if test.action == "allow" and test.decision.unasked:
+        if is_harmless(shell.command, service.workspace, shell.cwd):
             return None  # The probe: this command only reads, so it does no harm, whichever line runs.
         return f"{agent.title} {version or 'of this version'} has not yet run a command that haft's hook rewrote"
 
