@@ -2,6 +2,7 @@
 
 HAFT_HOME/connections/AGENT.json           what haft wrote into the person's files
 HAFT_HOME/connections/AGENT-<digest>.json  what haft wrote into the files of one project             0600
+HAFT_HOME/connections/files                the paths of all these files: see config/connected_files.py
 
 A record has the entries, the content that each file had before, and the digest of the content that haft wrote. If a
 file still has that digest, taking the connection back writes the old content. Otherwise somebody has changed the file,
@@ -19,6 +20,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from haft.config import note_connected
 from haft.connecting.agents.agent import Agent, Scope
 from haft.connecting.changes import (
     FileChange,
@@ -122,7 +124,8 @@ class Connections:
     """The connections that one state home remembers."""
 
     def __init__(self, home: str | os.PathLike[str], env: Mapping[str, str]) -> None:
-        self._directory = os.path.join(os.fspath(home), DIRECTORY)
+        self._home = os.fspath(home)
+        self._directory = os.path.join(self._home, DIRECTORY)
         self._env = env
 
     def plan(self, agent: Agent, choice: Choice, launch: Launch, token: str | None = None) -> Plan:
@@ -205,6 +208,7 @@ class Connections:
                     os.rmdir(directory)
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
+            self._note_files()
             return
         for file, one in plan.record.files.items():
             one.made += [each for each in made if os.path.realpath(file).startswith(f"{each}/")]
@@ -212,6 +216,11 @@ class Connections:
             _write_private(path, json.dumps(plan.record.to_json()).encode())
         except OSError as error:
             raise StorageFailed("haft could not remember this connection", error) from error
+        self._note_files()
+
+    def _note_files(self) -> None:
+        """Keep the list of connected files, which are protected paths."""
+        note_connected(self._home, [path for record in self.records() for path in record.files])
 
     def record(self, agent: Agent, choice: Choice) -> Record | None:
         """What haft remembers of a connection; None if there is none."""
@@ -230,7 +239,7 @@ class Connections:
         """Everything that haft remembers. Damaged records are left out."""
         found = []
         with contextlib.suppress(FileNotFoundError):
-            for name in sorted(os.listdir(self._directory)):
+            for name in sorted(each for each in os.listdir(self._directory) if each.endswith(".json")):
                 path = os.path.join(self._directory, name)
                 with contextlib.suppress(OSError, ValueError, KeyError, TypeError), open(path, "rb") as file:
                     found.append(Record.from_json(json.loads(file.read())))

@@ -82,7 +82,7 @@ class Examined:
             "server": self.server,
             "hooks": self.hooks,
             "replaced": self.replaced,
-            "triedVersion": self.agent.version,
+            "testedVersion": self.agent.version,
             "coverage": self.coverage(),
             "problems": [{"detail": one.detail, "hint": one.hint, "broken": one.is_broken} for one in self.problems],
         }

@@ -15,8 +15,10 @@ from haft.lazy import regex
 
 REASONS: Final = {
     "agents obey it": (
-        ".agents", ".aider.conf.yml", ".amp", ".claude", ".codex", ".continue", ".cursor", ".gemini", ".kiro",
+        ".agents", ".aider.conf.yml", ".amp", ".claude", ".claude.json", ".codex", ".config/amp", ".config/code/user",
+        ".config/opencode", ".continue", ".copilot", ".cursor", ".gemini", ".github/hooks", ".kiro",
         ".mcp.json", ".opencode", ".roo", ".windsurf", "opencode.json",
+        "opencode.jsonc",
     ),
     "editors run what it says": (
         ".config/nvim", ".devcontainer", ".devcontainer.json", ".dir-locals-2.el", ".dir-locals.el", ".emacs",

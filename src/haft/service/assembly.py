@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from haft.audit import Redactor, Trail, secret_values
-from haft.config import Config, check_workspace, load_config, secret_texts, working_directory
+from haft.config import Config, check_workspace, connected_inside, load_config, secret_texts, working_directory
 from haft.contracts import (
     Approver,
     BadConfig,
@@ -145,7 +145,11 @@ class Host:
         ending.push_async_callback(asyncio.to_thread, run_writer.close)
         self.root = root = Root(self.workspace, masked=secrets_of_root())
         limits = self.config.limits
-        tracking = Tracking(home, root.root, lease, self.config, self.discovery.closed_to_calls, lambda: self.sandbox)
+
+        def closed() -> list[str]:
+            return [*self.discovery.closed_to_calls(), *connected_inside(home, root.root)]
+
+        tracking = Tracking(home, root.root, lease, self.config, closed, lambda: self.sandbox)
         self.tracking = tracking
         ending.push_async_callback(asyncio.to_thread, tracking.close)
         sandbox = Sandbox(

@@ -9,6 +9,7 @@ HAFT_HOME/            0700
   changes/            layers, held change sets and originals (files that a run replaced), by workspace
   blobs/              contents of files by digest
   audit/              the audit log, its head and its key
+  connections/        what `haft connect` wrote into the files of agents, and what was there before
   definitions/        a cache of the descriptions of tools
   hook/               the socket of the process that answers the hooks of agents, and its lock
   skills/             which skills are active, by workspace

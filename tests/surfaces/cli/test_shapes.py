@@ -319,3 +319,10 @@ def test_the_store(haft):
         pruned = haft("store", "prune", *words, "--json", HAFT_CHANGES_STORE_BYTES="1000000").json
         fits("store-pruned", pruned)
         assert pruned["runs"] and pruned["held"]
+
+
+def test_agents_and_their_connections(haft):
+    fits("connected", haft("connect", "codex", "--hooks", "--replace", "--print", "--json").json)
+    fits("connected", haft("connect", "codex", "--hooks", "--replace", "--yes", "--json").json)
+    fits("agents", haft("connect", "--json").json)
+    fits("connected", haft("connect", "codex", "--remove", "--yes", "--json").json)

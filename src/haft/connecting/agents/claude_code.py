@@ -62,11 +62,12 @@ CLAUDE_CODE: Final = Agent(
         shell_tools=("Bash",),
         edit_tools=("Edit", "MultiEdit", "NotebookEdit", "Write"),
         blocks_on_failure=True,
+        passes=("it prints something that is not JSON",),
     ),
     replacing=Replacing(
         ("Bash", "Monitor", "Edit", "MultiEdit", "NotebookEdit", "Write", "Read", "Glob", "Grep"),
         user=_SETTINGS,
         project=Place(".claude/settings.json"),
     ),
-    version="2.1.325",
+    version="2.1.327",
 )

@@ -44,6 +44,13 @@ CODEX: Final = Agent(
         rewriting="with-allow",
         shell_tools=("Bash",),
         edit_tools=("apply_patch",),
+        passes=(
+            "it is killed, or ends with another code than 0 or 2",
+            "its program is not there",
+            "it takes longer than its time limit",
+            "it prints something that is not JSON",
+        ),
+        unseen=("input for a command that runs already (`write_stdin`)",),
     ),
     replacing=Replacing(
         ("shell_tool",),
@@ -51,5 +58,5 @@ CODEX: Final = Agent(
         project=Place(".codex/config.toml"),
         left=("apply_patch, Codex's own way to edit files",),
     ),
-    version="0.166.0",
+    version="0.169.0",
 )

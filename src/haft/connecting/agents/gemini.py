@@ -46,6 +46,11 @@ GEMINI: Final = Agent(
         rewriting="plain",
         shell_tools=("run_shell_command",),
         edit_tools=("replace", "write_file"),
+        passes=(
+            "it is killed, or ends with another code than 0 or 2",
+            "it takes longer than its time limit",
+            "it prints something that is not JSON",
+        ),
     ),
     replacing=Replacing(
         (

@@ -43,7 +43,8 @@ OPENCODE: Final = Agent(
         shell_tools=("bash",),
         edit_tools=("apply_patch", "edit", "multiedit", "patch", "write"),
         blocks_on_failure=True,
+        passes=("the file of the plugin is removed",),
     ),
     replacing=Replacing(("bash", "edit", "read", "grep", "glob", "list"), user=_CONFIG, project=_PROJECT),
-    version="1.18.33",
+    version="1.18.18",
 )
