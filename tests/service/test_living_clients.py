@@ -17,7 +17,10 @@ from haft.service import StateHome, announce, belongs_to, clients_alive, refuse_
 from haft.service.process_tree import process
 from haft.storage import open_stores
 
-pytestmark = pytest.mark.skipif(process("self") is None, reason="this machine does not show processes")
+pytestmark = [
+    pytest.mark.every_user,
+    pytest.mark.skipif(process("self") is None, reason="this machine does not show processes"),
+]
 
 CHECK = """
 import os, sys
@@ -124,6 +127,43 @@ SPELLINGS = {
     "as an orphan in a session of its own": ("setsid sh -c {orphan}", LOOSE),
     "as an orphan with a new terminal": ("setsid sh -c {terminal}", LOOSE),
 }
+
+
+ELSEWHERE = "it runs in another container or namespace, where haft cannot compare processes"
+
+
+def may_unshare(*options):
+    return subprocess.run(["unshare", *options, "true"], check=False, capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("-Urpf", "--mount-proc"), ("-Urpf",), ("-UrT", "--boottime", "100000")],
+    ids=["pids", "pids, with the old /proc", "times"],
+)
+def test_a_namespace_of_its_own_hides_no_command_of_a_client(options, home, asked):
+    if shutil.which("unshare") is None or not may_unshare(*options):
+        pytest.skip("this user can make no such namespace")
+    with shell() as agent:
+        announce(home, "agent", agent.pid)
+        loose = spelled("setsid sh -c {orphan}", f"unshare {shlex.join(options)} {asked.line}")
+        agent.run(loose)
+        assert asked.answer() == ELSEWHERE
+
+
+def test_a_process_outside_the_clients_container_is_a_persons(home):
+    if shutil.which("unshare") is None or not may_unshare("-Urpf", "--mount-proc"):
+        pytest.skip("this user can make no such namespace")
+    code = (
+        "import sys; from haft.service import StateHome, announce; "
+        "announce(StateHome(sys.argv[1]), 'agent', 1); print('ready', flush=True); sys.stdin.read()"
+    )
+    words = ["unshare", "-Urpf", "--mount-proc", sys.executable, "-c", code, home.path]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as container:
+        assert container.stdout.readline() == "ready\n"
+        assert [client.pid for client in clients_alive(home)] == [1]
+        assert list(belongs_to(home)) == []
+        container.stdin.close()
 
 
 def spelled(spelling, line):

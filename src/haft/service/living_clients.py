@@ -15,6 +15,7 @@ import contextlib
 import itertools
 import os
 import secrets
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -30,6 +31,8 @@ SCHEDULERS: Final = frozenset(("atd", "cron", "crond", "anacron", "fcron", "syst
 
 SWITCHING: Final = frozenset(("sudo", "su", "doas", "pkexec", "runuser", "setpriv", "newgrp", "sg", "screen"))
 """Programs that may belong to another user although an agent started them."""
+
+_OLD_SECONDS: Final = 86_400.0
 
 _announced: list[Announcement] = []
 
@@ -173,12 +176,13 @@ def belongs_to(home: StateHome) -> Iterator[tuple[LivingClient, str]]:
 
 def _relation(client: LivingClient, chain: Sequence[Process]) -> str | None:
     """Why this process, with its parents `chain`, may be the client's; None if it is not."""
-    if not chain:
-        return _relation_without_tree(client)
-    if client.namespaces != process_tree.namespaces():
-        if process_tree.sees_namespace(client.namespaces[0]):
+    here = process_tree.namespaces()
+    if client.namespaces != here:
+        if client.namespaces[0] != here[0] and process_tree.sees_namespace(client.namespaces[0]):
             return None  # The client is in a container, and this process is outside: nothing leaves it upwards.
         return "it runs in another container or namespace, where haft cannot compare processes"
+    if not chain:
+        return _relation_without_tree(client)
     own = chain[0]
     if any((one.pid, one.started) == (client.pid, client.started) for one in chain):
         return "it descends from this client"
@@ -228,13 +232,15 @@ def _may_have_adopted(above: Process, below: Process, chain: Sequence[Process], 
 
 
 def _is_other_login(below: Process, chain: Sequence[Process], client: LivingClient) -> bool:
-    """Whether this process belongs to a login after the client's: the kernel counts it as one, or a program of another
-    user, such as `login` or `sshd`, is among its parents that are younger than the client."""
+    """Whether this process belongs to a login after the client's: the kernel counts it as one, or a program of root,
+    such as `login` or `sshd`, is among its parents that are younger than the client."""
     own, other = process_tree.login_of(chain[0].pid), process_tree.login_of(client.pid)
     if own is not None and other is not None and own != other:
         return True
     younger = itertools.takewhile(lambda one: one.pid != below.parent, chain)
-    return any(one.owner != chain[0].owner and one.name not in SWITCHING for one in younger)
+    if chain[0].owner == 0 or not process_tree.sees_real_owners():
+        return False
+    return any(one.owner == 0 and one.name not in SWITCHING for one in younger)
 
 
 def _is_own_unit(above: Process, below: Process, client: LivingClient) -> bool:
@@ -270,12 +276,19 @@ def _living(path: str) -> LivingClient | None:
     client = _parsed(note)
     if client is not None and (_process_lives(client) if _is_visible(client) else is_locked):
         return client
-    if not is_locked:
+    if not is_locked and (client is None or _is_visible(client) or _is_old(path)):
         with contextlib.suppress(OSError):
             held = try_lock(path, makes=False)
             if held is not None:
                 held.release(unlink=True)
     return None
+
+
+def _is_old(path: str) -> bool:
+    """Whether an announcement from another container was made long ago."""
+    with contextlib.suppress(OSError):
+        return os.stat(path).st_mtime < time.time() - _OLD_SECONDS
+    return False
 
 
 def _is_visible(client: LivingClient) -> bool:

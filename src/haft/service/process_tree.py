@@ -57,6 +57,8 @@ def has_process_tree() -> bool:
 
 def process(pid: int | str) -> Process | None:
     """The process with this number; None if it has ended, or if the kernel does not show it."""
+    if not _shows_own_namespace():
+        return None
     try:
         owner = os.stat(f"/proc/{pid}").st_uid
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -77,6 +79,23 @@ def process(pid: int | str) -> Process | None:
         )
     except (OSError, ValueError, IndexError):
         return None
+
+
+def _shows_own_namespace() -> bool:
+    """Whether `/proc` has the pids of the namespace of this process, and not of one around it: then the pids that this
+    process knows would mean others there."""
+    try:
+        with open("/proc/self/status", "rb") as file:
+            return all(len(line.split()) == 2 for line in file if line.startswith(b"NSpid:"))
+    except OSError:
+        return False
+
+
+def sees_real_owners() -> bool:
+    """Whether the owners of processes are the machine's users, and not those of a user namespace."""
+    with contextlib.suppress(OSError, ValueError), open("/proc/self/uid_map") as file:
+        return [int(word) for word in file.read().split()] == [0, 0, 2**32 - 1]
+    return False
 
 
 def ancestry(pid: int | str) -> list[Process]:
@@ -253,6 +272,8 @@ def namespaces(pid: int | str = "self") -> tuple[str, str]:
 
 def sees_namespace(name: str) -> bool:
     """Whether a process of this pid namespace is visible from here: then this process is outside of it, above it."""
+    if not _shows_own_namespace():
+        return False
     with contextlib.suppress(OSError):
         for entry in os.listdir("/proc"):
             if entry.isdigit() and namespaces(entry)[0] == name:
