@@ -13,9 +13,10 @@ import pytest
 
 from haft.audit import entries
 from haft.contracts import RefusedToClient
-from haft.service import StateHome, announce, belongs_to, clients_alive, refuse_clients
+from haft.service import StateHome, announce, belongs_to, clients_alive, living_clients, process_tree, refuse_clients
 from haft.service.process_tree import process
 from haft.storage import open_stores
+from haft.values import replace
 
 pytestmark = [
     pytest.mark.every_user,
@@ -305,6 +306,26 @@ def test_a_refusal_names_the_client_and_is_in_the_audit_log(home):
         "agent",
     )
     assert entry["reason"] == DESCENDS
+
+
+def test_a_login_after_the_client_is_a_persons(monkeypatch):
+    """The two signs of a login: what the kernel counts, and a parent of root."""
+    init, login, own = _process(1, 0, "init", 0), _process(50, 500, "login", 0), _process(60, 600, "haft", 1000)
+    chain = [replace(own, parent=50), replace(login, parent=1), init]
+    client = living_clients.LivingClient("agent", 40, 400, 40, process_tree.namespaces())
+    monkeypatch.setattr(process_tree, "sees_real_owners", lambda: True)
+    assert living_clients._is_other_login(chain[1], chain, client)
+    for name in ("sudo", "su", "pkexec"):
+        switched = [chain[0], replace(chain[1], name=name), init]
+        assert not living_clients._is_other_login(switched[1], switched, client), name
+    plain = [chain[0], replace(chain[1], owner=1000), init]
+    assert not living_clients._is_other_login(plain[1], plain, client)
+    monkeypatch.setattr(process_tree, "login_of", {60: 7, 40: 6}.get)
+    assert living_clients._is_other_login(plain[1], plain, client)
+
+
+def _process(pid, started, name, owner):
+    return process_tree.Process(pid, started, 0, pid, 0, name, owner)
 
 
 def test_a_file_that_is_not_an_announcement_is_no_client(home):

@@ -38,6 +38,7 @@ from haft.registry import Catalogue
 from haft.sandbox import Abilities, Mode, Sandbox
 from haft.service.changes_checks import coverage_checks, store_checks
 from haft.service.checks import Check, CheckState
+from haft.service.client_checks import client_checks
 from haft.service.permissions import missing_of
 from haft.service.providers import ProvidersFacade
 from haft.service.state_reader import has_state, recover_dead_hosts
@@ -65,6 +66,7 @@ def diagnose(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> 
     yield from _guarded("dead hosts", lambda: _dead_hosts(home))
     yield from _guarded("abandoned functions", lambda: _abandoned(home))
     yield from _guarded("audit log", lambda: _audit_log(home))
+    yield from _guarded("agents", lambda: client_checks(home))
     yield from _guarded("configuration", lambda: _configuration(workspace, env))
     yield from _guarded("tools", lambda: _tools(home, workspace, env))
     yield from _guarded("MCP servers", lambda: _providers(home, workspace))
