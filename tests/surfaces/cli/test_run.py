@@ -282,3 +282,41 @@ def test_the_program_cannot_type_into_the_persons_terminal(terminal):
     shown.type("\n")
     assert shown.end() == 0
     assert "is not an answer here" not in shown.seen
+
+
+# Several times side by side.
+
+
+def test_three_run_side_by_side_each_in_a_layer_of_its_own(haft):
+    script = "cat > in.txt; echo $$-$RANDOM-$RANDOM > own.txt; ls"
+    done = haft("run", "--times", "3", "--json", "--", "bash", "-c", script, stdin="the same")
+    assert done.code == 0
+    runs = done.json["runs"]
+    assert [each["status"] for each in runs] == ["done"] * 3
+    assert all(each["output"].split() == ["a.txt", "in.txt", "own.txt"] for each in runs)
+    assert len({haft("diff", each["run"]).out for each in runs}) == 3
+    assert sorted(os.listdir(haft.workspace)) == ["a.txt"]
+    assert haft("changes", "apply", runs[1]["run"]).code == 0
+    assert haft("changes", "apply", runs[2]["run"]).code == 5, "the other one is in conflict now"
+    assert (haft.workspace / "in.txt").read_text() == "the same"
+
+
+def test_the_output_and_a_table_tell_the_runs_apart(haft):
+    done = haft("run", "--times", "2", "--", "bash", "-c", "echo hello; echo x > n.txt")
+    assert "[1] hello\n" in done.err and "[2] hello\n" in done.err
+    assert [line.split()[0] for line in done.out.splitlines()] == ["[1]", "[2]"] and "1 path held" in done.out
+    refused = haft("run", "--times", "2", "--commit", "--", "true")
+    assert refused.code == 2 and "cannot be used together" in refused.err
+
+
+def test_the_person_chooses_one_of_them(terminal, haft):
+    shown = terminal("run", "--times", "2", "--", "bash", "-c", "echo x > n.txt")
+    shown.until("(Enter)? ")
+    shown.type("d 1\n")
+    shown.until("+x")
+    shown.until("(Enter)? ")
+    shown.type("2\n")
+    shown.until("(Enter)? ")
+    shown.type("x\n")
+    assert shown.end() == 0
+    assert (haft.workspace / "n.txt").exists() and haft("changes", "list", "--json").json == []

@@ -135,3 +135,23 @@ def test_the_agents_folder_may_be_elsewhere(agent, tmp_path, haft):
         "cat $CODEX_HOME/auth.json; echo new > $CODEX_HOME/auth.json", "-q", name="codex", CODEX_HOME=str(place)
     )
     assert done.out == "old" and (place / "auth.json").read_text() == "new\n"
+
+
+def test_an_mcp_server_inside_the_run_offers_no_tools_and_says_why(haft):
+    hello = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "x", "version": "1"},
+    }
+    asked = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}},
+    ]
+    stdin = "".join(f"{json.dumps(each)}\n" for each in asked)
+    read = "read -r -u ${S[0]} line; printf '%s\\n' \"$line\""
+    script = f"coproc S {{ {sys.executable} -m haft serve mcp; }}; cat >&${{S[1]}}; {read}; {read}"
+    done = haft("run", "-q", "--", "bash", "-c", script, stdin=stdin)
+    answers = {each["id"]: each["result"] for each in map(json.loads, done.out.splitlines())}
+    assert "haft offers no tools here" in answers[1]["instructions"] and answers[2]["tools"] == []
+    assert "haft offers no tools here" in done.err

@@ -52,6 +52,8 @@ class Program:
     holds: bool = True
     """Whether its changes are held until a person applies or drops them. If not, they are committed at the end."""
     terminal: Terminal | None = None
+    stdin: bytes = b""
+    """What the program reads first, if it has no terminal."""
     input: int | None = None
     """A descriptor that the program reads as its stdin, if it has no terminal."""
     on_output: Callable[[Stream, bytes], None] | None = field(default=None, compare=False)

@@ -101,6 +101,7 @@ class ProgramTool:
             readable=self._readable,
             mounts=mounts,
             terminal=program.terminal,
+            stdin=b"" if program.terminal is not None else program.stdin,
             input=None if program.terminal is not None else program.input,
         )
         end = await context.launcher.run(command, _Output(program, context))

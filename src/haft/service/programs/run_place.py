@@ -13,10 +13,12 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from haft.contracts import Mount
-from haft.files import remove, try_lock
+from haft.files import HeldLock, locked, remove, try_lock
 from haft.service.hook_messages import answer_inside_run, hook_socket_path
 
 LOCK: Final = "lock"
+SECONDS_TO_WAIT: Final = 30.0
+"""How long to wait for another process that removes what killed processes left."""
 
 
 def places(home: str) -> str:
@@ -27,27 +29,32 @@ def places(home: str) -> str:
 @contextlib.asynccontextmanager
 async def run_place(home: str, run: str) -> AsyncIterator[str]:
     """The directory of one program. Removes those of programs whose process was killed."""
-    await asyncio.to_thread(_sweep, places(home))
-    path = os.path.join(os.path.realpath(places(home)), run)
-    os.makedirs(path, mode=0o700)
-    lock = try_lock(os.path.join(path, LOCK))
+    path, lock = await asyncio.to_thread(_made, places(home), run)
     try:
         yield path
     finally:
         await asyncio.to_thread(remove, path)
-        if lock is not None:
-            lock.release(unlink=False)
+        lock.release(unlink=False)
 
 
-def _sweep(directory: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        for name in os.listdir(directory):
-            path = os.path.join(directory, name)
-            with contextlib.suppress(OSError):
-                lock = try_lock(os.path.join(path, LOCK))
-                if lock is not None:
-                    remove(path)
-                    lock.release(unlink=False)
+def _made(directory: str, run: str) -> tuple[str, HeldLock]:
+    """Remove what killed processes left, and make the directory of a run, with its lock held."""
+    os.makedirs(directory, mode=0o700, exist_ok=True)
+    here = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        # Nobody may take a new directory for an abandoned one before its lock is held.
+        with locked(here, SECONDS_TO_WAIT):
+            for name in os.listdir(directory):
+                with contextlib.suppress(OSError):
+                    left = try_lock(os.path.join(directory, name, LOCK))
+                    if left is not None:
+                        remove(os.path.join(directory, name))
+                        left.release(unlink=False)
+            path = os.path.join(os.path.realpath(directory), run)
+            os.mkdir(path, 0o700)
+            return path, HeldLock.create(os.path.join(path, LOCK))
+    finally:
+        os.close(here)
 
 
 @contextlib.asynccontextmanager

@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -14,6 +14,7 @@ from haft.contracts import BadUsage, Grants, Network, Outcome, Stream
 from haft.surfaces.cli.commands.run.agents import agent_lines, agent_of, as_agent
 from haft.surfaces.cli.commands.run.grant import grant_lines
 from haft.surfaces.cli.commands.run.review import can_review, review, tell_held
+from haft.surfaces.cli.commands.run.times import run_times
 from haft.surfaces.cli.globals import Globals
 from haft.surfaces.cli.place import current_directory, require_person, tell_ignored, tell_what_is_logged, workspace_of
 from haft.surfaces.cli.screen.printing import complain, facts, say, warn
@@ -25,6 +26,9 @@ from haft.surfaces.text.terminal import is_terminal, one_line
 if TYPE_CHECKING:
     from haft.service import CarriedBack, Program, ToolService
     from haft.surfaces.cli.person.interrupts import Interrupts
+
+
+MOST_TIMES: Final = 20
 
 
 class RunCommand(CommandWithNetwork):
@@ -51,6 +55,13 @@ class RunCommand(CommandWithNetwork):
 @click.option(
     "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="End it after this time."
 )
+@click.option(
+    "--times",
+    type=click.IntRange(1, MOST_TIMES),
+    default=1,
+    metavar="N",
+    help="Run the program N times side by side, without a terminal, each in a layer of its own; then choose.",
+)
 @network_option("Let the program use the whole network.")
 @click.option(
     "--read", metavar="PATH", multiple=True, type=click.Path(), help="Let the program also read PATH (repeatable)."
@@ -67,6 +78,7 @@ def run_program(
     words: tuple[str, ...],
     commit: bool,
     timeout: float | None,
+    times: int,
     network: Network,
     read: tuple[str, ...],
     write: tuple[str, ...],
@@ -83,6 +95,8 @@ def run_program(
     options = context.find_object(Globals) or Globals()
     if not words:
         raise BadUsage("`haft run` needs a program", hint="such as `haft run -- bash`")
+    if times > 1 and commit:
+        raise BadUsage("`--times` and `--commit` cannot be used together", hint="choose one of the runs at the end")
     require_person("run")
     from haft.service import Program, ToolService
     from haft.surfaces.cli.person.interrupts import Interrupts
@@ -109,6 +123,11 @@ def run_program(
         program = as_agent(program, agent, os.environ)
     interrupts = Interrupts((lambda _text: None) if options.quiet else say)
     more = () if agent is None else tuple(agent_lines(agent, os.environ))
+    if times > 1:
+        outcomes = asyncio.run(_perform_times(service, program, options, interrupts, more, times))
+        if options.json:
+            facts({"runs": [each.to_json() for each in outcomes]})
+        context.exit(max(each.process_exit_code for each in outcomes))
     outcome = asyncio.run(_perform(service, program, options, interrupts, more))
     if outcome.error is not None:
         complain(outcome.error.message, outcome.error.hint)
@@ -162,6 +181,26 @@ async def _perform(
         elif not options.quiet:
             say(_what_changed(outcome))
     return outcome
+
+
+async def _perform_times(
+    service: ToolService, program: Program, options: Globals, interrupts: Interrupts, more: Sequence[str], times: int
+) -> list[Outcome]:
+    """Run the program several times side by side. All get the same input."""
+    from haft.values import replace
+
+    if not is_terminal(sys.stdin):
+        program = replace(program, stdin=sys.stdin.buffer.read())
+    carried: list[CarriedBack] = []
+    async with service:
+        plan = await service.programs.plan(program)
+        if not options.quiet:
+            for line in (*grant_lines(plan, service.workspace, times=times), *more):
+                say(line)
+        outcomes = await run_times(service, plan, times, options, interrupts, carried)
+        for each in carried:
+            tell_carried(each, options)
+    return outcomes
 
 
 def tell_carried(carried: CarriedBack, options: Globals) -> None:

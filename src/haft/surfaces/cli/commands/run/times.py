@@ -1,0 +1,125 @@
+"""`haft run --times N`: the same program several times side by side, each in a layer of its own; then the person
+chooses."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from haft.contracts import Outcome, Stream
+from haft.surfaces.cli.commands.run.review import can_review, show
+from haft.surfaces.cli.globals import Globals
+from haft.surfaces.cli.person.line_input import not_understood, read_line
+from haft.surfaces.cli.place import change_sets
+from haft.surfaces.cli.screen.printing import complain, say, table
+from haft.surfaces.cli.screen.waiting import tell_waiting
+from haft.surfaces.text.terminal import one_line
+from haft.values import replace
+
+if TYPE_CHECKING:
+    from haft.service import CarriedBack, ProgramPlan, Run, ToolService
+    from haft.surfaces.cli.person.interrupts import Interrupts
+
+
+async def run_times(
+    service: ToolService,
+    plan: ProgramPlan,
+    times: int,
+    options: Globals,
+    interrupts: Interrupts,
+    carried: list[CarriedBack],
+) -> list[Outcome]:
+    """Run the program `times` times side by side, and let the person choose."""
+    with interrupts:
+        runs = []
+        for number in range(1, times + 1):
+            program = replace(plan.program, on_output=_Lines(number).take, on_carried=carried.append)
+            runs.append(service.programs.start(replace(plan, program=program)))
+
+        def cancel() -> bool:
+            cancelled = [run.cancel() for run in runs]  # All of them, not only up to the first that has ended.
+            return any(cancelled)
+
+        interrupts.cancels(cancel)
+        if not options.quiet:
+            for number, run in enumerate(runs, 1):
+                say(f"  [{number}] {run.id}")
+        outcomes = await asyncio.gather(*(_followed(run, options) for run in runs))
+    if not options.json:
+        table(_rows(outcomes))
+        if can_review():
+            await _choose(service, outcomes, options)
+        elif not options.quiet and any(each.changes.state == "held" for each in outcomes):
+            say("held: `haft diff RUN`, `haft changes apply RUN [PATH…]`, `haft changes drop RUN`")
+    return outcomes
+
+
+async def _followed(run: Run, options: Globals) -> Outcome:
+    async for event in run:
+        if not options.quiet:
+            tell_waiting(event)
+    return await run
+
+
+class _Lines:
+    """Prints the output of one of several programs on stderr, line by line, each with the number of the program."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._rest: dict[Stream, bytes] = {"stdout": b"", "stderr": b""}
+
+    def take(self, stream: Stream, data: bytes) -> None:
+        *whole, self._rest[stream] = (self._rest[stream] + data).split(b"\n")
+        for line in whole:
+            sys.stderr.write(f"[{self._number}] {one_line(line.decode('utf-8', 'replace'))}\n")
+        sys.stderr.flush()
+
+
+def _rows(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
+    """A line for each run: how it ended, how long it took, and how much it changed."""
+    rows: list[tuple[str, ...]] = []
+    with change_sets() as changes:
+        for number, outcome in enumerate(outcomes, 1):
+            plus = minus = 0
+            if changes is not None and changes.ledger.get(outcome.run_id) is not None:
+                for each in changes.differences(changes.find(outcome.run_id)):
+                    plus, minus = plus + each.added, minus + each.removed
+            count = len(outcome.changes.files)
+            how = outcome.status if outcome.exit_code in (0, None) else f"exit {outcome.exit_code}"
+            seconds = f"{outcome.duration:.1f} s"
+            paths = "1 path" if count == 1 else f"{count} paths"
+            changed = f"{paths} {outcome.changes.state}"
+            rows.append((f"[{number}]", outcome.run_id, how, seconds, changed, f"+{plus} -{minus}"))
+    return rows
+
+
+async def _choose(service: ToolService, outcomes: Sequence[Outcome], options: Globals) -> None:
+    """Let the person apply one of the runs, look at each, and drop the others."""
+    held = {str(number): each.run_id for number, each in enumerate(outcomes, 1) if each.changes.state == "held"}
+    while held:
+        numbers = ", ".join(held)
+        line = await read_line(f"apply one ({numbers}), show a diff (d NUMBER), drop the others (x), or keep (Enter)? ")
+        words = line.strip().lower().split()
+        if not words:
+            break
+        if words[0] in held and len(words) == 1:
+            if await _done(service.changes.apply, held[words[0]]):
+                say(f"{held[words[0]]}: its changes are in the workspace; `haft undo {held.pop(words[0])}`")
+        elif words[0] == "d" and words[-1] in held:
+            show(held[words[-1]], options, is_stat=False)
+        elif words == ["x"]:
+            for number in [number for number, run in held.items() if await _done(service.changes.drop, run)]:
+                say(f"{held.pop(number)}: its changes were dropped")
+        else:
+            say(not_understood(line.strip(), f"{numbers}, d and a number, x or Enter"))
+    for run in held.values():
+        say(f"held: `haft changes apply {run}` or `haft changes drop {run}`")
+
+
+async def _done(work: Callable[[str], Run], run: str) -> bool:
+    outcome = await work(run)
+    if outcome.error is not None:
+        complain(outcome.error.message, outcome.error.hint)
+    return outcome.error is None
