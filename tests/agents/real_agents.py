@@ -189,6 +189,8 @@ class Opencode(RealAgent):
         ripgrep = Path(installed_agents.command("codex")[0]).parent.parent / "codex-path"
         self.env["PATH"] = f"{self.env['PATH']}{os.pathsep}{ripgrep}"
         self.env |= {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
+        # Where it has plugins, it asks the registry for a package of its own, and waits until that has failed.
+        (self.home / ".npmrc").write_text("fetch-retries=0\nregistry=http://127.0.0.1:9/\n")
         provider = {
             "npm": "@ai-sdk/openai-compatible",
             "name": "scripted",

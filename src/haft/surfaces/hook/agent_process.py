@@ -12,6 +12,8 @@ from haft.lazy import regex
 from haft.values import dataclass
 
 _VERSION: Final = regex(r"(?<![\d.])\d+\.\d+\.\d+(?:-[\w.]+)?(?![\d.])")
+_PLATFORM: Final = regex(r"-(?:linux|darwin|win32)-\w+$")
+"""Codex names the platform in the version of the package with its program."""
 _MOST_PARENTS: Final = 8
 _HEADLESS: Final[Mapping[str, tuple[str, ...]]] = {
     "claude-code": ("-p", "--print"),
@@ -114,7 +116,7 @@ def _packaged_version(program: str) -> str | None:
             with open(os.path.join(place, "package.json"), encoding="utf-8") as file:
                 version = json.load(file).get("version")
             if isinstance(version, str):
-                return version
+                return _PLATFORM.sub("", version)
         except (OSError, ValueError, AttributeError):
             pass
         place = os.path.dirname(place)
