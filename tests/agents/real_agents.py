@@ -16,7 +16,7 @@ from pathlib import Path
 
 import installed_agents
 
-PATIENCE = 240
+PATIENCE = 300
 UNTOUCHED = ("PATH", "LANG", "TERM", "USER", "SHELL")
 
 
