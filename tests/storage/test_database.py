@@ -12,7 +12,7 @@ import pytest
 
 from haft.contracts import BadConfig, StorageFailed
 from haft.storage import StateHome
-from haft.storage.sqlite.database import Database
+from haft.storage.sqlite.database import Database, format_in
 from haft.storage.sqlite.migrations import MIGRATIONS
 
 
@@ -72,7 +72,7 @@ def test_a_transaction_that_fails_leaves_nothing(tmp_path):
 OPENING = """
 import sys
 from haft.storage import StateHome
-from haft.storage.sqlite.database import Database
+from haft.storage.sqlite.database import Database, format_in
 sys.stdin.readline()
 home = StateHome(sys.argv[1])
 home.prepare()
@@ -125,3 +125,21 @@ def test_closing_waits_for_a_thread_that_is_still_at_work(tmp_path):
         ended.result()
     with pytest.raises(StorageFailed):  # Who comes too late is told so.
         database.rows("SELECT 1")
+
+
+def test_reading_the_format_does_not_drop_the_locks_of_open_connections(tmp_path):
+    path = str(tmp_path / "haft.db")
+    database = Database(path)
+    database.execute("CREATE TABLE words (word)")
+    assert format_in(path) == len(MIGRATIONS)
+    # The last process that closes a database deletes its WAL file. If the locks were gone, this one would take itself
+    # for the last.
+    program = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('SELECT * FROM words'); c.close()"
+    subprocess.run([sys.executable, "-c", program, path], check=True)
+    assert os.path.exists(path + "-wal")
+    database.execute("INSERT INTO words VALUES ('seen')")
+    shown = "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('SELECT word FROM words').fetchall())"
+    done = subprocess.run([sys.executable, "-c", shown, path], capture_output=True, text=True, check=True)
+    assert done.stdout == "[('seen',)]\n"
+    database.close()
+    assert format_in(path) == len(MIGRATIONS)

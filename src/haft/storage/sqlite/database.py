@@ -11,6 +11,7 @@ import os
 import sqlite3
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -20,6 +21,11 @@ from haft.storage.sqlite.migrations import MIGRATIONS
 BUSY_SECONDS = 10.0
 _FORMAT_AT = 60
 """The offset of `user_version`, four bytes, in the header of an SQLite file."""
+_connections: Counter[str] = Counter()
+"""How many connections this process has to each database. If the process closed a descriptor of the file that it opened
+itself, the kernel would drop the locks of all these connections. Another process could then delete the WAL file that
+they use."""
+_counting = threading.Lock()
 
 
 class Database:
@@ -31,7 +37,10 @@ class Database:
         self.path = path
         self._before_migrating = before_migrating
         self._turn = threading.RLock()
+        self._is_closed = False
         with contextlib.ExitStack() as undo:
+            self._count(1)
+            undo.callback(self._count, -1)
             try:
                 self._connection = self._connect()
                 undo.callback(self._connection.close)
@@ -136,13 +145,27 @@ class Database:
     def close(self) -> None:
         with self._turn:  # A thread may still work for a cancelled call: closing now would free memory that it uses.
             self._connection.close()
+            if not self._is_closed:
+                self._is_closed = True
+                self._count(-1)
+
+    def _count(self, number: int) -> None:
+        with _counting:
+            _connections[self.path] += number
 
 
 def format_in(path: str) -> int | None:
     """The format of a database, from the header of its file. None if there is no database. SQLite writes a new format
     to the WAL file first; until it has copied the format to the header, the result is an older format, or 0."""
+    with _counting:
+        if _connections[path] <= 0:
+            try:
+                with open(path, "rb", buffering=0) as file:
+                    return int.from_bytes(os.pread(file.fileno(), 4, _FORMAT_AT))
+            except OSError:
+                return None  # Opening the database will report the error.
     try:
-        with open(path, "rb", buffering=0) as file:
-            return int.from_bytes(os.pread(file.fileno(), 4, _FORMAT_AT))
-    except OSError:
-        return None  # Opening the database will report the error.
+        with contextlib.closing(sqlite3.connect(path, timeout=BUSY_SECONDS)) as connection:
+            return int(connection.execute("PRAGMA user_version").fetchone()[0])
+    except sqlite3.Error:
+        return None
