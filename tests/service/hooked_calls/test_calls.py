@@ -394,3 +394,20 @@ def test_processes_that_outlive_a_command_are_ended_and_the_agent_reads_it(tmp_p
         assert "sleep 1000" in texts["stderr"] and "ended with it" in texts["stderr"]
 
     with_service(tmp_path, body)
+
+
+def test_after_a_restart_stricter_rules_count(tmp_path, rules):
+    async def ask(service, workspace):
+        decision = await service.hooked.ticket("touch made", **AGENT, cwd=str(workspace))
+        service.hooked.close()
+        return decision
+
+    decision = with_service(tmp_path, ask)
+    rules('action = "ask"')
+
+    async def redeem(service, workspace):
+        end, texts = await run(service, decision, "touch made", workspace)
+        assert end.status == 126 and not (workspace / "made").exists()
+        assert "run the command again" in texts["stderr"]
+
+    with_service(tmp_path, redeem)

@@ -55,9 +55,16 @@ class HookedAttachment:
         self._is_merged = False
         self._reporting: ReportingLauncher | None = None
 
+    @property
+    def _is_late(self) -> bool:
+        """Whether haft decides again about a redeemed ticket, and nobody was asked before."""
+        return self._redeemed.done() and not self._asks_agent
+
     # For the pipeline.
 
     async def approve(self, request: ApprovalRequest) -> ApprovalAnswer:
+        if self._is_late:
+            raise Unanswered("the rules now demand approval for it: run the command again, so that haft's hook can ask")
         if not self._asks_agent or not (request.client_may_approve or self._trusted):
             await asyncio.sleep(self._wait_seconds)
             raise Unanswered(f"nobody answered within {self._wait_seconds:g} seconds")

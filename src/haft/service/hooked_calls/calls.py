@@ -197,18 +197,22 @@ class HookedCalls:
         cwd: str,
         limit_seconds: float | None,
     ) -> Run:
-        root = os.path.realpath(self._host.workspace)
-        inside = os.path.relpath(os.path.realpath(cwd), root)
-        if inside == os.pardir or inside.startswith(os.pardir + os.sep):
-            raise BadUsage(f"{cwd} is not in the workspace {root}")
         return self._call(
             "shell",
             {"command": command},
             who=Principal(agent, thread=session, kind="agent"),
-            cwd=inside,
+            cwd=self._inside(cwd),
             timeout=None if limit_seconds is None else max(limit_seconds - MARGIN_SECONDS, limit_seconds * 0.9),
             attachment=attachment,
         )
+
+    def _inside(self, cwd: str) -> str:
+        """The directory relative to the workspace. Raises `BadUsage` if it is not in the workspace."""
+        root = os.path.realpath(self._host.workspace)
+        inside = os.path.relpath(os.path.realpath(cwd), root)
+        if inside == os.pardir or inside.startswith(os.pardir + os.sep):
+            raise BadUsage(f"{cwd} is not in the workspace {root}")
+        return inside
 
     def give_up(self, ticket: str, why: str = "its rewritten line was never run") -> bool:
         """Record the call of a ticket as not covered by haft, because nobody will redeem the ticket. Returns False if
