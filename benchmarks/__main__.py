@@ -13,6 +13,7 @@ import sysconfig
 import tempfile
 
 import haft
+from benchmarks.hook import rows as hooks
 from benchmarks.mcp import PLACE as MCP_PLACE
 from benchmarks.mcp import rows as over_mcp
 from benchmarks.measure import Row, in_turns, in_turns_blocking, print_table
@@ -261,6 +262,7 @@ async def main() -> int:
         rows += start_up(home, workspace)
         rows += confinement()
     rows += await unapproved()
+    rows += hooks()
     rows += policy()
     with tempfile.TemporaryDirectory() as scratch:
         rows += toolbox(scratch)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -11,7 +13,9 @@ from typing import Any
 
 import pytest
 from hooking import Hook
+from residents import end_resident
 
+import sampling
 from haft.service import Filter, StateHome, ToolService, open_history
 
 ATTENDED = {"CLAUDE_CODE_SESSION_ATTENDED": "1"}
@@ -252,3 +256,42 @@ def test_what_the_hook_does_not_understand_is_denied(hook: Hook, given: str) -> 
     ended = hook.run(given)
     assert ended.returncode == 2
     assert ended.stderr.startswith("haft denied this call")
+
+
+@pytest.mark.skipif(not sampling.IS_WHOLE, reason="it waits until haft gives up on the database")
+def test_a_locked_database_denies_what_must_wait_in_the_inbox(home: Path, workspace: Path) -> None:
+    hook = Hook(home, workspace, CLAUDE_CODE_SESSION_ATTENDED="0")
+    hook.before("Read", {"file_path": "note.txt"})
+    with contextlib.closing(sqlite3.connect(home / "haft.db")) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        answer = hook.before("Bash", {"command": "touch x"})
+    assert answer["permissionDecision"] == "deny"
+
+
+def test_a_state_home_that_cannot_be_written_denies(workspace: Path, tmp_path: Path) -> None:
+    home = tmp_path / "file"
+    home.write_text("")
+    ended = Hook(home, workspace).run(Hook(home, workspace).event("PreToolUse", "Bash", {"command": "ls"}))
+    assert ended.returncode == 2
+
+
+def test_a_ticket_is_still_good_after_the_resident_was_restarted(hook: Hook, home: Path) -> None:
+    line = hook.before("Bash", {"command": "cat note.txt"})["updatedInput"]["command"]
+    end_resident(home)
+    ended = hook.shell(line)
+    assert (ended.returncode, ended.stdout) == (0, "old\n"), ended.stderr
+
+
+def test_a_line_runs_once(hook: Hook) -> None:
+    line = hook.before("Bash", {"command": "cat note.txt"})["updatedInput"]["command"]
+    assert hook.shell(line).returncode == 0
+    again = hook.shell(line)
+    assert (again.returncode, again.stdout) == (126, "")
+    assert "its ticket is unknown, or was used before" in again.stderr
+
+
+def test_the_agents_shell_goes_where_the_command_ended(hook: Hook, workspace: Path) -> None:
+    (workspace / "sub").mkdir()
+    line = hook.before("Bash", {"command": "cd sub && pwd"})["updatedInput"]["command"]
+    ended = hook.shell(f"{line}\necho $?; pwd")
+    assert ended.stdout.splitlines() == [str(workspace / "sub"), "0", str(workspace / "sub")], ended.stderr

@@ -25,7 +25,6 @@ from haft.service import (
     HookConnection,
     HookKind,
     HookMessage,
-    Observed,
     StateHome,
     ToolService,
     find_workspace,
@@ -152,7 +151,7 @@ class HookCalls:
         if event.phase == "after":
             return await self._after(asking, event)
         if not self._is_prepared:
-            await asyncio.to_thread(self._home.prepare)
+            self._home.prepare()
             self._is_prepared = True
         self._agents.meet(asking.agent, asking.process)
         shell = event.meaning.shell
@@ -261,6 +260,8 @@ class HookCalls:
         key = self._key(asking, event)
         if denies is None and meaning.changes:
             denies = why_not_edited(meaning.files, self._home.path, os.environ)
+        from haft.service import Observed  # A hook of a shell command does not wait for this import.
+
         observed = Observed(
             tool=event.tool,
             arguments=event.arguments,

@@ -7,7 +7,7 @@ import contextlib
 import os
 from typing import Final
 
-from haft.service import HookKind, StateHome, default_home
+from haft.service import HookConnection, HookKind, HookMessage, StateHome, default_home
 from haft.surfaces.hook.resident import Resident
 
 CLOSE_SECONDS: Final = 60.0
@@ -35,18 +35,22 @@ async def _serve(ready: int | None) -> int:
     from haft.surfaces.hook.hook_calls import HookCalls
     from haft.surfaces.hook.line import write_launcher
     from haft.surfaces.hook.living_agents import LivingAgents
-    from haft.surfaces.hook.shell_calls import ShellCalls
     from haft.surfaces.hook.workspaces import Workspaces
 
     write_launcher(home.path)
     workspaces, agents = Workspaces(home), LivingAgents(home)
     hooks = HookCalls(home, workspaces, agents)
-    shells = ShellCalls(home, workspaces, hooks.redeemed)
+
+    async def run_shell(connection: HookConnection, message: HookMessage) -> None:
+        from haft.surfaces.hook.shell_calls import ShellCalls  # The first hook does not wait for this import.
+
+        await ShellCalls(home, workspaces, hooks.redeemed).handle(connection, message)
+
     closing = asyncio.create_task(_close_idle(workspaces))
     try:
         await resident.serve(
             listening,
-            {HookKind.HOOK: hooks.handle, HookKind.SHELL: shells.handle},
+            {HookKind.HOOK: hooks.handle, HookKind.SHELL: run_shell},
             is_busy=lambda: workspaces.is_busy or agents.has_any,
         )
     finally:
