@@ -418,8 +418,8 @@ def test_a_new_file_of_the_person_is_private_and_a_shared_one_is_not(home):
     assert (home.path / ".codex").stat().st_mode & 0o077 == 0
     home.connect("codex", project=True)
     assert (home.project / ".codex/config.toml").stat().st_mode & 0o044 == 0o044
-    record = next((home.state / "connections").iterdir())
-    assert record.stat().st_mode & 0o077 == 0
+    records = list((home.state / "connections").iterdir())
+    assert len(records) == 3 and all(record.stat().st_mode & 0o077 == 0 for record in records)
 
 
 def test_the_variables_of_an_agent_say_where_its_files_are(home):

@@ -159,7 +159,7 @@ def written(draw, value):
     return json.dumps(value)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_whatever_a_person_wrote_only_the_entry_changes(data):
     before = data.draw(objects)

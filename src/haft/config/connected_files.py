@@ -22,7 +22,8 @@ def note_connected(home: str | os.PathLike[str], paths: Iterable[str]) -> None:
     os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
     real = sorted({os.path.realpath(path) for path in paths if "\n" not in path})
     temporary = f"{place}.{os.getpid()}.tmp"
-    with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as file:
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write("".join(f"{path}\n" for path in real))
     os.replace(temporary, place)
 
