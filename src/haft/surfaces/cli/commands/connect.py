@@ -274,7 +274,7 @@ def _ask(plan: Plan, notes: Sequence[str], question: str, rejected: str) -> None
     for note in notes:
         say(f"note: {note}")
     if not asyncio.run(confirm(f"{question} [y/N] ")):
-        raise Rejected(f"{rejected}: you said no")
+        raise Rejected(f"{rejected}: you rejected the change")
 
 
 def _tell(plan: Plan, options: Globals, notes: Sequence[str], state: str) -> None:
