@@ -211,11 +211,14 @@ class ProcessSession:
         handle = self._begin.handle
         return await handle.order(words) if isinstance(handle, HelperHandle) else {}
 
-    async def begin_call(self) -> None:
-        with contextlib.suppress(ConnectionResetError):  # `wait` reports this.
-            await self.order({"do": "call"})
+    def begin_call(self) -> None:
+        handle = self._begin.handle
+        if isinstance(handle, HelperHandle):
+            handle.begin_call()
 
     async def end_call(self) -> None:
+        for drain in self._begin.drains:
+            drain.read_waiting()
         if self._begin.network is not None:
             await self._begin.network.report_open_connections()
 

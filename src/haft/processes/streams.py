@@ -38,16 +38,23 @@ class Drain:
         self._loop = loop
         loop.add_reader(descriptor, self._read)
 
-    def _read(self) -> None:
+    def read_waiting(self) -> None:
+        """Read at once what the pipe holds, even if it holds as much as it can."""
+        for _ in range(PIPE_BYTES // READ_BYTES):
+            if self.finished.done() or self._read() < READ_BYTES:
+                return
+
+    def _read(self) -> int:
+        """Read once, and return how many bytes came."""
         try:
             data = os.read(self.descriptor, READ_BYTES)
         except (BlockingIOError, InterruptedError):
-            return
+            return 0
         except OSError:
             data = b""
         if not data:
             self.close()
-            return
+            return 0
         self.last_read = self._loop.time()
         if self.failure is None:
             try:
@@ -55,6 +62,7 @@ class Drain:
             except Exception as error:
                 # The receiver failed; go on reading, or the child would hang when it writes.
                 self.failure = error
+        return len(data)
 
     def close(self) -> None:
         """Stop reading."""
@@ -87,7 +95,10 @@ class Feed:
             taken.set_result(None)
             return taken
         self._waiting.append((memoryview(data), taken))
-        self._loop.add_writer(self._descriptor, self._write)
+        if len(self._waiting) == 1:
+            self._write()
+            if self._waiting:
+                self._loop.add_writer(self._descriptor, self._write)
         return taken
 
     def _write(self) -> None:
