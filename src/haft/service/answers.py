@@ -32,6 +32,7 @@ class Answers:
         self._turn = asyncio.Lock()
         self._version: object = None
         self._rules: tuple[Rule, ...] = ()
+        self._pins: dict[str, Pin | None] = {}
 
     # Methods for the approval broker.
 
@@ -90,12 +91,17 @@ class Answers:
         database."""
         version = self._reading.version()
         if version != self._version:
+            self._pins.clear()
             self._rules = tuple(each.rule for each in Memory(self._reading, self._workspace).all())
             self._version = version
         return self._rules
 
     def pinned(self, tool: str) -> Pin | None:
-        return Pins(self._reading, self._workspace).of(tool)
+        """The approved definition of a tool. `remembered` comes first: it finds out whether the database has
+        changed."""
+        if tool not in self._pins:
+            self._pins[tool] = Pins(self._reading, self._workspace).of(tool)
+        return self._pins[tool]
 
     async def _written(self, work: Callable[[Connection], T]) -> T:
         async with self._turn:
