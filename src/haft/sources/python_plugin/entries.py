@@ -51,12 +51,16 @@ class PluginEntry:
         return f"python-plugin:{self.folder or self.path}"
 
 
+def digest_of_config(config: Mapping[str, Any]) -> str:
+    """A text that stands for the configuration that plugins get."""
+    return hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()[:12]
+
+
 def entries_of(
-    reference: PluginReference, place: str | None, provenance: Provenance, config: Mapping[str, Any]
+    reference: PluginReference, place: str | None, provenance: Provenance, config_digest: str
 ) -> list[PluginEntry]:
-    """The plugins that a reference names. `config` is part of their identity, because the descriptions of their tools
-    may depend on it."""
-    config_digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()[:12]
+    """The plugins that a reference names. `config_digest` is part of their identity, because the descriptions of their
+    tools may depend on the configuration."""
     if reference.dotted is not None or place is None:
         name, _colon, inner = (reference.dotted or "").replace(":", ".").rpartition(".")
         return [PluginEntry(name, None, reference, provenance, inner, identity=f"{_version()}:{config_digest}")]

@@ -30,6 +30,7 @@ from haft.contracts import (
     is_tool_name,
 )
 from haft.schema import validator_for, why_too_large
+from haft.sources.bash_plugin.references import PluginReference
 from haft.sources.bash_plugin.tool import Policy
 from haft.sources.describing_source import DescribingSource
 from haft.sources.description_cache import FAIR_SECONDS, CacheEntry
@@ -122,13 +123,16 @@ class PythonPlugins(DescribingSource[PluginEntry]):
     def __init__(
         self,
         entries: Callable[[], Sequence[PluginEntry]],
+        entries_of: Callable[[PluginReference], Sequence[PluginEntry]],
         definitions: Definitions,
         policy: Policy,
         root: str,
         sessions: SessionLauncher | None,
         why_disabled: Callable[[PluginEntry], str | None] = lambda _entry: None,
     ) -> None:
+        """`entries` returns all plugins as they are now, `entries_of` those that one reference names."""
         super().__init__(entries, definitions, why_disabled)
+        self._entries_of = entries_of
         self._policy = policy
         self._root = root
         self._sessions = sessions
@@ -156,8 +160,8 @@ class PythonPlugins(DescribingSource[PluginEntry]):
             yield from {os.path.dirname(file) for file in each.files}
 
     def is_current(self, spec: ToolSpec) -> bool:
-        path = spec.origin
-        return [one for one in self._files() if one.path == path] == [one for one in self._seen if one.path == path]
+        seen = [one for one in self._seen if one.path == spec.origin]
+        return bool(seen) and all(one in self._entries_of(one.reference) for one in seen)
 
     async def describe(self, file: PluginEntry, launcher: DescribeLauncher, seconds: float) -> CacheEntry:
         from haft.sources.brief_run import run_briefly, stderr_summary
