@@ -25,9 +25,9 @@ IS_DAILY = "HAFT_DAILY" in os.environ and not IS_WHOLE
 IS_AGAIN = "HAFT_FEWER" in os.environ and not IS_WHOLE
 """Whether this is the second run, as another user."""
 
-OFTEN = 1 / 4
-"""The share of tests drawn for the second run unless they name one: each of them comes within days."""
-SELDOM = 1 / 8
+OFTEN = 1 / 6
+"""The share of tests drawn for the second run unless they name one: each of them comes within a week or two."""
+SELDOM = 1 / 12
 """Where a user differs from root in nothing that they are about, or where other tests show the difference."""
 
 
