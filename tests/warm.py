@@ -21,6 +21,7 @@ import io
 import json
 import os
 import pkgutil
+import re
 import select
 import signal
 import socket
@@ -95,6 +96,16 @@ class Warm:
         os.close(write)
         return Started(open(read, "rb", buffering=0))
 
+    def begin(self, words: Sequence[str], cwd: Path, env: dict[str, str]) -> Begun:
+        """Start it with nothing to read, and with pipes for what it prints and says."""
+        pipes = [os.pipe() for _ in range(3)]
+        theirs = [os.open(os.devnull, os.O_RDONLY), *(write for _, write in pipes)]
+        self._ask({"words": list(words), "cwd": str(cwd), "env": env}, theirs)
+        for descriptor in theirs:
+            os.close(descriptor)
+        out, err, answer = (open(read, "rb", buffering=0) for read, _ in pipes)
+        return Begun(answer, out, err)
+
     def shell(self, script: Path, terminal: int, cwd: Path, env: dict[str, str], calls: Path) -> None:
         """Start bash with a script on a terminal, and answer what `STUB` asks for in `calls`. The terminal tells when
         it has ended."""
@@ -144,6 +155,46 @@ class Started:
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
+
+
+class Begun(Started):
+    """The same, with pipes."""
+
+    def __init__(self, answer: FileIO, stdout: FileIO, stderr: FileIO) -> None:
+        super().__init__(answer)
+        self.stdout = stdout
+        self.stderr = stderr
+        self._read = {stdout: b"", stderr: b""}
+
+    def until_said(self, pattern: bytes) -> re.Match[bytes]:
+        """Read what it says on stderr, until the pattern is found there."""
+        while (found := re.search(pattern, self._read[self.stderr])) is None:
+            part = self.stderr.read(65536)
+            assert part, f"it ended, and said only: {self._read[self.stderr]!r}"
+            self._read[self.stderr] += part
+        return found
+
+    def communicate(self, timeout: float | None = None) -> tuple[bytes, bytes]:
+        """Everything that was not read yet, and what `until_said` read."""
+        waiting = {stream for stream in self._read if not stream.closed}
+        end = None if timeout is None else time.monotonic() + timeout
+        while waiting:
+            left = None if end is None else max(end - time.monotonic(), 0)
+            ready = select.select(waiting, [], [], left)[0]
+            if not ready:
+                raise subprocess.TimeoutExpired("haft", timeout or 0)
+            for stream in ready:
+                part = stream.read(65536)
+                self._read[stream] += part
+                if not part:
+                    waiting.remove(stream)
+                    stream.close()
+        self.wait(timeout)
+        return self._read[self.stdout], self._read[self.stderr]
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
 
 
 def _give(descriptor: int, data: bytes) -> None:

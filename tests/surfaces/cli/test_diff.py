@@ -197,6 +197,6 @@ def test_a_run_without_a_change_set_says_why(haft, tmp_path):
 
 
 def test_an_open_run_has_no_diff_yet(haft, ended):
-    ended(haft.start("tools", "use", "shell", "--command", "sleep 300", "--approve"))
+    ended(haft.begin("tools", "use", "shell", "--command", "sleep 300", "--approve"))
     done = haft("diff", haft.open_run()["id"])
     assert done.code == 2 and "has not ended yet" in done.err
