@@ -22,6 +22,7 @@ import json
 import os
 import pkgutil
 import re
+import runpy
 import select
 import signal
 import socket
@@ -76,9 +77,16 @@ class Warm:
         self, words: Sequence[str], stdin: bytes, cwd: Path, env: dict[str, str], without: Sequence[str] = ()
     ) -> tuple[int, bytes, bytes]:
         """Its exit code, what it printed and what it said."""
+        return self._run({"words": list(words), "cwd": str(cwd), "env": env, "without": list(without)}, stdin)
+
+    def run_script(self, script: Path, cwd: Path, env: dict[str, str]) -> tuple[int, bytes, bytes]:
+        """The same of a Python script that uses haft."""
+        return self._run({"words": [], "cwd": str(cwd), "env": env, "script": str(script)}, b"")
+
+    def _run(self, asked: dict[str, Any], stdin: bytes) -> tuple[int, bytes, bytes]:
         pipes = [os.pipe() for _ in range(4)]
         theirs = [pipes[0][0], *(write for _, write in pipes[1:])]
-        self._ask({"words": list(words), "cwd": str(cwd), "env": env, "without": list(without)}, theirs)
+        self._ask(asked, theirs)
         for descriptor in theirs:
             os.close(descriptor)
         giving = threading.Thread(target=_give, args=(pipes[0][1], stdin))
@@ -342,6 +350,13 @@ def become(asked, streams):
     invalidate_caches()
 
 
+def run_script(path):
+    """Run it as `python FILE` does."""
+    sys.argv[0], sys.path[0] = path, str(Path(path).parent)
+    runpy.run_path(path, run_name="__main__")
+    finish(0)
+
+
 def finish(code):
     """End as Python does, but do not take apart what was loaded: that takes longer than most commands."""
     threading._shutdown()
@@ -366,6 +381,9 @@ if __name__ == "__main__":
     helpers = forged_helpers(forge) if forge and not asked.get("without") else contextlib.nullcontext()
     try:
         with helpers:
-            import_module("haft.__main__").main()
+            if "script" in asked:
+                run_script(asked["script"])
+            else:
+                import_module("haft.__main__").main()
     except SystemExit as end:
         finish(end.code)
