@@ -23,7 +23,7 @@ from haft.sources.bash_plugin import (
     is_bash_plugin,
     read_reference,
 )
-from haft.sources.python_plugin import PluginEntry, PythonPlugins, digest_of_config, entries_of
+from haft.sources.python_plugin import PluginEntry, PythonPlugins, digest_of_config, entries_of, has_same_files
 from haft.toolsets.formats import Host
 
 if TYPE_CHECKING:
@@ -79,6 +79,12 @@ class ConfiguredPlugins:
         """The Python plugins that one reference names."""
         provenance, _within = self._provenance(reference, reference.path or "")
         return entries_of(reference, reference.path, provenance, self._config_digest)
+
+    def is_current(self, entry: PluginEntry) -> bool:
+        """Whether a Python plugin is as it was found."""
+        if entry.path == entry.reference.path and entry.problem is None:
+            return has_same_files(entry, self._config_digest)
+        return entry in self.entries_of(entry.reference)
 
     @functools.cached_property
     def _config_digest(self) -> str:
@@ -238,7 +244,7 @@ class PythonPluginSource(PythonPlugins):
         plugins = ConfiguredPlugins(host.config, host.workspace)
         super().__init__(
             plugins.entries,
-            plugins.entries_of,
+            plugins.is_current,
             host.definitions,
             plugins.policy,
             host.workspace,

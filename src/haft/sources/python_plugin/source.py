@@ -30,7 +30,6 @@ from haft.contracts import (
     is_tool_name,
 )
 from haft.schema import validator_for, why_too_large
-from haft.sources.bash_plugin.references import PluginReference
 from haft.sources.bash_plugin.tool import Policy
 from haft.sources.describing_source import DescribingSource
 from haft.sources.description_cache import FAIR_SECONDS, CacheEntry
@@ -123,16 +122,17 @@ class PythonPlugins(DescribingSource[PluginEntry]):
     def __init__(
         self,
         entries: Callable[[], Sequence[PluginEntry]],
-        entries_of: Callable[[PluginReference], Sequence[PluginEntry]],
+        is_entry_current: Callable[[PluginEntry], bool],
         definitions: Definitions,
         policy: Policy,
         root: str,
         sessions: SessionLauncher | None,
         why_disabled: Callable[[PluginEntry], str | None] = lambda _entry: None,
     ) -> None:
-        """`entries` returns all plugins as they are now, `entries_of` those that one reference names."""
+        """`entries` returns all plugins as they are now, and `is_entry_current` says whether one of them has not
+        changed since."""
         super().__init__(entries, definitions, why_disabled)
-        self._entries_of = entries_of
+        self._is_entry_current = is_entry_current
         self._policy = policy
         self._root = root
         self._sessions = sessions
@@ -161,7 +161,7 @@ class PythonPlugins(DescribingSource[PluginEntry]):
 
     def is_current(self, spec: ToolSpec) -> bool:
         seen = [one for one in self._seen if one.path == spec.origin]
-        return bool(seen) and all(one in self._entries_of(one.reference) for one in seen)
+        return bool(seen) and all(map(self._is_entry_current, seen))
 
     async def describe(self, file: PluginEntry, launcher: DescribeLauncher, seconds: float) -> CacheEntry:
         from haft.sources.brief_run import run_briefly, stderr_summary
