@@ -98,8 +98,13 @@ class Feed:
         if len(self._waiting) == 1:
             self._write()
             if self._waiting:
-                self._loop.add_writer(self._descriptor, self._write)
+                self._loop.add_writer(self._descriptor, self._go_on)
         return taken
+
+    def _go_on(self) -> None:
+        self._write()
+        if self._open and not self._waiting:
+            self._loop.remove_writer(self._descriptor)
 
     def _write(self) -> None:
         rest, taken = self._waiting[0]
@@ -115,11 +120,7 @@ class Feed:
             return
         self._waiting.popleft()
         _complete(taken)
-        if self._waiting:
-            return
-        if self._keeps_open:
-            self._loop.remove_writer(self._descriptor)
-        else:
+        if not self._waiting and not self._keeps_open:
             self.close()
 
     def close(self) -> None:
