@@ -100,7 +100,8 @@ class Session(Protocol):
         ...
 
     def begin_call(self) -> None:
-        """Start a call, before the program hears of it: processor time and written bytes count from 0 again."""
+        """Start a call, at the moment when the program hears of it: processor time and written bytes count from 0
+        again."""
         ...
 
     async def end_call(self) -> None:

@@ -605,7 +605,7 @@ class Sandbox:
             self._replace_zygote()
         starter, launcher = self._starter_for(confinement, observer)
         try:
-            session = await launcher.start(command, sink)
+            session = await launcher.start(command, sink, counts_calls=self._counts_calls(confinement))
         except BaseException:
             self._leave(starter)
             raise
@@ -621,6 +621,12 @@ class Sandbox:
         self._leaving.add(leaving)
         leaving.add_done_callback(self._leaving.discard)
         return session if layer is None else LayeredProgram(session, self._layers() or "")
+
+    def _counts_calls(self, confinement: Confinement) -> bool:
+        """Whether the helper must count anew for each call of a program that outlives its calls. Only processor time
+        and bytes on disk are counted by call, and a program that may only read writes no bytes on disk."""
+        only_reads = confinement.profile == "read-only" and not confinement.writable
+        return bool(self._limits.cpu_seconds) or not only_reads or "namespaces" not in confinement.layers
 
     def _starter_for(
         self, confinement: Confinement, observer: ConnectionObserver | None = None

@@ -182,8 +182,9 @@ class PluginWorker:
             listener.answer = asyncio.get_running_loop().create_future()
             listener.calls.begun(session.send)
             try:
-                session.begin_call()
                 session.send(_request(tool, arguments, context))
+                # After the request: waking the helper takes as long as the worker takes to begin.
+                session.begin_call()
                 message = await listener.answer
                 if message is None:
                     return await self._died(tool, session)
