@@ -159,12 +159,20 @@ def _files(path: str, folder: str, *, deep: bool) -> tuple[str, ...]:
 
 
 def _other_files(path: str, folder: str, *, deep: bool) -> Iterator[str]:
-    for top, directories, names in islice(os.walk(folder), None if deep else 1):
+    for top, directories, names in os.walk(folder) if deep else ((folder, [], _names(folder)),):
         directories[:] = sorted(name for name in directories if not name.startswith("."))
         for name in sorted(names):
             inner = os.path.join(top, name)
-            if inner != path and name.endswith((".py", ".so")):
+            if name.endswith((".py", ".so")) and inner != path and (deep or not os.path.isdir(inner)):
                 yield inner
+
+
+def _names(folder: str) -> list[str]:
+    """The names in a folder, without the detour of `os.walk`, because every call of a plugin needs them."""
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def _broken(path: str, reference: PluginReference, provenance: Provenance, problem: str) -> PluginEntry:
