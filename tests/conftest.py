@@ -39,9 +39,9 @@ def pytest_report_header():
 
 
 def pytest_collection_modifyitems(config, items):
-    """What takes longest begins first, so that others run beside it. With HAFT_DAILY, half of many jail runs are kept.
-    With HAFT_FEWER, where tests run a second time as another user, today's of them are kept, each with some of its
-    parameters."""
+    """What takes longest begins first, so that others run beside it. With HAFT_DAILY, a third of many jail runs is
+    kept. With HAFT_FEWER, where tests run a second time as another user, today's of them are kept, each with some of
+    its parameters."""
     if sampling.IS_AGAIN:
         kept = {id(item) for group in _by_test(items) for item in _again(group)}
         config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
@@ -73,7 +73,7 @@ def _by_test(items):
 
 JAILS = {"sandbox", "changes", "processes", "sources", "users"}
 FEWEST_DRAWN = 4
-"""Of so many parameters and more, half are drawn."""
+"""Of so many parameters and more, a third is drawn."""
 
 
 def _is_jailed(items):
@@ -81,7 +81,7 @@ def _is_jailed(items):
 
 
 def _not_today(items):
-    kept = sampling.some(items, -(-len(items) // 2), items[0].nodeid.partition("[")[0])
+    kept = sampling.some(items, -(-len(items) // 3), items[0].nodeid.partition("[")[0])
     return [item for item in items if item not in kept]
 
 

@@ -3,7 +3,7 @@
 Every test runs every time, and every line of the corpora is analysed. Only jail runs and kill points are drawn, by a
 seed that is the day's: what was left out today comes on another day. The seed is printed when the tests begin;
 `HAFT_TEST_SEED` fixes it. `HAFT_MORE=1` leaves nothing out, and a larger number tries what uses chance so many times.
-`make test` sets `HAFT_DAILY`, and of tests whose parameters are jail runs half of these are drawn; `pytest` by itself
+`make test` sets `HAFT_DAILY`, and of tests whose parameters are jail runs a third of these is drawn; `pytest` by itself
 runs them all. `HAFT_FEWER` is set where root runs tests a second time as an ordinary user.
 """
 
@@ -21,13 +21,13 @@ IS_WHOLE = "HAFT_MORE" in os.environ
 MORE = int(os.environ.get("HAFT_MORE", "1"))
 """How many times over what uses chance is tried."""
 IS_DAILY = "HAFT_DAILY" in os.environ and not IS_WHOLE
-"""Whether this is `make test`, which runs half of the jail runs that are parameters of a test."""
+"""Whether this is `make test`, which runs a third of the jail runs that are parameters of a test."""
 IS_AGAIN = "HAFT_FEWER" in os.environ and not IS_WHOLE
 """Whether this is the second run, as another user."""
 
-OFTEN = 1 / 4
-"""The share of tests drawn for the second run unless they name one: each of them comes within days."""
-SELDOM = 1 / 8
+OFTEN = 1 / 6
+"""The share of tests drawn for the second run unless they name one: each of them comes within a week or two."""
+SELDOM = 1 / 12
 """Where a user differs from root in nothing that they are about, or where other tests show the difference."""
 
 

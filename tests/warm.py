@@ -21,6 +21,8 @@ import io
 import json
 import os
 import pkgutil
+import re
+import runpy
 import select
 import signal
 import socket
@@ -75,9 +77,16 @@ class Warm:
         self, words: Sequence[str], stdin: bytes, cwd: Path, env: dict[str, str], without: Sequence[str] = ()
     ) -> tuple[int, bytes, bytes]:
         """Its exit code, what it printed and what it said."""
+        return self._run({"words": list(words), "cwd": str(cwd), "env": env, "without": list(without)}, stdin)
+
+    def run_script(self, script: Path, cwd: Path, env: dict[str, str]) -> tuple[int, bytes, bytes]:
+        """The same of a Python script that uses haft."""
+        return self._run({"words": [], "cwd": str(cwd), "env": env, "script": str(script)}, b"")
+
+    def _run(self, asked: dict[str, Any], stdin: bytes) -> tuple[int, bytes, bytes]:
         pipes = [os.pipe() for _ in range(4)]
         theirs = [pipes[0][0], *(write for _, write in pipes[1:])]
-        self._ask({"words": list(words), "cwd": str(cwd), "env": env, "without": list(without)}, theirs)
+        self._ask(asked, theirs)
         for descriptor in theirs:
             os.close(descriptor)
         giving = threading.Thread(target=_give, args=(pipes[0][1], stdin))
@@ -94,6 +103,16 @@ class Warm:
         self._ask({"words": list(words), "cwd": str(cwd), "env": env, "leads": True}, [*[terminal] * 3, write])
         os.close(write)
         return Started(open(read, "rb", buffering=0))
+
+    def begin(self, words: Sequence[str], cwd: Path, env: dict[str, str]) -> Begun:
+        """Start it with nothing to read, and with pipes for what it prints and says."""
+        pipes = [os.pipe() for _ in range(3)]
+        theirs = [os.open(os.devnull, os.O_RDONLY), *(write for _, write in pipes)]
+        self._ask({"words": list(words), "cwd": str(cwd), "env": env}, theirs)
+        for descriptor in theirs:
+            os.close(descriptor)
+        out, err, answer = (open(read, "rb", buffering=0) for read, _ in pipes)
+        return Begun(answer, out, err)
 
     def shell(self, script: Path, terminal: int, cwd: Path, env: dict[str, str], calls: Path) -> None:
         """Start bash with a script on a terminal, and answer what `STUB` asks for in `calls`. The terminal tells when
@@ -144,6 +163,46 @@ class Started:
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
+
+
+class Begun(Started):
+    """The same, with pipes."""
+
+    def __init__(self, answer: FileIO, stdout: FileIO, stderr: FileIO) -> None:
+        super().__init__(answer)
+        self.stdout = stdout
+        self.stderr = stderr
+        self._read = {stdout: b"", stderr: b""}
+
+    def until_said(self, pattern: bytes) -> re.Match[bytes]:
+        """Read what it says on stderr, until the pattern is found there."""
+        while (found := re.search(pattern, self._read[self.stderr])) is None:
+            part = self.stderr.read(65536)
+            assert part, f"it ended, and said only: {self._read[self.stderr]!r}"
+            self._read[self.stderr] += part
+        return found
+
+    def communicate(self, timeout: float | None = None) -> tuple[bytes, bytes]:
+        """Everything that was not read yet, and what `until_said` read."""
+        waiting = {stream for stream in self._read if not stream.closed}
+        end = None if timeout is None else time.monotonic() + timeout
+        while waiting:
+            left = None if end is None else max(end - time.monotonic(), 0)
+            ready = select.select(waiting, [], [], left)[0]
+            if not ready:
+                raise subprocess.TimeoutExpired("haft", timeout or 0)
+            for stream in ready:
+                part = stream.read(65536)
+                self._read[stream] += part
+                if not part:
+                    waiting.remove(stream)
+                    stream.close()
+        self.wait(timeout)
+        return self._read[self.stdout], self._read[self.stderr]
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
 
 
 def _give(descriptor: int, data: bytes) -> None:
@@ -291,6 +350,13 @@ def become(asked, streams):
     invalidate_caches()
 
 
+def run_script(path):
+    """Run it as `python FILE` does."""
+    sys.argv[0], sys.path[0] = path, str(Path(path).parent)
+    runpy.run_path(path, run_name="__main__")
+    finish(0)
+
+
 def finish(code):
     """End as Python does, but do not take apart what was loaded: that takes longer than most commands."""
     threading._shutdown()
@@ -315,6 +381,9 @@ if __name__ == "__main__":
     helpers = forged_helpers(forge) if forge and not asked.get("without") else contextlib.nullcontext()
     try:
         with helpers:
-            import_module("haft.__main__").main()
+            if "script" in asked:
+                run_script(asked["script"])
+            else:
+                import_module("haft.__main__").main()
     except SystemExit as end:
         finish(end.code)

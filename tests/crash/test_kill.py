@@ -1,7 +1,7 @@
 """The host killed with `kill -9` during calls, at random moments: nothing acknowledged is lost, nothing stays open.
 
 The oracle is independent of haft: the list of outcomes that the host was handed, sent over a pipe before it died.
-`HAFT_TEST_KILLS` sets how many times (40 unless set; 400 where nothing is left out).
+`HAFT_TEST_KILLS` sets how many times (24 unless set; 400 where nothing is left out).
 """
 
 import json
@@ -24,8 +24,8 @@ from haft.storage.sqlite.audit_log import FileLog
 from sampling import IS_WHOLE, chance
 
 HOST = str(Path(__file__).with_name("host.py"))
-CHUNKS = 5
-ROUNDS = -(-int(os.environ.get("HAFT_TEST_KILLS", "400" if IS_WHOLE else "40")) // CHUNKS)
+CHUNKS = 5 if IS_WHOLE else 3
+ROUNDS = -(-int(os.environ.get("HAFT_TEST_KILLS", "400" if IS_WHOLE else "24")) // CHUNKS)
 
 
 def live_and_die(forge, workspace, home, seed: int, answers: int, moment: float) -> list[list]:

@@ -4,8 +4,6 @@ import ast
 import asyncio
 import inspect
 import re
-import subprocess
-import sys
 
 import pytest
 from doc_pages import DOCS, ROOT, Block, blocks, pages
@@ -35,20 +33,19 @@ def test_the_examples_of_a_page_run_and_show_what_it_says(page, desk, warm):
         where = f"{_label(page)}:{block.line}"
         if block.language == "python":
             following = found[number + 1] if number + 1 < len(found) else None
-            _run(block, following, desk, where)
+            _run(block, following, desk, where, warm)
         elif block.language == "console":
             _play(block, desk, where, warm)
 
 
-def _run(block: Block, following: Block | None, desk, where: str) -> None:
+def _run(block: Block, following: Block | None, desk, where: str, warm: Warm) -> None:
     path = desk.workspace / block.file_name if block.file_name else desk.scratch / "example.py"
     path.write_text(block.text)
-    done = subprocess.run(
-        [sys.executable, str(path)], cwd=desk.workspace, env=desk.env, capture_output=True, text=True, timeout=60
-    )
-    assert (done.returncode, done.stderr) == (0, ""), f"{where}:\n{done.stdout}{done.stderr}"
+    code, printed, said = warm.run_script(path, desk.workspace, desk.env)
+    printed, said = printed.decode(), said.decode()
+    assert (code, said) == (0, ""), f"{where}:\n{printed}{said}"
     if following is not None and following.language == "output":
-        assert matches(following.text, done.stdout), f"{where} printed:\n{done.stdout}"
+        assert matches(following.text, printed), f"{where} printed:\n{printed}"
 
 
 def _play(block: Block, desk, where: str, warm: Warm) -> None:

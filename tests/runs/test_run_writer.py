@@ -9,6 +9,7 @@ from haft.contracts import BadConfig, HostId, StorageFailed
 from haft.runs import Filter, History, Journal, RunWriter, recover
 from haft.runs.journal import journal_paths
 from haft.storage import open_stores
+from haft.storage.sqlite.runs import SqliteRuns
 
 
 class Bench:
@@ -62,6 +63,28 @@ def test_open_runs_and_recorded_ends_are_not_told_to_the_record(bench, home, ent
     bench.run_writer.write(entry(status="done", recorded=True))
     eventually(lambda: not journal_paths(home.hosts))
     assert bench.told == []
+
+
+def test_a_run_that_begins_and_ends_in_one_group_is_stored_once_with_the_events_of_both_entries(
+    bench, home, entry, eventually, monkeypatch
+):
+    stored = []
+    put = SqliteRuns.put
+    monkeypatch.setattr(SqliteRuns, "put", lambda store, lines: (stored.extend(lines), put(store, lines)))
+    plain = [entry(status="in-progress"), entry(status="in-progress")]
+    told = entry(status="in-progress", noted=[(2, 1.0, "progress", "in-progress", {"message": "half"})])
+    ends = [entry(one.run, seq=3) for one in (plain[0], told)]
+    for one in (*plain, told, *ends):
+        bench.run_writer.write(one)
+    eventually(lambda: not journal_paths(home.hosts))
+    assert stored == [one.line for one in (plain[1], told, *ends)]
+    history = History(home)
+    try:
+        runs = {run.id: run for run in history.runs(Filter(limit=9))}
+        assert [runs[one.run].status for one in (plain[0], plain[1], told)] == ["done", "in-progress", "done"]
+        assert [event.type for event in history.events_beyond(runs[told.run])] == ["status", "progress", "status"]
+    finally:
+        history.close()
 
 
 @pytest.mark.parametrize(

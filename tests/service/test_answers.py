@@ -125,6 +125,24 @@ async def test_of_two_hosts_the_first_to_run_a_tool_decides_what_it_is(bench, mo
 
 
 @in_a_loop
+async def test_an_open_service_sees_at_once_what_another_process_did_to_the_pins(bench):
+    async def approver(_request):
+        return False
+
+    options = {"settings": {"permissions": [ALLOW]}, "installed": False, "approver": approver}
+    async with ToolService.open(bench.workspace, home=bench.home, **options) as service:
+        for _ in range(2):
+            assert (await service.call("tb__it")).status == "done"
+        with sqlite3.connect(bench.home / "haft.db") as database:
+            database.execute("UPDATE pins SET pin = 'another'")
+        outcome = await service.call("tb__it")
+        assert outcome.status == "rejected-by-user" and outcome.decision.definition_diff is not None
+        with sqlite3.connect(bench.home / "haft.db") as database:
+            database.execute("DELETE FROM pins")
+        assert (await service.call("tb__it")).status == "done" and bench.pinned() == ["tb__it"]
+
+
+@in_a_loop
 async def test_tools_that_are_vouched_for_are_not_pinned(bench):
     @tool
     async def embedded() -> str:

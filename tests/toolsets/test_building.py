@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from sampling import IS_WHOLE
+from sampling import IS_WHOLE, some
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "sandbox"))
@@ -227,9 +227,12 @@ def test_what_is_built_sees_of_the_machine_the_system_alone(bench):
     assert "root" in outcome.result["seen"]["/etc/passwd"]
 
 
+VARIABLES = ("UV_DEFAULT_INDEX", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL")
+CREDENTIALS = [(name, settings) for name in VARIABLES for settings in ({}, {"templates.allow_builds": True})]
+
+
 @pytest.mark.every_user
-@pytest.mark.parametrize("settings", [{}, {"templates.allow_builds": True}])
-@pytest.mark.parametrize("name", ["UV_DEFAULT_INDEX", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"])
+@pytest.mark.parametrize(("name", "settings"), some(CREDENTIALS, 2, "credentials of an index"))
 def test_nothing_is_built_with_the_credentials_of_an_index(bench, monkeypatch, name, settings):
     monkeypatch.setenv(name, bench.index.url.replace("://", "://user:pw-4711@"))
     folder = bench.write(bench.base / "own/templates", "spy")

@@ -55,6 +55,35 @@ class Counter:
         return {"count": state["count"], "pid": state["pid"], "word": words.WORD, "cwd": os.getcwd()}
 """
 
+LOUD = """
+import os
+
+
+class Loud:
+    def get_tool_schemas(self, state):
+        return [{"name": "loud", "description": "Fill stderr.", "input_schema": {"type": "object", "properties": {}}}]
+
+    def execute_tool(self, name, arguments, state):
+        os.write(2, b"x" * 899_999 + b"\\n")
+        return "done"
+"""
+
+BUSY = """
+import time
+
+
+class Busy:
+    def get_tool_schemas(self, state):
+        parameters = {"type": "object", "properties": {"seconds": {"type": "number"}}}
+        return [{"name": "work", "description": "Use the processor.", "parameters": parameters}]
+
+    def execute_tool(self, name, arguments, state):
+        until = time.process_time() + arguments["seconds"]
+        while time.process_time() < until:
+            pass
+        return "done"
+"""
+
 FUNCTIONS = '''
 from haft import Context, tool
 
@@ -177,6 +206,26 @@ async def test_a_call_that_hangs_or_dies_takes_its_process_and_not_the_next_call
                 run.cancel()
         assert (await run).status == "cancelled"
         assert (await service.call("tell")).output == "it is 0"
+
+
+@in_a_loop
+async def test_output_past_python_that_comes_before_the_answer_belongs_to_the_call(tmp_path, plugin):
+    (plugin / "loud.py").write_text(LOUD)
+    async with opened(tmp_path, f"path:{plugin}/loud.py") as service:
+        for _ in range(3):
+            outcome = await service.call("loud", {})
+            assert outcome.result is None and outcome.output_bytes == 900_000 + len("done")
+
+
+@in_a_loop
+async def test_processor_time_of_a_plugin_that_only_reads_is_limited_call_by_call(tmp_path, plugin):
+    (plugin / "busy.py").write_text(BUSY)
+    async with opened(tmp_path, f"path:{plugin}/busy.py", **{"limits.cpu_seconds": 0.9}) as service:
+        for _ in range(3):
+            outcome = await service.call("work", {"seconds": 0.5})
+            assert outcome.status == "done", outcome.error
+        outcome = await service.call("work", {"seconds": 30})
+        assert (outcome.status, outcome.limits.hit) == ("error", "cpu_seconds"), outcome.error
 
 
 @in_a_loop

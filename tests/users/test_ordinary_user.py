@@ -11,6 +11,9 @@ from ordinary_user import REPOSITORY, made_user, make_environment, public_direct
 from sampling import IS_WHOLE, MORE, SEED
 
 FEWEST = 80
+PARALLEL = ("-n", "2", "--dist", "worksteal") if IS_WHOLE else ()
+"""A sample is run by one process: a second one would collect all the tests again, while other tests need the
+processors."""
 
 
 @pytest.fixture
@@ -39,7 +42,7 @@ def test_what_must_hold_for_every_user_holds_for_an_ordinary_one(public, user, e
     # Only the files that have such tests: others may want more of the repository than its tests.
     files = [path for path in sorted(public.glob("tests/**/test_*.py")) if "every_user" in path.read_text()]
     finished = subprocess.run(
-        [venv / "bin" / "python", "-m", "pytest", "-m", "every_user", "-q", "-n", "2", "--dist", "worksteal",
+        [venv / "bin" / "python", "-m", "pytest", "-m", "every_user", "-q", *PARALLEL,
          "-p", "no:cacheprovider", "--basetemp", f"{user.pw_dir}/tmp", *files],
         cwd=public,
         env={

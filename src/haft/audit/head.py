@@ -28,7 +28,7 @@ def boot_id() -> str:
         return "-" * 36
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Head:
     """The content of the head file."""
 

@@ -40,6 +40,8 @@ class Grants:
     without this grant."""
 
     def __or__(self, other: Grants) -> Grants:
+        if self is NO_GRANTS and other is NO_GRANTS:
+            return self  # Most calls have no grants.
         lists = (
             tuple(dict.fromkeys((*getattr(self, name), *getattr(other, name))))
             for name in ("env", "path", "read", "write")
@@ -95,7 +97,7 @@ class Layer:
     the same files."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Confinement:
     """What one call may reach."""
 

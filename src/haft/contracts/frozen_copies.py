@@ -1,8 +1,8 @@
 """Makes changed copies of frozen values, fast.
 
 `dataclasses.replace` visits every field and runs `__init__` again. That costs five times as much, and every call makes
-several copies. `evolve` works only for frozen dataclasses without `__slots__`, which is why `Call` and `Outcome` have
-no `__slots__`.
+several copies. `evolve` works only for frozen dataclasses without `__slots__`, which is why `Call`, `Confinement` and
+`Outcome` have no `__slots__`.
 """
 
 from __future__ import annotations

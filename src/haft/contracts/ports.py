@@ -147,12 +147,14 @@ class Session(Protocol):
         input."""
         ...
 
-    async def begin_call(self) -> None:
-        """Start a call: processor time and written bytes count from 0 again."""
+    def begin_call(self) -> None:
+        """Start a call, at the moment when the program hears of it: processor time and written bytes count from 0
+        again."""
         ...
 
     async def end_call(self) -> None:
-        """End a call: return when the connections that the program made meanwhile were reported."""
+        """End a call: return when the output that the program has written, and the connections that it made, were
+        reported."""
         ...
 
     async def wait(self) -> Exit:

@@ -101,6 +101,8 @@ class Root:
 
     def locate(self, path: str) -> str:
         """The path with all links resolved, relative to the root; the file itself need not exist."""
+        if path == "." and os.path.isdir(self._start):
+            return path  # Most calls work in the root itself.
         with self._walk(path, "suppose") as place:
             return place.where
 

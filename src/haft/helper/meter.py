@@ -78,7 +78,8 @@ class Meter:
         self._began_at = time.time()
         self._files, self._bytes = self._on_disk()
         self._own_written = sum(map(_written, pids)) + self._written_by_ended()
-        self._ended_before = sum(map(_ticks, pids)) / TICK + _ended_seconds()
+        if self._limits["cpu_seconds"]:
+            self._ended_before = sum(map(_ticks, pids)) / TICK + _ended_seconds()
         self._scan_past = 1.0
 
     def pause(self) -> float:
@@ -244,9 +245,9 @@ def changed_since(root: str, since: float, most: int) -> tuple[int, int]:
 
 def _ticks(pid: int) -> int:
     """Processor time of a process, and of the children that it waited for."""
-    with contextlib.suppress(OSError, IndexError, ValueError), open(f"/proc/{pid}/stat", "rb") as file:
+    with contextlib.suppress(OSError, IndexError, ValueError):
         # The command's name is in parentheses and may contain any character, so split after the last parenthesis.
-        return sum(map(int, file.read().rsplit(b")", 1)[1].split()[UTIME : CSTIME + 1]))
+        return sum(map(int, _read(f"/proc/{pid}/stat").rsplit(b")", 1)[1].split()[UTIME : CSTIME + 1]))
     return 0
 
 
@@ -267,9 +268,18 @@ def _held(pids: list[int]) -> int:
 
 def _written(pid: int) -> int:
     """Bytes that a process, and the children that it waited for, wrote to disk."""
-    with contextlib.suppress(OSError, IndexError, ValueError), open(f"/proc/{pid}/io", "rb") as file:
-        return _write_bytes(file.read())
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        return _write_bytes(_read(f"/proc/{pid}/io"))
     return 0
+
+
+def _read(path: str) -> bytes:
+    """The content of a small file of `/proc`. A file object would take three times as many system calls."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, 4096)
+    finally:
+        os.close(descriptor)
 
 
 def _write_bytes(words: bytes) -> int:

@@ -1,9 +1,9 @@
 """The protocol between host and helper about one call: the request, and the final report.
 
 The host sends four bytes of length and then JSON, later perhaps `T` (end the call: TERM, then KILL after a grace
-period) or `K` (KILL at once). To give an order about a program that outlives its calls, the host sends `R`, a length
-and JSON, and gets a line with `told` as the answer. The final report is one line of JSON, sent when all processes of
-the call have ended. When the host dies, the socket closes.
+period) or `K` (KILL at once). Before each call of a program that outlives its calls, the host sends `C`. To give an
+order about such a program, the host sends `R`, a length and JSON, and gets a line with `told` as the answer. The final
+report is one line of JSON, sent when all processes of the call have ended. When the host dies, the socket closes.
 """
 
 from __future__ import annotations

@@ -23,9 +23,10 @@ from haft.helper.socket_owner import inode_of, owner_of
 MAX_NAME = 400
 MAX_NAMES = 1000
 POLL_SECONDS = 0.02
-ORDER, VIEW = b"R", b"V"
-"""The first byte of an order of the host about a program that outlives its calls; and the first byte of a message with
-a descriptor, which the host gets before the answer to its order."""
+ORDER, CALL, VIEW = b"R", b"C", b"V"
+"""The first byte of an order of the host about a program that outlives its calls; the news that a call of such a
+program begins; and the first byte of a message with a descriptor, which the host gets before the answer to its
+order."""
 GRACE_SECONDS = 1.0
 LEFTOVER_GRACE = 0.2
 """Seconds between TERM and KILL for processes that a command left behind when it ended by itself."""
@@ -188,6 +189,10 @@ class Supervisor:
             return False
         if words == ORDER:
             return self._ordered()
+        if words == CALL:
+            if self.meter is not None:
+                self.meter.begin_call()
+            return True
         self.was_asked_to_end = True
         self.terminate(0.0 if b"K" in words else GRACE_SECONDS)
         return True
@@ -201,8 +206,6 @@ class Supervisor:
             return False
         finally:
             self.control.setblocking(False)
-        if words["do"] == "call" and self.meter is not None:
-            self.meter.begin_call()
         answer: dict[str, Any]
         if words["do"] == "whose":
             answer = {"program": program_of(words["address"], words["port"], self.processes.pids())}

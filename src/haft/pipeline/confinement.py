@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from haft.contracts import NO_GRANTS, Call, Confinement, Conflict, Grants, Hosting
+from haft.contracts import NO_GRANTS, Call, Confinement, Conflict, Grants, Hosting, evolve
 from haft.pipeline.run import Run
 from haft.sandbox import Sandbox
-from haft.values import replace
 
 
 class Confinements:
@@ -23,6 +22,8 @@ class Confinements:
         """`may_ask` says whether a person is asked about connections of a run to hosts that were not granted."""
         self._sandbox = sandbox
         self._may_ask = may_ask
+        self._of_sessions: dict[str, Confinement] = {}
+        """The latest confinement of each session tool, by the name of the tool."""
 
     async def of(self, run: Run) -> Confinement:
         """The confinement of a call's processes. Raises `Conflict` if a granted path was replaced since a person saw
@@ -41,9 +42,15 @@ class Confinements:
             return before[1]
         if spec.hosting == "session":
             confinement = await self._sandbox.confine_session(basis)
-            confinement = replace(
+            confinement = evolve(
                 confinement, entry=spec.grants_entry or confinement.entry, keeps_state=spec.keeps_state
             )
+            # Calls of a session mostly have equal confinements. One object for all of them is encoded only once.
+            known = self._of_sessions.get(spec.name)
+            if known == confinement:
+                confinement = known
+            else:
+                self._of_sessions[spec.name] = confinement
         else:
             profile, grants, neutral, unasked, activated, thread, asks = basis
             confinement = await self._sandbox.confine(

@@ -76,7 +76,8 @@ class _Unit:
 
 
 class PolicyEngine:
-    """Decides about calls and explains the decisions. `remembered` and `pinned` look up earlier answers of people."""
+    """Decides about calls and explains the decisions. `remembered` and `pinned` look up earlier answers of people. For
+    each decision, `remembered` is called before `pinned`."""
 
     def __init__(
         self,

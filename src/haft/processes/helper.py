@@ -26,9 +26,9 @@ from haft.processes.handle import Ending, Request
 Program = Literal["zygote", "plain", "egress"]
 
 HELLO_SECONDS = 20.0
-ORDER, ANSWER, VIEW, TERMINAL = b"R", b'{"told": ', b"V", b"P"
-"""The first bytes of an order about a running program, of the answer to an order, of a message with a descriptor, and
-of the message with the controlling side of the program's pseudoterminal."""
+ORDER, CALL, ANSWER, VIEW, TERMINAL = b"R", b"C", b'{"told": ', b"V", b"P"
+"""The first bytes of an order about a running program, of the news that a call of it begins, of the answer to an order,
+of a message with a descriptor, and of the message with the controlling side of the program's pseudoterminal."""
 GONE = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.EBADF)
 MAX_MESSAGE = 1 << 20
 
@@ -115,6 +115,12 @@ class HelperHandle:
         waiting: asyncio.Future[dict[str, Any]] = self._loop.create_future()
         self._waiting.append(waiting)
         return await waiting
+
+    def begin_call(self) -> None:
+        """Tell the helper that a call of a running program begins. The helper does not answer."""
+        # If the socket is full, the helper has not read the news of earlier calls yet, and the oldest serves as well.
+        with contextlib.suppress(OSError):
+            self._control.send(CALL)
 
     def _ending(self) -> Ending:
         if not self._words.endswith(b"\n"):

@@ -94,10 +94,12 @@ class ProcessLauncher:
             command.on_start(begun.feed.send)
         return await self._wait_for_end(command, sink, begun)
 
-    async def start(self, command: Command, sink: OutputSink) -> ProcessSession:
-        """Start a program that runs until it is ended, and that takes more input meanwhile."""
+    async def start(self, command: Command, sink: OutputSink, *, counts_calls: bool = True) -> ProcessSession:
+        """Start a program that runs until it is ended, and that takes more input meanwhile. With `counts_calls`, the
+        helper hears when a call of the program begins."""
         begun = await self._begin(command, sink, keeps_open=True)
-        return ProcessSession(begun, asyncio.create_task(self._wait_for_end(command, sink, begun)))
+        ending = asyncio.create_task(self._wait_for_end(command, sink, begun))
+        return ProcessSession(begun, ending, counts_calls=counts_calls)
 
     async def _begin(self, command: Command, sink: OutputSink, *, keeps_open: bool) -> _Started:
         check(command)
@@ -207,9 +209,10 @@ async def program_of_socket(handle: HelperHandle, address: str, port: int) -> st
 class ProcessSession:
     """A running program that takes input until it is ended."""
 
-    def __init__(self, begun: _Started, ending: asyncio.Task[Exit]) -> None:
+    def __init__(self, begun: _Started, ending: asyncio.Task[Exit], *, counts_calls: bool) -> None:
         self._begin = begun
         self._ending = ending
+        self._counts_calls = counts_calls
 
     @property
     def is_over(self) -> bool:
@@ -225,11 +228,14 @@ class ProcessSession:
         handle = self._begin.handle
         return await handle.order(words) if isinstance(handle, HelperHandle) else {}
 
-    async def begin_call(self) -> None:
-        with contextlib.suppress(ConnectionResetError):  # `wait` reports this.
-            await self.order({"do": "call"})
+    def begin_call(self) -> None:
+        handle = self._begin.handle
+        if self._counts_calls and isinstance(handle, HelperHandle):
+            handle.begin_call()
 
     async def end_call(self) -> None:
+        _stdout, stderr = self._begin.drains
+        stderr.read_waiting()  # The answer came on stdout, after everything that was written there before.
         if self._begin.network is not None:
             await self._begin.network.report_open_connections()
 

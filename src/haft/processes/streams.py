@@ -65,16 +65,23 @@ class Drain:
         self._loop = loop
         loop.add_reader(descriptor, self._read)
 
-    def _read(self) -> None:
+    def read_waiting(self) -> None:
+        """Read at once what the pipe holds, even if it holds as much as it can."""
+        for _ in range(PIPE_BYTES // READ_BYTES):
+            if self.finished.done() or self._read() < READ_BYTES:
+                return
+
+    def _read(self) -> int:
+        """Read once, and return how many bytes came."""
         try:
             data = os.read(self.descriptor, READ_BYTES)
         except (BlockingIOError, InterruptedError):
-            return
+            return 0
         except OSError:
             data = b""
         if not data:
             self.close()
-            return
+            return 0
         self.last_read = self._loop.time()
         if self.failure is None:
             try:
@@ -82,10 +89,11 @@ class Drain:
             except Exception as error:
                 # The receiver failed; go on reading, or the child would hang when it writes.
                 self.failure = error
-        if self._until_writable is not None and (until := self._until_writable()) is not None:
+        if self._pause is None and self._until_writable is not None and (until := self._until_writable()) is not None:
             self._loop.remove_reader(self.descriptor)
             self._pause = asyncio.ensure_future(until)
             self._pause.add_done_callback(self._resume)
+        return len(data)
 
     @property
     def is_paused(self) -> bool:
@@ -131,7 +139,10 @@ class Feed:
             taken.set_result(None)
             return taken
         self._waiting.append((memoryview(data), taken))
-        self._loop.add_writer(self._descriptor, self._write)
+        if len(self._waiting) == 1:
+            self._write()
+            if self._waiting:
+                self._loop.add_writer(self._descriptor, self._go_on)
         return taken
 
     def finish(self) -> None:
@@ -139,6 +150,11 @@ class Feed:
         self._keeps_open = False
         if not self._waiting:
             self.close()
+
+    def _go_on(self) -> None:
+        self._write()
+        if self._open and not self._waiting:
+            self._loop.remove_writer(self._descriptor)
 
     def _write(self) -> None:
         rest, taken = self._waiting[0]
@@ -154,11 +170,7 @@ class Feed:
             return
         self._waiting.popleft()
         _complete(taken)
-        if self._waiting:
-            return
-        if self._keeps_open:
-            self._loop.remove_writer(self._descriptor)
-        else:
+        if not self._waiting and not self._keeps_open:
             self.close()
 
     def close(self) -> None:

@@ -35,6 +35,8 @@ class Entry(NamedTuple):
     is_open: bool
     recorded: bool
     """Whether the audit log already has the record of this run."""
+    has_events: bool
+    """Whether `line` has events, which no later entry of the run has."""
     record: bytes
     line: bytes
 
@@ -44,7 +46,7 @@ def entry_of(run: RunId, record: bytes, rest: dict[str, Any], clean: Any = bytes
     those that `more` names. `rest` has `host`, `startedAt`, `endedAt`, `output`, `stderr`, `result`, `truncated`,
     `notes`, `states` (number, time, status), `noted` (other events that were not written before) and `recorded`."""
     line = b'{"record":%s,"rest":%s}\n' % (record, clean(encode(rest), *more))
-    return Entry(run, rest["endedAt"] is None, rest["recorded"], record, line)
+    return Entry(run, rest["endedAt"] is None, rest["recorded"], bool(rest["noted"]), record, line)
 
 
 _RECORD = {"workspace", "arguments", "cwd", "digest", *OUTCOME_FIELDS} - {"startedAt", "cached", *UNAUDITED_FIELDS}
@@ -64,7 +66,8 @@ def entry_from_line(line: bytes) -> Entry | None:
         if not all(isinstance(text, str) for text in (record["run"], record["status"], rest["host"])):
             return None
         float(rest["startedAt"])
-        return Entry(record["run"], rest["endedAt"] is None, rest["recorded"], encode(record), line)
+        is_open, recorded, has_events = rest["endedAt"] is None, rest["recorded"], bool(rest["noted"])
+        return Entry(record["run"], is_open, recorded, has_events, encode(record), line)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 

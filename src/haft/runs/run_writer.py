@@ -188,7 +188,7 @@ class _Group:
             self._log_records(self._unlogged)
             self._unlogged = []
         if self._unstored:
-            self._connection.runs.put([entry.line for entry in self._unstored])
+            self._connection.runs.put([entry.line for entry in _without_replaced(self._unstored)])
             self._unstored = []
             self._unsynced = True
         if self._unsynced and (at_once or time.monotonic() - self._synced >= SYNC_SECONDS):
@@ -203,3 +203,9 @@ class _Group:
 
     def close(self) -> None:
         self._connection.close()
+
+
+def _without_replaced(entries: Sequence[Entry]) -> list[Entry]:
+    """The entries without those that a later entry of the same run replaces."""
+    latest = {entry.run: entry for entry in entries}
+    return [entry for entry in entries if entry.has_events or entry is latest[entry.run]]

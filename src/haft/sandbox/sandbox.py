@@ -43,6 +43,7 @@ from haft.contracts import (
     Session,
     StartFailed,
     Unconfined,
+    evolve,
     named_secrets,
     says_secret,
 )
@@ -112,7 +113,7 @@ class Sandbox:
         self._open_directory = open_directory
         self._limits = limits
         self._mode = mode
-        self._granted = granted
+        self._granted = NO_GRANTS if granted == NO_GRANTS else granted
         self._layers = layers
         self._site: Site | None = None
         self._grant_resolver = GrantResolver(lambda: self.site, state_home)
@@ -578,8 +579,10 @@ class Sandbox:
         """The confinement of a program that outlives its calls. The program may write only what was granted to it,
         since nobody checks the changes that it makes between calls."""
         everywhere, rest = self._grant_resolver.of_session(grants.write)
-        confinement = await self.confine("workspace" if everywhere else "read-only", replace(grants, write=rest))
-        return replace(confinement, session=True)
+        if rest != grants.write:
+            grants = replace(grants, write=rest)
+        confinement = await self.confine("workspace" if everywhere else "read-only", grants)
+        return evolve(confinement, session=True)
 
     def may_write_inside(self, confinement: Confinement) -> bool:
         """Whether the confinement lets a program write any part of the workspace."""
@@ -602,7 +605,7 @@ class Sandbox:
             self._replace_zygote()
         starter, launcher = self._starter_for(confinement, observer)
         try:
-            session = await launcher.start(command, sink)
+            session = await launcher.start(command, sink, counts_calls=self._counts_calls(confinement))
         except BaseException:
             self._leave(starter)
             raise
@@ -618,6 +621,12 @@ class Sandbox:
         self._leaving.add(leaving)
         leaving.add_done_callback(self._leaving.discard)
         return session if layer is None else LayeredProgram(session, self._layers() or "")
+
+    def _counts_calls(self, confinement: Confinement) -> bool:
+        """Whether the helper must count anew for each call of a program that outlives its calls. Only processor time
+        and bytes on disk are counted by call, and a program that may only read writes no bytes on disk."""
+        only_reads = confinement.profile == "read-only" and not confinement.writable
+        return bool(self._limits.cpu_seconds) or not only_reads or "namespaces" not in confinement.layers
 
     def _starter_for(
         self, confinement: Confinement, observer: ConnectionObserver | None = None
@@ -731,26 +740,33 @@ class Sandbox:
         """Notes for the person about a call that has ended."""
         if confinement.unasked:
             return  # Calls that only read print the content of files, which may look like an error.
-        from haft.files import missed_by, note
-        from haft.sandbox.evidence import looked_for_credentials, swallowed_failure
-
-        says_something = _WORD.search(output) is not None  # Most short results are numbers, and complain of nothing.
-        if not failed and says_something and (found := swallowed_failure(output, confinement)) is not None:
-            yield f"{found.message}; {found.hint}"
-        if says_something and not explained:
-            for path, how in looked_for_credentials(output, confinement, self._host_facts()):
-                yield f"`{call.name}` looked for {path}, which the sandbox hides; {how}"
-        if (failed or says_something) and (missed := missed_by(call, output, confinement, self._host, failed=failed)):
-            decided = call.decision
-            is_answer = decided is not None and decided.source.startswith("remembered:") and decided.grants != NO_GRANTS
-            answer = decided.source if decided is not None and is_answer else None
-            entry = confinement.entry if confinement.session else None
-            yield note(missed, call.name, entry=entry, answer=answer)
+        # Most short results are numbers, and complain of nothing.
+        if failed or _WORD.search(output) is not None:
+            yield from self._notes_about_output(call, output, confinement, failed=failed, explained=explained)
         for name in self.unset(confinement.env):
             yield f"{name} was granted to `{call.name}`, but is not set here: set {name} and call it again"
         for name in confinement.env:
             if says_secret(name) and 0 < len(self._host.get(name, "")) < MIN_SECRET_LENGTH:
                 yield f"{name} is not masked in the output: it has fewer than {MIN_SECRET_LENGTH} characters"
+
+    def _notes_about_output(
+        self, call: Call, output: str, confinement: Confinement, *, failed: bool, explained: bool
+    ) -> Iterator[str]:
+        from haft.files import missed_by, note
+        from haft.sandbox.evidence import looked_for_credentials, swallowed_failure
+
+        says_something = _WORD.search(output) is not None
+        if not failed and says_something and (found := swallowed_failure(output, confinement)) is not None:
+            yield f"{found.message}; {found.hint}"
+        if says_something and not explained:
+            for path, how in looked_for_credentials(output, confinement, self._host_facts()):
+                yield f"`{call.name}` looked for {path}, which the sandbox hides; {how}"
+        if missed := missed_by(call, output, confinement, self._host, failed=failed):
+            decided = call.decision
+            is_answer = decided is not None and decided.source.startswith("remembered:") and decided.grants != NO_GRANTS
+            answer = decided.source if decided is not None and is_answer else None
+            entry = confinement.entry if confinement.session else None
+            yield note(missed, call.name, entry=entry, answer=answer)
 
     def withheld(self, call: Call, confinement: Confinement) -> tuple[str, ...]:
         """The environment variables that the call reads but does not get, although they are set in the host's

@@ -25,8 +25,8 @@ class LayeredProgram:
     def send(self, data: bytes) -> Awaitable[None]:
         return self._session.send(data)
 
-    async def begin_call(self) -> None:
-        await self._session.begin_call()
+    def begin_call(self) -> None:
+        self._session.begin_call()
 
     async def end_call(self) -> None:
         await self._session.end_call()

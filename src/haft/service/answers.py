@@ -34,6 +34,7 @@ class Answers:
         self._turn = asyncio.Lock()
         self._version: object = None
         self._rules: tuple[Rule, ...] = ()
+        self._pins: dict[str, Pin | None] = {}
 
     # Methods for the approval broker.
 
@@ -92,6 +93,7 @@ class Answers:
         database."""
         version = self._reading.version()
         if version != self._version:
+            self._pins.clear()
             kept = Memory(self._reading, self._workspace).all()
             self._rules = tuple(each.rule for each in kept if self._counts(each))
             self._version = version
@@ -103,7 +105,11 @@ class Answers:
         return self._checks.allows_rule(self._workspace, kept.told, rule.pin, rule.thread, kept.proof)
 
     def pinned(self, tool: str) -> Pin | None:
-        return Pins(self._reading, self._workspace).of(tool)
+        """The approved definition of a tool. `remembered` comes first: it finds out whether the database has
+        changed."""
+        if tool not in self._pins:
+            self._pins[tool] = Pins(self._reading, self._workspace).of(tool)
+        return self._pins[tool]
 
     async def _written(self, work: Callable[[Connection], T]) -> T:
         async with self._turn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -22,7 +23,7 @@ from haft.sources.bash_plugin import (
     is_bash_plugin,
     read_reference,
 )
-from haft.sources.python_plugin import PluginEntry, PythonPlugins, entries_of
+from haft.sources.python_plugin import PluginEntry, PythonPlugins, digest_of_config, entries_of, has_same_files
 from haft.toolsets.formats import Host
 
 if TYPE_CHECKING:
@@ -36,8 +37,15 @@ class ConfiguredPlugins:
 
     def __init__(self, config: Config, workspace: str) -> None:
         self._workspace = os.path.realpath(workspace)
-        self._trusted = config.trusted
         self._disabled = {name: source for source, names in config.lists.get("disabled_plugins", ()) for name in names}
+        self._untrusted = {
+            source
+            for source, _entries in config.lists.get("plugins", ())
+            if os.path.isabs(source)
+            and not config.trusted
+            and os.path.realpath(os.path.dirname(source)) == self._workspace
+        }
+        """The configuration files of an untrusted workspace that name plugins."""
         self.references = [
             read_reference(entry, source, os.path.dirname(source) if os.path.isabs(source) else workspace)
             for source, entries in config.lists.get("plugins", ())
@@ -58,12 +66,29 @@ class ConfiguredPlugins:
 
             self.fetching = Fetching(config, workspace, self._why_not_fetched)
 
-    def entries(self) -> Iterator[PluginEntry]:
-        told = {**self.policy.config, **self.policy.unset}
-        for reference in self.references:
-            if reference.family == "python":
-                provenance, _within = self._provenance(reference, reference.path or "")
-                yield from entries_of(reference, reference.path, provenance, told)
+    def entries(self) -> list[PluginEntry]:
+        """All Python plugins."""
+        return [
+            entry
+            for reference in self.references
+            if reference.family == "python"
+            for entry in self.entries_of(reference)
+        ]
+
+    def entries_of(self, reference: PluginReference) -> list[PluginEntry]:
+        """The Python plugins that one reference names."""
+        provenance, _within = self._provenance(reference, reference.path or "")
+        return entries_of(reference, reference.path, provenance, self._config_digest)
+
+    def is_current(self, entry: PluginEntry) -> bool:
+        """Whether a Python plugin is as it was found."""
+        if entry.path == entry.reference.path and entry.problem is None:
+            return has_same_files(entry, self._config_digest)
+        return entry in self.entries_of(entry.reference)
+
+    @functools.cached_property
+    def _config_digest(self) -> str:
+        return digest_of_config({**self.policy.config, **self.policy.unset})
 
     def files(self) -> Iterator[PluginFile]:
         for reference in self.references:
@@ -114,8 +139,7 @@ class ConfiguredPlugins:
 
     def _is_workspaces(self, reference: PluginReference) -> bool:
         """Whether the configuration file of an untrusted workspace names the plugin."""
-        is_file = os.path.isabs(reference.source)
-        return is_file and not self._trusted and os.path.realpath(os.path.dirname(reference.source)) == self._workspace
+        return reference.source in self._untrusted
 
     def _provenance(self, reference: PluginReference, path: str) -> tuple[Provenance, str | None]:
         """The provenance of a plugin, and the directory out of which links in the plugin may not lead; None in place of
@@ -219,7 +243,8 @@ class PythonPluginSource(PythonPlugins):
     def __init__(self, host: Host) -> None:
         plugins = ConfiguredPlugins(host.config, host.workspace)
         super().__init__(
-            lambda: list(plugins.entries()),
+            plugins.entries,
+            plugins.is_current,
             host.definitions,
             plugins.policy,
             host.workspace,

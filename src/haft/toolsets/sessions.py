@@ -174,8 +174,8 @@ class _Kept:
     def send(self, data: bytes) -> Awaitable[None]:
         return self.owned.value.send(data)
 
-    async def begin_call(self) -> None:
-        await self.owned.value.begin_call()
+    def begin_call(self) -> None:
+        self.owned.value.begin_call()
 
     async def end_call(self) -> None:
         await self.owned.value.end_call()

@@ -15,11 +15,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
-from warm import PATIENCE, PROGRAM, Warm
+from warm import PATIENCE, PROGRAM, Begun, Warm
+
+Process = TypeVar("Process", subprocess.Popen[bytes], Begun)
 
 READ_AT_START = ("PYTHON", "LANG", "LC_")
 """How the names of variables begin that Python looks at before anything of ours."""
@@ -57,7 +59,17 @@ class Haft:
         assert "Traceback" not in said.err
         return said
 
+    def begin(self, *words: str) -> Begun:
+        """Start a call that goes on, forked from the loaded program."""
+        return self.warm.begin(words, self.workspace, self.env)
+
+    def ask(self, *words: str) -> tuple[Begun, str]:
+        """The same, of a call that waits for a person: with the name of its question."""
+        begun = self.begin(*words)
+        return begun, begun.until_said(rb"waiting for approval: haft approve (\S+)")[1].decode()
+
     def start(self, *words: str, **options: Any) -> subprocess.Popen[bytes]:
+        """Start the program from nothing."""
         pipe = subprocess.PIPE
         return subprocess.Popen(
             [*PROGRAM, *words],
@@ -167,11 +179,11 @@ def terminal(haft):
 
 
 @pytest.fixture
-def ended() -> Iterator[Callable[[subprocess.Popen[bytes]], subprocess.Popen[bytes]]]:
+def ended() -> Iterator[Callable[[Process], Process]]:
     """Sees to it that a process that was started is gone when the test is."""
-    started: list[subprocess.Popen[bytes]] = []
+    started: list[subprocess.Popen[bytes] | Begun] = []
 
-    def register(process: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
+    def register(process: Process) -> Process:
         started.append(process)
         return process
 

@@ -13,11 +13,12 @@ BIN = Path(sys.executable).parent
 pytestmark = pytest.mark.skipif(not (BIN / "haft").exists(), reason="haft is not installed as a command here")
 
 
-def bash(haft, *words):
-    """What bash offers for the last of these words."""
+def bash(haft, *words, loading=None):
+    """What bash offers for the last of these words. `loading` is the line of a person that loads the script."""
+    loading = loading or haft("completion", "bash").out
     quoted = " ".join(f"'{word}'" for word in words)
     script = (
-        f'eval "$(haft completion bash)"\nCOMP_WORDS=({quoted})\nCOMP_CWORD={len(words) - 1}\n'
+        f"{loading}\nCOMP_WORDS=({quoted})\nCOMP_CWORD={len(words) - 1}\n"
         'compopt() { echo "files"; }\n_haft_completion haft\nprintf "%s\\n" "${COMPREPLY[@]}"'
     )
     env = {**haft.env, "PATH": f"{BIN}{os.pathsep}{haft.env['PATH']}"}
@@ -29,7 +30,7 @@ def bash(haft, *words):
 
 
 def test_commands_and_options(haft):
-    assert bash(haft, "haft", "") == [
+    assert bash(haft, "haft", "", loading='eval "$(haft completion bash)"') == [
         "tools", "log", "show", "output", "watch", "cancel", "diff", "undo", "redo", "changes", "inbox", "approve",
         "reject", "permissions", "skills", "plugins", "providers", "templates", "toolbox", "serve", "store",
         "tokens", "audit", "config", "trust", "doctor", "completion", "help", "version",

@@ -217,6 +217,6 @@ def test_an_open_run_without_a_layer_has_no_diff_yet(haft, ended):
     own = Path(haft.env["XDG_CONFIG_HOME"]) / "haft"
     own.mkdir(parents=True)
     (own / "haft.toml").write_text('[changes]\nengine = "off"\n')
-    ended(haft.start("tools", "use", "shell", "--command", "sleep 300", "--approve"))
+    ended(haft.begin("tools", "use", "shell", "--command", "sleep 300", "--approve"))
     done = haft("diff", haft.open_run()["id"])
     assert done.code == 2 and "has not ended yet" in done.err

@@ -8,8 +8,6 @@ import signal
 
 import pytest
 
-from .conftest import until
-
 TOUCH = ["tools", "use", "shell", "--command", "touch made && echo done", "--wait", "100", "--json"]
 
 
@@ -18,10 +16,9 @@ def asks(haft, ended):
     """A call that waits, in a process of its own, and its question."""
 
     def ask(*words):
-        known = {one["id"] for one in haft("inbox", "--all", "--json").json}
-        process = ended(haft.start(*words))
-        found = until(lambda: [one for one in haft("inbox", "--json").json if one["id"] not in known])
-        return process, found[0]
+        process, name = haft.ask(*words)
+        (question,) = [one for one in haft("inbox", "--json").json if one["id"] == name]
+        return ended(process), question
 
     return ask
 

@@ -64,7 +64,7 @@ def test_a_web_address_shows_its_real_host_and_is_not_opened(asking, terminal):
 
 
 def test_another_process_answers_in_the_inbox(asking):
-    call = asking.start("tools", "use", "asks", "--wait", "60", "--json")
+    call = asking.begin("tools", "use", "asks", "--wait", "60", "--json")
     (request,) = until(lambda: asking("inbox", "--json").json)
     assert request["question"]["params"]["message"].startswith("Which branch?")
     assert "Which branch?" in asking("inbox").out

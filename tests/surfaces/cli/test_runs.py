@@ -105,7 +105,7 @@ def test_output_is_raw_and_can_be_searched_and_cut(haft):
     assert haft("output", run, "--lines", "2").out == "second\n"
     assert haft("output", run, "--lines", ":1").out == "a\ufffdb\n"
     assert haft("output", run, "--grep", "ir").out == "third"
-    process = haft.start("output", run)
+    process = haft.begin("output", run)
     assert process.communicate(timeout=30)[0] == b"a\xffb\nsecond\nthird"
     facts = haft("output", run, "--json").json
     assert facts == {"run": run, "output": "a\ufffdb\nsecond\nthird", "bytes": 16, "skipped": 0, "truncated": False}
@@ -125,9 +125,9 @@ def test_output_of_a_long_run_has_head_and_tail_and_says_what_is_missing(haft):
 
 
 def test_another_process_watches_and_cancels(haft, ended):
-    runner = ended(haft.start("tools", "use", "shell", "--command", "echo on; sleep 300", "--approve"))
+    runner = ended(haft.begin("tools", "use", "shell", "--command", "echo on; sleep 300", "--approve"))
     run = haft.open_run()["id"]
-    watcher = ended(haft.start("watch", run))
+    watcher = ended(haft.begin("watch", run))
     assert watcher.stdout.readline() == b"on\n"
     said = haft("cancel", run)
     assert (said.code, said.out) == (0, f"{short(run)} shell cancelled\n")
@@ -141,7 +141,7 @@ def test_another_process_watches_and_cancels(haft, ended):
 
 
 def test_cancel_all_ends_everything(haft, ended):
-    processes = [ended(haft.start("tools", "use", "shell", "--command", "sleep 300", "--approve")) for _ in range(2)]
+    processes = [ended(haft.begin("tools", "use", "shell", "--command", "sleep 300", "--approve")) for _ in range(2)]
     until(lambda: len(haft("log", "--status", "in-progress", "--json").json) == 2)
     answers = haft("cancel", "--all", "--json").json
     assert [answer["status"] for answer in answers] == ["cancelled", "cancelled"]
@@ -160,9 +160,9 @@ def test_watch_of_an_ended_run_tells_it_all(haft):
 
 
 def test_a_host_that_was_killed_is_cleaned_up_by_who_looks(haft, ended):
-    process = ended(haft.start("tools", "use", "shell", "--command", "sleep 300", "--approve"))
+    process = ended(haft.begin("tools", "use", "shell", "--command", "sleep 300", "--approve"))
     run = haft.open_run()["id"]
-    watcher = ended(haft.start("watch", run))
+    watcher = ended(haft.begin("watch", run))
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert watcher.wait(timeout=30) == 1, "who follows it notices"
@@ -172,7 +172,7 @@ def test_a_host_that_was_killed_is_cleaned_up_by_who_looks(haft, ended):
 
 
 def test_ctrl_c_ends_watching_and_not_the_run(haft, ended):
-    ended(haft.start("tools", "use", "shell", "--command", "echo on; sleep 300", "--approve"))
+    ended(haft.begin("tools", "use", "shell", "--command", "echo on; sleep 300", "--approve"))
     run = haft.open_run()["id"]
     watcher = ended(haft.start("watch", run, "-q"))
     assert watcher.stdout.readline() == b"on\n"
@@ -210,7 +210,7 @@ def test_a_call_that_never_ran_is_not_said_to_have_had_the_network(haft):
 
 
 def test_a_call_that_runs_says_that_its_changes_are_not_known_yet(haft, ended):
-    ended(haft.start("tools", "use", "shell", "--command", "echo x > made; sleep 300", "--approve"))
+    ended(haft.begin("tools", "use", "shell", "--command", "echo x > made; sleep 300", "--approve"))
     run = haft.open_run()["id"]
     assert "changes: known when the call has ended\n" in haft("show", run).out
     changes = haft("show", run, "--json").json["outcome"]["changes"]
@@ -221,10 +221,10 @@ def test_a_call_that_runs_says_that_its_changes_are_not_known_yet(haft, ended):
 
 
 def test_another_process_sees_what_a_call_waits_for(haft, ended):
-    ended(haft.start("tools", "use", "shell", "--command", "touch made", "--wait", "100"))
-    (waiting,) = until(lambda: haft("inbox", "--json").json)
+    ended(haft.ask("tools", "use", "shell", "--command", "touch made", "--wait", "100")[0])
+    (waiting,) = haft("inbox", "--json").json
     assert "changes: none so far\n" in haft("show", waiting["run"]).out
-    watcher = ended(haft.start("watch", waiting["run"], "--json"))
+    watcher = ended(haft.begin("watch", waiting["run"], "--json"))
     blocked = until(lambda: (event := json.loads(watcher.stdout.readline()))["status"] == "blocked-on-user" and event)
     fits("event", blocked)
     assert (blocked["request"], blocked["reason"]) == (waiting["id"], waiting["reason"])

@@ -9,8 +9,6 @@ from pathlib import Path
 import jsonschema_rs
 import pytest
 
-from .conftest import until
-
 SHAPES = Path(__file__).parents[3] / "docs" / "reference" / "shapes"
 SCHEMAS = {path.stem: json.loads(path.read_text()) for path in SHAPES.glob("*.json")}
 REGISTRY = jsonschema_rs.Registry([(schema["$id"], schema) for schema in SCHEMAS.values()])
@@ -123,15 +121,16 @@ def test_permissions(haft):
 
 def test_the_inbox(haft, ended):
     for _ in range(2):
-        ended(haft.start("tools", "use", "shell", "--command", "touch a && ls", "--wait", "100"))
-    waiting = until(lambda: len(found := haft("inbox", "--json").json) == 2 and found)
+        ended(haft.ask("tools", "use", "shell", "--command", "touch a && ls", "--wait", "100")[0])
+    waiting = haft("inbox", "--json").json
+    assert len(waiting) == 2
     fits("inbox", waiting)
     fits("answered", haft("approve", waiting[0]["id"], "--always", "--json").json)
     fits("answered", haft("reject", waiting[1]["id"], "--json").json)
 
 
 def test_an_open_run_has_the_same_shape(haft, ended):
-    ended(haft.start("tools", "use", "shell", "--command", "sleep 300", "--approve"))
+    ended(haft.begin("tools", "use", "shell", "--command", "sleep 300", "--approve"))
     fits("run", haft.open_run())
     fits("cancelled", haft("cancel", "--all", "--json").json)
 

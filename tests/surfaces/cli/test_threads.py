@@ -172,22 +172,16 @@ def test_the_network_comes_with_an_empty_tmp_unless_the_approval_says_otherwise(
         assert ("/tmp: its thread's, which is not part of undo" in haft("show", run["outcome"]["run"]).out) is sees
 
 
-def test_an_answer_in_the_inbox_can_grant_it(haft, ended, until_waits):
+def test_an_answer_in_the_inbox_can_grant_it(haft, ended):
     thread = ["--thread", "T-one"]
     assert haft("tools", "use", "shell", "--command", "echo secret > /tmp/mine", "--approve", *thread).code == 0
     for options, sees in ((["--network"], False), (["--network", "--scratch"], True)):
-        asking = ended(haft.start("tools", "use", "shell", "--command", "cat /tmp/mine; true", "--wait", "30", *thread))
-        said = haft("approve", until_waits(), *options)
+        call = ["tools", "use", "shell", "--command", "cat /tmp/mine; true", "--wait", "30", *thread]
+        asking, question = haft.ask(*call)
+        said = haft("approve", question, *options)
         assert said.code == 0 and ("and its thread's /tmp" in said.err) is sees
-        out, _ = asking.communicate(timeout=PATIENCE)
+        out, _ = ended(asking).communicate(timeout=PATIENCE)
         assert ("secret" in json.loads(out)["output"]) is sees
-
-
-@pytest.fixture
-def until_waits(haft):
-    from .conftest import until
-
-    return lambda: until(lambda: next((one["id"] for one in haft("inbox", "--json").json), None))
 
 
 def test_a_rule_for_it_can_be_written_on_the_command_line(haft):

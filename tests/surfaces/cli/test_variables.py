@@ -161,10 +161,8 @@ def test_a_rule_for_a_variable_that_is_not_set_is_written_with_a_warning(box):
 
 
 def test_the_inbox_names_it_and_approve_passes_it_on(box, ended):
-    process = ended(box.start(*CALL, "--wait", "30", "--json"))
-    from .conftest import until
-
-    (waiting,) = until(lambda: box("inbox", "--json").json)
+    process = ended(box.ask(*CALL, "--wait", "30", "--json")[0])
+    (waiting,) = box("inbox", "--json").json
     assert waiting["withheld"] == ["TEAM_TOKEN"]
     assert "withheld: TEAM_TOKEN (the tool asks for it)" in box("inbox").out
     assert "--env TEAM_TOKEN: the tool sees the value" in box("inbox").out

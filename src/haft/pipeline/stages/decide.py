@@ -27,6 +27,7 @@ from haft.contracts import (
     MaskedStream,
     Outcome,
     Stream,
+    ToolName,
     ToolSpec,
 )
 from haft.pipeline import nesting
@@ -56,6 +57,8 @@ class Decide:
         self._decide = decide
         self._sandbox = sandbox
         self._engine_selector = engine_selector
+        self._latest: dict[ToolName, Decision] = {}
+        """The latest decision about each tool."""
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         if run.call.decision is None:  # Commands of a person, such as undo, bring their own decision.
@@ -89,6 +92,12 @@ class Decide:
         if secrets:  # A remembered rule is stored unmasked, so rules with secrets in them are not offered.
             offered = tuple(one for one in decision.to_allow if secrets.masked(one.to_json()) == one.to_json())
             decision = replace(decision, to_allow=offered)
+        # Most calls of a tool have equal decisions. One object for all of them is encoded only once.
+        known = self._latest.get(spec.name)
+        if known == decision:
+            decision = known
+        else:
+            self._latest[spec.name] = decision
         run.revise(decision=decision, secrets=secrets)
 
     async def _ready(self, spec: ToolSpec) -> Abilities:

@@ -80,14 +80,20 @@ def is_unchanged(pin: Pin) -> bool:
 def file_state(path: str) -> dict[str, Any]:
     """The digest of a file, and its text; if the file is large, None in place of the text. If the file cannot be read,
     the reason stands in place of the digest."""
+    data, digest = b"", hashlib.sha256()
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:  # Without a file object: every call reads the files of its tool.
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
                 return {"digest": "not a regular file", "text": None}
-            data = file.read(MAX_KEPT_BYTES + 1)
-            digest = hashlib.sha256(data)
-            while more := file.read(1 << 20):
-                digest.update(more)
+            at_once = max(4096, min(found.st_size + 1, 1 << 20))
+            while piece := os.read(descriptor, at_once):
+                digest.update(piece)
+                if len(data) <= MAX_KEPT_BYTES:
+                    data += piece
+        finally:
+            os.close(descriptor)
     except OSError as error:
         return {"digest": f"not readable: {error.strerror}", "text": None}
     text = data.decode("utf-8", "backslashreplace") if len(data) <= MAX_KEPT_BYTES and b"\0" not in data else None

@@ -399,7 +399,7 @@ class McpServer:
             session = connection.session
             try:
                 if session is not None:
-                    await session.begin_call()
+                    session.begin_call()
                 result = await work(call)
                 if session is not None:
                     await session.end_call()

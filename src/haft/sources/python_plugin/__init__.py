@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.sources.python_plugin.entries import PluginEntry, entries_of
+    from haft.sources.python_plugin.entries import PluginEntry, digest_of_config, entries_of, has_same_files
     from haft.sources.python_plugin.source import PythonPlugins
 else:
     __getattr__ = face(
         __name__,
         {
-            "entries": "PluginEntry entries_of",
+            "entries": "PluginEntry digest_of_config entries_of has_same_files",
             "source": "PythonPlugins",
         },
     )

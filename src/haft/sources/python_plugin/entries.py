@@ -9,8 +9,9 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from haft.contracts import Provenance
@@ -51,12 +52,16 @@ class PluginEntry:
         return f"python-plugin:{self.folder or self.path}"
 
 
+def digest_of_config(config: Mapping[str, Any]) -> str:
+    """A text that stands for the configuration that plugins get."""
+    return hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()[:12]
+
+
 def entries_of(
-    reference: PluginReference, place: str | None, provenance: Provenance, config: Mapping[str, Any]
+    reference: PluginReference, place: str | None, provenance: Provenance, config_digest: str
 ) -> list[PluginEntry]:
-    """The plugins that a reference names. `config` is part of their identity, because the descriptions of their tools
-    may depend on it."""
-    config_digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()[:12]
+    """The plugins that a reference names. `config_digest` is part of their identity, because the descriptions of their
+    tools may depend on the configuration."""
     if reference.dotted is not None or place is None:
         name, _colon, inner = (reference.dotted or "").replace(":", ".").rpartition(".")
         return [PluginEntry(name, None, reference, provenance, inner, identity=f"{_version()}:{config_digest}")]
@@ -121,9 +126,7 @@ def _at(
 ) -> PluginEntry:
     if not os.path.isfile(path):
         return _broken(path, reference, provenance, f"there is no file {path}")
-    files = tuple(_files(path, folder, deep=reference.path != path))
-    # The identity covers all files of the plugin, because it may import any of them.
-    identities = hashlib.sha256("\0".join(f"{each}\0{identity_at(each)}" for each in files).encode()).hexdigest()
+    files = _files(path, folder, deep=reference.path != path)
     return PluginEntry(
         path,
         folder,
@@ -131,25 +134,45 @@ def _at(
         provenance,
         class_name,
         reference.written.startswith("python:"),
-        f"{identities[:24]}:{config_digest}",
+        _identity(files, config_digest),
         files=files,
     )
 
 
-def _files(path: str, folder: str, *, deep: bool) -> Iterator[str]:
+def has_same_files(entry: PluginEntry, config_digest: str) -> bool:
+    """Whether a plugin that is one file still has the files with which it was found. Where the file lies is not looked
+    at again: as long as no file changes, it is the same code."""
+    assert entry.folder is not None
+    return entry.identity == _identity(_files(entry.path, entry.folder, deep=False), config_digest)
+
+
+def _identity(files: Sequence[str], config_digest: str) -> str:
+    """The identity of a plugin. It covers all files of the plugin, because the plugin may import any of them."""
+    identities = hashlib.sha256("\0".join(f"{each}\0{identity_at(each)}" for each in files).encode()).hexdigest()
+    return f"{identities[:24]}:{config_digest}"
+
+
+def _files(path: str, folder: str, *, deep: bool) -> tuple[str, ...]:
     """The paths of the code files that a plugin may import: its own file, the files beside it and, if `deep`, the files
     in all folders below."""
-    yield path
-    count = 0
-    for top, directories, names in os.walk(folder):
-        directories[:] = sorted(name for name in directories if deep and not name.startswith("."))
+    return (path, *islice(_other_files(path, folder, deep=deep), MOST_FILES))
+
+
+def _other_files(path: str, folder: str, *, deep: bool) -> Iterator[str]:
+    for top, directories, names in os.walk(folder) if deep else ((folder, [], _names(folder)),):
+        directories[:] = sorted(name for name in directories if not name.startswith("."))
         for name in sorted(names):
             inner = os.path.join(top, name)
-            if inner != path and name.endswith((".py", ".so")):
+            if name.endswith((".py", ".so")) and inner != path and (deep or not os.path.isdir(inner)):
                 yield inner
-                count += 1
-                if count >= MOST_FILES:
-                    return
+
+
+def _names(folder: str) -> list[str]:
+    """The names in a folder, without the detour of `os.walk`, because every call of a plugin needs them."""
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def _broken(path: str, reference: PluginReference, provenance: Provenance, problem: str) -> PluginEntry:

@@ -122,13 +122,17 @@ class PythonPlugins(DescribingSource[PluginEntry]):
     def __init__(
         self,
         entries: Callable[[], Sequence[PluginEntry]],
+        is_entry_current: Callable[[PluginEntry], bool],
         definitions: Definitions,
         policy: Policy,
         root: str,
         sessions: SessionLauncher | None,
         why_disabled: Callable[[PluginEntry], str | None] = lambda _entry: None,
     ) -> None:
+        """`entries` returns all plugins as they are now, and `is_entry_current` says whether one of them has not
+        changed since."""
         super().__init__(entries, definitions, why_disabled)
+        self._is_entry_current = is_entry_current
         self._policy = policy
         self._root = root
         self._sessions = sessions
@@ -156,8 +160,8 @@ class PythonPlugins(DescribingSource[PluginEntry]):
             yield from {os.path.dirname(file) for file in each.files}
 
     def is_current(self, spec: ToolSpec) -> bool:
-        path = spec.origin
-        return [one for one in self._files() if one.path == path] == [one for one in self._seen if one.path == path]
+        seen = [one for one in self._seen if one.path == spec.origin]
+        return bool(seen) and all(map(self._is_entry_current, seen))
 
     async def describe(self, file: PluginEntry, launcher: DescribeLauncher, seconds: float) -> CacheEntry:
         from haft.sources.brief_run import run_briefly, stderr_summary

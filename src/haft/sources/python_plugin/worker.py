@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import json
 import os
 import sys
@@ -88,7 +89,8 @@ class WorkerListener:
 
     def __init__(self, marker: bytes) -> None:
         self.context: ToolContext | None = None
-        self.answer: asyncio.Future[Mapping[str, Any]] | None = None
+        self.answer: asyncio.Future[Mapping[str, Any] | None] | None = None
+        """The answer to the current call; None as its result means that the process has ended."""
         self.messages: list[Mapping[str, Any]] = []
         self.calls = WorkerCalls()
         self._frames = FrameReader(marker, lambda data: self._output("stdout", data), self._piece)
@@ -160,6 +162,8 @@ class PluginWorker:
         self._turn: asyncio.Lock | None = None
         self._starting = asyncio.Lock()
         self._session: Session | None = None
+        self._ending: asyncio.Task[None] | None = None
+        """Waits for the end of the process."""
         self._listener: WorkerListener | None = None
 
     async def call(self, tool: str, arguments: Mapping[str, Any], context: ToolContext) -> Answer:
@@ -177,26 +181,19 @@ class PluginWorker:
             listener.context = context
             listener.answer = asyncio.get_running_loop().create_future()
             listener.calls.begun(session.send)
-            over = asyncio.ensure_future(session.wait())
-            # From here on, the helper counts for this call. Its answer takes as long as a short call, so nobody waits.
-            counting = asyncio.ensure_future(session.begin_call())
             try:
-                await asyncio.sleep(0)  # The helper hears of the call before the worker does.
                 session.send(_request(tool, arguments, context))
-                await asyncio.wait((over, listener.answer), return_when=asyncio.FIRST_COMPLETED)
-                await counting
-                if not listener.answer.done():
-                    return await self._died(tool, over)
-                for _ in range(3):  # Let the loop read output that was written before the answer.
-                    await asyncio.sleep(0)
+                # After the request: waking the helper takes as long as the worker takes to begin.
+                session.begin_call()
+                message = await listener.answer
+                if message is None:
+                    return await self._died(tool, session)
                 await session.end_call()
-                return _answer(listener.answer.result())
+                return _answer(message)
             except asyncio.CancelledError:
                 await self.end()
                 raise
             finally:
-                over.cancel()
-                counting.cancel()
                 listener.context = None
                 listener.answer = None
 
@@ -207,7 +204,8 @@ class PluginWorker:
         first = request_of(self._entry, marker, self.policy, self._root, describe=False, once=True)
         command = worker_command(self._entry, first + _request(tool, arguments, context))
         end = await context.launcher.run(replace(command, on_start=listener.calls.begun), listener)
-        return _answer(listener.answer.result()) if listener.answer.done() else _ended(tool, listener, end.code)
+        message = listener.answer.result() if listener.answer.done() else None
+        return _ended(tool, listener, end.code) if message is None else _answer(message)
 
     @property
     def session(self) -> Session | None:
@@ -241,13 +239,15 @@ class PluginWorker:
         grant = self._entry.reference.grant
         command = worker_command(self._entry, first)
         self._session = await self._launcher.start(command, self._listener, grant, lambda: self.busy_with)
+        # With an empty context, because the process outlives the call that started it.
+        self._ending = asyncio.create_task(_tell_end(self._session, self._listener), context=contextvars.Context())
         return self._session, self._listener
 
-    async def _died(self, tool: str, over: asyncio.Future[Any]) -> Answer:
+    async def _died(self, tool: str, session: Session) -> Answer:
         assert self._listener is not None
         self._session = None
         try:
-            code = (await over).code
+            code = (await session.wait()).code
         except HaftError as error:
             return Answer(failure=error.failure(), hit=getattr(error, "limit", None))
         except (Exception, asyncio.CancelledError) as error:
@@ -259,6 +259,14 @@ class PluginWorker:
         session, self._session = self._session, None
         if session is not None:
             await session.end()
+
+
+async def _tell_end(session: Session, listener: WorkerListener) -> None:
+    """Wait for the end of a worker process, and end the wait for its answer."""
+    with contextlib.suppress(Exception, asyncio.CancelledError):  # `session.wait` raises it again for the call.
+        await session.wait()
+    if listener.answer is not None and not listener.answer.done():
+        listener.answer.set_result(None)
 
 
 def _request(tool: str, arguments: Mapping[str, Any], context: ToolContext) -> bytes:
