@@ -17,7 +17,7 @@ from haft.builtin.ripgrep import WALKING, find_ripgrep
 FILES = 50
 
 
-def prepare(workspace: str) -> None:
+def _prepare(workspace: str) -> None:
     """A small repository with text to find."""
     for number in range(FILES):
         with open(os.path.join(workspace, f"file-{number}"), "w") as file:
@@ -31,7 +31,7 @@ async def rows() -> list[Row]:
     """`true` and `git status` in a shell, and ripgrep through the tool `search`."""
     found = []
     with tempfile.TemporaryDirectory() as workspace, tempfile.TemporaryDirectory() as home:
-        prepare(workspace)
+        _prepare(workspace)
         async with ToolService.open(workspace, home=home, installed=False) as service:
             for what, tool, arguments, bare in (
                 ("shell `true`", "shell", {"command": "true"}, ["bash", "-c", "true"]),
