@@ -444,3 +444,41 @@ def test_over_http_the_entry_has_the_address_and_the_token(home, agent):
     text = (plan.changes[0].after or b"").decode()
     assert "http://127.0.0.1:8000/mcp" in text and "Bearer haft_0123_x" in text and '"serve"' not in text
     assert plan.record is not None and plan.record.token == agent
+
+
+def test_what_a_person_added_to_our_entry_stays(home):
+    home.connect("gemini")
+    path = home.path / ".gemini/settings.json"
+    added = {"timeout": 5, "includeTools": ["shell"], "env": {"MINE": "1"}}
+    settings = json.loads(path.read_text())
+    settings["mcpServers"]["haft"] |= added
+    path.write_text(json.dumps(settings))
+    home.connect("gemini", home.launch(version="2"))
+    entry = json.loads(path.read_text())["mcpServers"]["haft"]
+    assert entry["command"] == "/opt/2/bin/haft" and entry.items() >= added.items()
+    assert not home.connect("gemini", home.launch(version="2")).is_change
+    home.remove("gemini")
+    assert not path.exists()
+
+
+def test_what_codex_added_to_the_trust_stays(home):
+    home.connect("codex", hooks=True)
+    path = home.path / ".codex/config.toml"
+    path.write_text(f"{path.read_text()}enabled = true\n")
+    assert not home.connect("codex", hooks=True).is_change
+    home.remove("codex")
+    assert not path.exists()
+
+
+def test_a_link_that_leads_nowhere_gets_its_file(home):
+    (home.path / ".claude.json").symlink_to("dotfiles/claude.json")
+    home.connect("claude-code")
+    assert (home.path / ".claude.json").is_symlink() and (home.path / "dotfiles/claude.json").is_file()
+    home.remove("claude-code")
+    assert (home.path / ".claude.json").is_symlink() and not (home.path / "dotfiles").exists()
+
+
+def test_a_directory_in_the_place_of_a_file_is_an_error(home):
+    (home.path / ".claude.json").mkdir()
+    with pytest.raises(BadConfig, match="cannot be read"):
+        home.connect("claude-code")

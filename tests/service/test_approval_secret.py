@@ -274,3 +274,27 @@ async def test_without_a_passphrase_answers_need_no_proof(home, workspace):
         with contextlib.closing(InboxFacade(home)) as inbox:
             inbox.answer(inbox.find(request.id), approved=True, who=this_user())
         assert (await run).status == "done"
+
+
+@run_async
+async def test_an_agents_own_prompt_is_not_used_while_a_passphrase_is_set(home, workspace):
+    settings = {"approval.expires_seconds": 60.0, "approval.trusted_clients": ["agent"]}
+
+    async def decided():
+        async with ToolService.open(workspace, home=home, settings=settings) as service:
+            return await service.hooked.ticket(
+                "touch made",
+                agent="agent",
+                session="s",
+                cwd=str(workspace),
+                limit_seconds=30.0,
+                is_background=False,
+                asks_agent=True,
+                wait_seconds=0.1,
+            )
+
+    assert (await decided()).action == "ask"
+    ApprovalSecret(home).set(PASSPHRASE)
+    decision = await decided()
+    assert decision.action == "deny"
+    assert "nobody answered" in decision.reason

@@ -12,7 +12,7 @@ import os
 import stat
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from haft.config import with_key, with_table, without_key, without_table
 from haft.connecting.agents.agent import Agent
@@ -21,6 +21,14 @@ from haft.connecting.json_text import BrokenJson, parse, value_at, with_item, wi
 from haft.contracts import BadConfig, BadUsage, Conflict, HaftError, StorageFailed
 from haft.files import Root
 from haft.values import dataclass
+
+_OUR_KEYS: Final = frozenset(
+    {
+        "args", "bearer_token_env_var", "command", "env", "environment", "headers", "http_headers", "httpUrl", "oauth",
+        "serverUrl", "type", "url",
+    }
+)  # fmt: skip
+"""The keys of an MCP server that haft writes. Other keys are the person's, such as a time limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +209,7 @@ def _put(text: str, entry: Entry, agent: Agent) -> str:
         text = with_value(text, entry.keys[:1], {"*": value_at(text, entry.keys[:1])})
     if entry.keys == ("version",) and value_at(text, entry.keys) is not None:
         return text
-    return with_value(text, entry.keys, entry.value)
+    return with_value(text, entry.keys, _merged(value_at(text, entry.keys), entry))
 
 
 def _put_toml(text: str, entry: Entry) -> str:
@@ -215,11 +223,25 @@ def _put_toml(text: str, entry: Entry) -> str:
             else with_key(text, entry.keys[:-1], entry.keys[-1], entry.value)
         )
     _check_ours(found or None, entry)
-    if found == entry.value:
+    value = _merged(found, entry)
+    if found == value:
         return text
     if found:
         text = without_table(text, entry.keys)
-    return with_table(text, entry.keys, entry.value)
+    return with_table(text, entry.keys, value)
+
+
+def _merged(found: Any, entry: Entry) -> Any:
+    """The value of an entry, with what the person or the agent has added to haft's older one."""
+    if not isinstance(found, dict) or entry.part not in ("server", "trust"):
+        return entry.value
+    own = {name: value for name, value in found.items() if name not in _OUR_KEYS and name not in entry.value}
+    merged = {**entry.value, **own}
+    for name in ("env", "environment"):
+        added = {key: value for key, value in dict(found.get(name) or {}).items() if key != "HAFT_HOME"}
+        if added and "command" in entry.value:
+            merged[name] = {**entry.value.get(name, {}), **added}
+    return merged
 
 
 def _check_ours(found: Any, entry: Entry) -> None:

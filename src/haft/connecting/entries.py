@@ -216,7 +216,7 @@ def _hooks(agent: Agent, choice: Choice, launch: Launch, env: Mapping[str, str])
         value = {event: [command] for event in events}
         return [Entry(file, "hooks", "value", ("hooks",), value)]
     if agent.id == "antigravity":
-        value = {event: [{"matcher": "*", "hooks": [command]}] for event in events}
+        value = {event: [{"matcher": ".*", "hooks": [command]}] for event in events}
         return [Entry(file, "hooks", "value", (SERVER,), value)]
     if agent.id == "cursor":
         own = {"command": line, "timeout": limit}

@@ -145,10 +145,17 @@ def _server(found: Examined, launch: Launch, env: Mapping[str, str], is_valid_to
         found.server = "broken"
         detail = f"{entry.file} starts {command[0]}, which is not there"
         found.problems.append(Problem(detail, _again(found)))
-    elif any(value.get(name) != wanted for name, wanted in entry.value.items()):
+    elif any(not _has(value.get(name), wanted) for name, wanted in entry.value.items()):
         found.server = "outdated"
         detail = f"{entry.file}: haft's MCP server is written differently today"
         found.problems.append(Problem(detail, _again(found), is_broken=False))
+
+
+def _has(value: Any, wanted: Any) -> bool:
+    """Whether a value is the wanted one; a person may have added variables."""
+    if isinstance(wanted, dict) and isinstance(value, dict):
+        return all(value.get(name) == each for name, each in wanted.items())
+    return bool(value == wanted)
 
 
 def present_token(agent: Agent, env: Mapping[str, str]) -> str | None:

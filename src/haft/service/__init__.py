@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from haft.service.call_arguments import check_arguments, check_form, never_granted
     from haft.service.changes import ChangesFacade, changed_since, nothing_to, rows_for
     from haft.service.checks import Check
+    from haft.service.client_announcements import announce_caller, announce_peer
     from haft.service.doctor import diagnose
     from haft.service.facades.programs import ProgramPlan
     from haft.service.facades.providers import HostProviders
@@ -70,8 +71,6 @@ if TYPE_CHECKING:
         Announcement,
         LivingClient,
         announce,
-        announce_caller,
-        announce_peer,
         belongs_to,
         clients_alive,
         refuse_clients,
@@ -132,10 +131,7 @@ else:
             "inbox": "InboxFacade Reply answered_by to_json",
             "call_arguments": "check_arguments check_form never_granted",
             "reachable_hosts": "Reach network_reach one_host",
-            "living_clients": (
-                "Announcement LivingClient announce announce_caller announce_peer belongs_to clients_alive "
-                "refuse_clients"
-            ),
+            "living_clients": ("Announcement LivingClient announce belongs_to clients_alive refuse_clients"),
             "observed_calls": "Observed ObservedCalls ObservedDecision",
             "own_file": "OwnFile",
             "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",
@@ -147,6 +143,7 @@ else:
             "providers": "ListedProvider ProviderChange ProvidersFacade StartProposal provider_text",
             "providers_login": "login_provider",
             "state_reader": "request_cancel has_state open_changes open_history recover_dead_hosts",
+            "client_announcements": "announce_caller announce_peer",
             "approval_secret": "ApprovalSecret",
             "audit_log": "AuditLogFacade",
             "recovery": "recover_into",

@@ -16,14 +16,15 @@ import itertools
 import os
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from haft.audit import Redactor, Trail, secret_values
 from haft.contracts import HaftError, Principal, RefusedToClient, StorageFailed
 from haft.files import HeldLock, noted, try_lock
 from haft.service import process_tree
 from haft.service.process_tree import Process
-from haft.storage import StateHome, decode, encode
+from haft.storage import StateHome, decode, encode, open_stores
 from haft.values import dataclass
 
 SCHEDULERS: Final = frozenset(("atd", "cron", "crond", "anacron", "fcron", "systemd", "init", "launchd"))
@@ -115,26 +116,6 @@ def announce(home: StateHome, name: str, pid: int) -> Announcement:
         raise StorageFailed(f"haft could not announce the client {name}", error) from error
     _announced.append(made)  # A forked child closes the lock only while the object exists.
     return made
-
-
-def announce_caller(home: StateHome, stdin: int) -> Announcement | None:
-    """Announce the program that talks to this process over the descriptor `stdin`, as an MCP client does. If a wrapper
-    such as `sh -c` started this process, the client is the program that holds the other end. None if a person started
-    it at a terminal, or if nobody is found."""
-    if os.isatty(stdin):
-        return None
-    pid = process_tree.at_other_end(stdin) or os.getppid()
-    found = process_tree.process(pid)
-    return None if pid <= 1 else announce(home, "an MCP client" if found is None else found.name, pid)
-
-
-def announce_peer(
-    home: StateHome, name: str, address: str, port: int, likely: Iterable[int] = ()
-) -> Announcement | None:
-    """Announce the program of this user that connected to this process from `address` and `port`. None if the program
-    is on another machine, or belongs to another user, or is not found. The processes `likely` are looked at first."""
-    pid = process_tree.with_connection(address, port, likely)
-    return None if pid is None else announce(home, name, pid)
 
 
 def clients_alive(home: StateHome) -> list[LivingClient]:
@@ -327,9 +308,6 @@ def _session(pid: int) -> int:
 
 def _record(home: StateHome, what: str, client: LivingClient, why: str) -> None:
     """Write the refusal into the audit log. A log that cannot be written does not turn the refusal into a yes."""
-    from haft.audit import Redactor, Trail, secret_values
-    from haft.storage import open_stores
-
     with contextlib.suppress(HaftError, OSError):
         trail = Trail(open_stores(home).audit_log(), Redactor(secret_values(os.environ)))
         try:

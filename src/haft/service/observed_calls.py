@@ -113,7 +113,7 @@ class ObservedCalls:
         without it, a call that needs approval waits `wait_seconds` in the inbox. `denies` is a reason to reject the
         call whatever the rules say. Cancelling cancels the run."""
         host = self._host
-        trusted = observed.agent in host.config.trusted_clients
+        trusted = observed.agent in host.trusted_clients
         attachment = _Attachment(observed.agent, asks_agent=asks_agent, wait_seconds=wait_seconds, trusted=trusted)
         inside = [path for file in observed.files for path in inside_of(file, host.root.root)]
         files = ObservedFiles(host.changes(), inside) if inside else None

@@ -33,7 +33,6 @@ ANTIGRAVITY: Final = Agent(
         rewriting="off",
         shell_tools=("run_command",),
         edit_tools=("multi_replace_file_content", "replace_file_content", "write_to_file"),
-        blocks_on_failure=True,
     ),
     version=DOCUMENTED,
 )
