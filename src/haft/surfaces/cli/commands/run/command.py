@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from haft.contracts import BadUsage, Grants, Network, Outcome, Stream
+from haft.contracts import BadUsage, Event, Grants, Network, Outcome, Stream
 from haft.surfaces.cli.commands.run.agents import agent_lines, agent_of, as_agent
 from haft.surfaces.cli.commands.run.grant import grant_lines
 from haft.surfaces.cli.commands.run.review import can_review, review, tell_held
@@ -168,7 +168,9 @@ async def _perform(
             if not options.quiet:
                 say(f"  run: {run.id}; `haft diff {run.id}` shows its changes meanwhile")
             async for event in run:
-                if not options.quiet and not has_terminal:
+                if has_terminal:
+                    ring_if_waiting(event)
+                elif not options.quiet:
                     tell_waiting(event)
             outcome = await run
         for each in carried:
@@ -222,6 +224,13 @@ def _what_changed(outcome: Outcome) -> str:
         return f"{outcome.run_id} changed nothing"
     paths = "1 path" if count == 1 else f"{count:_} paths"
     return f"{outcome.run_id}: {paths} {outcome.changes.state}; `haft undo {outcome.run_id}` takes them back"
+
+
+def ring_if_waiting(event: Event) -> None:
+    """Ring the bell if the program waits for a person. A message would destroy the screen of the program."""
+    if event.type == "connection" and event.facts.get("state") == "waiting":
+        sys.stderr.write("\a")
+        sys.stderr.flush()
 
 
 def terminal_variables() -> dict[str, str]:
