@@ -175,14 +175,18 @@ async def _perform(
             outcome = await run
         for each in carried:
             tell_carried(each, options)
-        if outcome.changes.state == "held":
-            if can_review() and not options.json:
-                await review(service, run.id, options)
-            elif not options.quiet:
-                tell_held(run.id)
-        elif not options.quiet:
-            say(_what_changed(outcome))
+        await _settle(service, outcome, options)
     return outcome
+
+
+async def _settle(service: ToolService, outcome: Outcome, options: Globals) -> None:
+    """Let the person decide about held changes, or say what became of the changes."""
+    if outcome.changes.state == "held" and can_review() and not options.json:
+        await review(service, outcome.run_id, options)
+    elif outcome.changes.state == "held" and not options.quiet:
+        tell_held(outcome.run_id)
+    elif not options.quiet:
+        say(_what_changed(outcome))
 
 
 async def _perform_times(
