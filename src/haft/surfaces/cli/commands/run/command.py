@@ -22,6 +22,7 @@ from haft.surfaces.cli.screen.waiting import tell_waiting
 from haft.surfaces.cli.words.network_option import CommandWithNetwork, network_option
 from haft.surfaces.cli.words.use_options import granted_places, granted_variables
 from haft.surfaces.text.terminal import is_terminal, one_line
+from haft.values import replace
 
 if TYPE_CHECKING:
     from haft.service import CarriedBack, Program, ToolService
@@ -147,7 +148,6 @@ async def _perform(
 ) -> Outcome:
     """Run the program to its end, and let the person decide about its changes. `more` are lines about an agent."""
     from haft.surfaces.cli.person.outer_terminal import OuterTerminal
-    from haft.values import replace
 
     has_terminal = is_terminal(sys.stdin) and is_terminal(sys.stdout) and not options.json
     if has_terminal:
@@ -193,8 +193,6 @@ async def _perform_times(
     service: ToolService, program: Program, options: Globals, interrupts: Interrupts, more: Sequence[str], times: int
 ) -> list[Outcome]:
     """Run the program several times side by side. All get the same input."""
-    from haft.values import replace
-
     if not is_terminal(sys.stdin):
         program = replace(program, stdin=sys.stdin.buffer.read())
     carried: list[CarriedBack] = []
