@@ -24,6 +24,7 @@ PROGRAMS = (
     "haft.sources.cli.wrapper_main",
     "haft.sources.python.worker",
     "haft.sources.python_plugin.program",
+    "haft.surfaces.hook.start",
 )
 """Programs that run in their own processes, and load as little there as possible."""
 
@@ -62,9 +63,11 @@ LIGHT = (
     "from haft import tool; tool(lambda: None)",
     "import haft.__main__",
     "import haft.__main__; import haft.surfaces.mcp.first_answer",
+    "import haft.surfaces.hook.serving",
+    "import haft.surfaces.hook.hook_calls",
 )
-"""The first statements of programs that embed haft, of workers, and of `haft serve mcp`, whose first answer must be
-quick."""
+"""The first statements of programs that embed haft, of workers, of `haft serve mcp` and of the resident of hooks, whose
+first answers must be quick."""
 
 MEASURE = """
 import os, sys

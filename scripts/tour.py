@@ -121,13 +121,29 @@ def trial() -> None:
         stop("a trial run changed the workspace")
 
 
+def whole_program() -> None:
+    heading(
+        3,
+        "A whole agent in one run",
+        "`haft run` confines a whole program, such as an agent. Its changes count only when you have seen them.",
+    )
+    if not has_sandbox():
+        print("(this machine has no sandbox, see `haft doctor`: the tour goes on without this step)")
+        return
+    before = tree()
+    run("haft run -- bash -c 'rm -r src; echo done > result.txt; cat ~/.ssh/id_ed25519'", answer="n", fails=True)
+    if tree() != before:
+        stop("the program changed the workspace")
+    run("haft changes list")
+
+
 def approval() -> None:
-    heading(3, "Approval", "haft takes a command line apart, and says which part needs your approval and why.")
+    heading(4, "Approval", "haft takes a command line apart, and says which part needs your approval and why.")
     run("haft tools use shell --command 'grep -c def src/*.py && cp src/parse.py old_parse.py'", answer="y")
 
 
 def network() -> None:
-    heading(4, "The sandbox", "An approved command still reaches only the workspace: no network, unless you grant it.")
+    heading(5, "The sandbox", "An approved command still reaches only the workspace: no network, unless you grant it.")
     if has_sandbox():
         run("haft tools use shell --command 'git clone -q https://example.com/more.git' --approve", fails=True)
     else:
@@ -135,14 +151,14 @@ def network() -> None:
 
 
 def own_tool() -> None:
-    heading(5, "A tool in one line", "`haft tools make` writes a tool that works at once. Its file is yours to edit.")
+    heading(6, "A tool in one line", "`haft tools make` writes a tool that works at once. Its file is yours to edit.")
     run("haft tools make --bash first_lines -q")
     run("haft tools use tb__first_lines --path src/parse.py --limit 1 --approve")
 
 
 def template() -> None:
     heading(
-        6, "A template", "Agent Studio templates run unchanged, each in an environment with the packages it requires."
+        7, "A template", "Agent Studio templates run unchanged, each in an environment with the packages it requires."
     )
     run("haft tools make --studio first_rows -q")
     call = "haft tools use templates/first_rows --path sales.csv --limit 2 --approve"
@@ -152,7 +168,7 @@ def template() -> None:
 
 def audit() -> None:
     heading(
-        7, "The audit log", "Every call is in the log. If someone edits the log, `haft audit verify` finds the place."
+        8, "The audit log", "Every call is in the log. If someone edits the log, `haft audit verify` finds the place."
     )
     run("haft log --limit 4")
     run("haft audit verify")
@@ -178,7 +194,7 @@ def main() -> None:
             with open(path, "w") as file:
                 file.write(text)
         print("haft runs the tools of AI agents. In this tour the agent makes mistakes, in a temporary directory.")
-        for step in (mistake, trial, approval, network, own_tool, template, audit):
+        for step in (mistake, trial, whole_program, approval, network, own_tool, template, audit):
             step()
         os.chdir("/")
     print(f"\nThat was haft, in {time.monotonic() - started:.0f} seconds. Next: docs/tutorial.md")

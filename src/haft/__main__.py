@@ -5,6 +5,7 @@ program behind `haft hook`.
 """
 
 import gc
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,8 @@ def main() -> None:
     gc.set_threshold(100_000, 50, 100)  # Imports create tens of thousands of objects, and none of them is garbage.
     if sys.argv[1:3] == ["hook", "--resident"]:  # An agent waits: the command line would only cost time.
         sys.exit(_serve_hooks(sys.argv[3:]))
-    if "serve" in sys.argv and (outer := _outer_run(sys.argv[1:])) is not None:
-        sys.exit(_serve_nothing(outer))
+    if "serve" in sys.argv and os.environ.get("HAFT_INSIDE"):
+        _serve_inside_run()
     first = _first_answers(sys.argv[1:]) if "serve" in sys.argv else None
     try:
         from haft.surfaces.cli.main import main as run_and_exit
@@ -30,17 +31,13 @@ def main() -> None:
         gc.freeze()  # The process ends anyway: a last garbage collection would take a tenth of a short command's time.
 
 
-def _outer_run(words: list[str]) -> str | None:
-    """The run around this process, if this is `haft serve` inside `haft run`."""
-    from haft.surfaces.mcp.inside_run import outer_run
+def _serve_inside_run() -> None:
+    """Serve an MCP client without tools, and exit, if this process is inside `haft run`."""
+    from haft.surfaces.mcp.inside_run import outer_run, serve_nothing
 
-    return outer_run(words)
-
-
-def _serve_nothing(run: str) -> int:
-    from haft.surfaces.mcp.inside_run import serve_nothing
-
-    return serve_nothing(run)
+    run = outer_run()
+    if run is not None:
+        sys.exit(serve_nothing(run))
 
 
 def _first_answers(words: list[str]) -> "FirstAnswers | None":

@@ -237,18 +237,18 @@ def test_a_full_screen_program_works(terminal, haft):
 
 def test_the_person_looks_at_the_diff_and_applies_a_part_and_drops_the_rest(terminal, haft):
     shown = on_terminal(terminal, "bash", "-c", "echo new > n.txt; echo other > o.txt; echo more >> a.txt")
-    shown.until("keep them held (Enter)? ")
+    shown.until("Apply these changes? ")
     assert "n.txt" in shown.seen and "3 files changed" in shown.seen
     shown.type("d\n")
     shown.until("+more")
-    shown.until("(Enter)? ")
+    shown.until("drop them] ")
     shown.type("what\n")
     shown.until("is not an answer here")
-    shown.until("(Enter)? ")
+    shown.until("drop them] ")
     shown.type("p\n")
     shown.until("paths, separated by blanks: ")
     shown.type("n.txt a.txt\n")
-    shown.until("(Enter)? ")
+    shown.until("drop them] ")
     assert (haft.workspace / "n.txt").exists()
     shown.type("x\n")
     assert shown.end() == 0
@@ -256,10 +256,10 @@ def test_the_person_looks_at_the_diff_and_applies_a_part_and_drops_the_rest(term
     assert haft("changes", "list", "--json").json == []
 
 
-@pytest.mark.parametrize(("answer", "there"), [("a\n", True), ("\n", False), ("\x04", False)])
+@pytest.mark.parametrize(("answer", "there"), [("y\n", True), ("\n", False), ("\x04", False)])
 def test_the_person_applies_everything_or_keeps_it_held(terminal, haft, answer, there):
     shown = on_terminal(terminal, "bash", "-c", "echo new > n.txt")
-    shown.until("(Enter)? ")
+    shown.until("drop them] ")
     shown.type(answer)
     assert shown.end() == 0
     assert (haft.workspace / "n.txt").exists() == there
@@ -268,7 +268,7 @@ def test_the_person_applies_everything_or_keeps_it_held(terminal, haft, answer, 
 
 def test_the_terminal_is_as_before_after_the_program(terminal):
     shown = on_terminal(terminal, "bash", "-c", "stty raw -echo; echo x > n.txt")
-    shown.until("(Enter)? ")
+    shown.until("drop them] ")
     modes = termios.tcgetattr(shown._master)
     assert modes[3] & termios.ICANON and modes[3] & termios.ECHO
     shown.type("\n")
@@ -278,7 +278,7 @@ def test_the_terminal_is_as_before_after_the_program(terminal):
 def test_the_program_cannot_type_into_the_persons_terminal(terminal):
     script = "import fcntl, sys, termios; [fcntl.ioctl(0, termios.TIOCSTI, bytes([each])) for each in b'echo typed']"
     shown = on_terminal(terminal, "bash", "-c", f'python3 -c "{script}"; echo x > n.txt')
-    shown.until("(Enter)? ")
+    shown.until("drop them] ")
     shown.type("\n")
     assert shown.end() == 0
     assert "is not an answer here" not in shown.seen

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from haft.service import HookConnection, HookKind, HookMessage, StateHome, default_home
 from haft.surfaces.hook.resident import Resident
+
+if TYPE_CHECKING:
+    from haft.surfaces.hook.workspaces import Workspaces
 
 CLOSE_SECONDS: Final = 60.0
 """How often the resident looks for services that nobody needs."""
@@ -60,10 +63,7 @@ async def _serve(ready: int | None) -> int:
     return 0
 
 
-async def _close_idle(workspaces: object) -> None:
-    from haft.surfaces.hook.workspaces import Workspaces
-
-    assert isinstance(workspaces, Workspaces)
+async def _close_idle(workspaces: Workspaces) -> None:
     while True:
         await asyncio.sleep(CLOSE_SECONDS)
         await workspaces.close_idle()

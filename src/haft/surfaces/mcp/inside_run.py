@@ -7,9 +7,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Sequence
 from typing import Any, Final
 
+import mcp_types as types
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+from haft.service import ask_where, default_home
 from haft.version import __version__
 
 WHY: Final = (
@@ -18,21 +22,14 @@ WHY: Final = (
 )
 
 
-def outer_run(words: Sequence[str]) -> str | None:
-    """The id of the run around this process, if the words start an MCP server inside `haft run`; None if not."""
-    if "serve" not in words or not os.environ.get("HAFT_INSIDE"):
-        return None
-    from haft.service import ask_where, default_home
-
+def outer_run() -> str | None:
+    """The id of the run around this process; None if this process is not inside `haft run`."""
     found = ask_where(default_home(os.environ))
     return found[1] if found is not None and found[0] == "run" else None
 
 
 def serve_nothing(run: str) -> int:
     """Serve a client on stdin and stdout, without tools, until it closes the connection. Returns the exit code."""
-    import mcp_types as types
-    from mcp.server.lowlevel import Server
-    from mcp.server.stdio import stdio_server
 
     async def no_tools(_context: Any, _params: Any) -> Any:
         return types.ListToolsResult(tools=[])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
@@ -60,8 +61,6 @@ def meaning_of(use: ToolUse | None, arguments: Mapping[str, Any], cwd: str) -> M
 def _shell(use: ToolUse, arguments: Mapping[str, Any], cwd: str) -> Meaning:
     command = arguments.get(use.command)
     if isinstance(command, list) and all(isinstance(word, str) for word in command):
-        import shlex
-
         command = shlex.join(command)
     if not isinstance(command, str):
         raise ValueError(f"the shell call has no {use.command}")  # noqa: TRY004  the input is bad, not the code

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from haft.contracts import BadUsage, Grants, Network, Outcome, Stream
+from haft.contracts import BadUsage, Event, Grants, Network, Outcome, Stream
 from haft.surfaces.cli.commands.run.agents import agent_lines, agent_of, as_agent
 from haft.surfaces.cli.commands.run.grant import grant_lines
 from haft.surfaces.cli.commands.run.review import can_review, review, tell_held
@@ -22,6 +22,7 @@ from haft.surfaces.cli.screen.waiting import tell_waiting
 from haft.surfaces.cli.words.network_option import CommandWithNetwork, network_option
 from haft.surfaces.cli.words.use_options import granted_places, granted_variables
 from haft.surfaces.text.terminal import is_terminal, one_line
+from haft.values import replace
 
 if TYPE_CHECKING:
     from haft.service import CarriedBack, Program, ToolService
@@ -147,7 +148,6 @@ async def _perform(
 ) -> Outcome:
     """Run the program to its end, and let the person decide about its changes. `more` are lines about an agent."""
     from haft.surfaces.cli.person.outer_terminal import OuterTerminal
-    from haft.values import replace
 
     has_terminal = is_terminal(sys.stdin) and is_terminal(sys.stdout) and not options.json
     if has_terminal:
@@ -168,27 +168,31 @@ async def _perform(
             if not options.quiet:
                 say(f"  run: {run.id}; `haft diff {run.id}` shows its changes meanwhile")
             async for event in run:
-                if not options.quiet and not has_terminal:
+                if has_terminal:
+                    ring_if_waiting(event)
+                elif not options.quiet:
                     tell_waiting(event)
             outcome = await run
         for each in carried:
             tell_carried(each, options)
-        if outcome.changes.state == "held":
-            if can_review() and not options.json:
-                await review(service, run.id, options)
-            elif not options.quiet:
-                tell_held(run.id)
-        elif not options.quiet:
-            say(_what_changed(outcome))
+        await _settle(service, outcome, options)
     return outcome
+
+
+async def _settle(service: ToolService, outcome: Outcome, options: Globals) -> None:
+    """Let the person decide about held changes, or say what became of the changes."""
+    if outcome.changes.state == "held" and can_review() and not options.json:
+        await review(service, outcome.run_id, options)
+    elif outcome.changes.state == "held" and not options.quiet:
+        tell_held(outcome.run_id)
+    elif not options.quiet:
+        say(_what_changed(outcome))
 
 
 async def _perform_times(
     service: ToolService, program: Program, options: Globals, interrupts: Interrupts, more: Sequence[str], times: int
 ) -> list[Outcome]:
     """Run the program several times side by side. All get the same input."""
-    from haft.values import replace
-
     if not is_terminal(sys.stdin):
         program = replace(program, stdin=sys.stdin.buffer.read())
     carried: list[CarriedBack] = []
@@ -222,6 +226,13 @@ def _what_changed(outcome: Outcome) -> str:
         return f"{outcome.run_id} changed nothing"
     paths = "1 path" if count == 1 else f"{count:_} paths"
     return f"{outcome.run_id}: {paths} {outcome.changes.state}; `haft undo {outcome.run_id}` takes them back"
+
+
+def ring_if_waiting(event: Event) -> None:
+    """Ring the bell if the program waits for a person. A message would destroy the screen of the program."""
+    if event.type == "connection" and event.facts.get("state") == "waiting":
+        sys.stderr.write("\a")
+        sys.stderr.flush()
 
 
 def terminal_variables() -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from haft.contracts import HaftError, Outcome
 from haft.surfaces.cli.commands.diff import print_changes
 from haft.surfaces.cli.globals import Globals
-from haft.surfaces.cli.person.line_input import not_understood, read_line
+from haft.surfaces.cli.person.line_input import NO, YES, not_understood, read_line
 from haft.surfaces.cli.place import change_sets
 from haft.surfaces.cli.screen.printing import complain, complain_of, say
 from haft.surfaces.text.terminal import is_terminal
@@ -16,7 +16,7 @@ from haft.surfaces.text.terminal import is_terminal
 if TYPE_CHECKING:
     from haft.service import ToolService
 
-QUESTION: Final = "apply all (a), apply some paths (p), show the diff (d), drop all (x), or keep them held (Enter)? "
+QUESTION: Final = "Apply these changes? [y/N, p: only some paths, d: show the diff, x: drop them] "
 
 
 def can_review() -> bool:
@@ -30,7 +30,7 @@ async def review(service: ToolService, run: str, options: Globals) -> None:
     while True:
         line = await read_line(QUESTION)
         answer = line.strip().lower()
-        if answer in ("", "k", "keep"):
+        if answer in ("", *NO):
             tell_held(run)
             return
         if answer in ("d", "diff"):
@@ -38,7 +38,7 @@ async def review(service: ToolService, run: str, options: Globals) -> None:
         elif answer in ("x", "drop"):
             if _tell(await service.changes.drop(run), f"{run}: its changes were dropped"):
                 return
-        elif answer in ("a", "apply", "all"):
+        elif answer in YES:
             if _tell(await service.changes.apply(run), f"{run}: its changes are in the workspace; `haft undo {run}`"):
                 return
         elif answer in ("p", "paths", "some"):
@@ -46,7 +46,7 @@ async def review(service: ToolService, run: str, options: Globals) -> None:
             if paths and await _apply_some(service, run, paths):
                 return
         else:
-            say(not_understood(answer, "a, p, d, x or Enter"))
+            say(not_understood(answer, "y, n, p, d or x"))
 
 
 async def _apply_some(service: ToolService, run: str, paths: list[str]) -> bool:
