@@ -27,6 +27,8 @@ PERSONS = [
     ["providers", "login", "time"],
     ["changes", "apply", "r_1"],
     ["tokens", "add", "agent"],
+    ["connect", "claude-code", "--yes"],
+    ["connect", "claude-code", "--remove", "--yes"],
     ["tools", "use", "shell", "--command", "true", "--approve"],
     ["use", "shell", "--command", "true", "--approve"],
     ["tools", "use", "shell", "--command", "true", "--network"],
@@ -44,6 +46,8 @@ HARMLESS = [
     ["permissions", "list"],
     ["trust", "--revoke"],
     ["tokens", "list"],
+    ["connect"],
+    ["connect", "codex", "--print"],
     ["audit", "verify"],
     ["undo", "--help"],
 ]
