@@ -37,7 +37,7 @@ _COMMANDS: Final = {
     "templates build": frozenset(("--allow-builds",)),
     "tools use": frozenset(("--approve", *_GRANTS)),
     "use": frozenset(("--approve", *_GRANTS)),
-    "run": frozenset(("--commit", *_GRANTS)),
+    "run": _ANY,
 }
 """The commands that count as a person's. Those with options count only with one of these options."""
 _HARMLESS: Final = {
@@ -191,7 +191,7 @@ def _person_words(rest: Sequence[str]) -> str | None:
     counts, harmless = _COMMANDS[name], _HARMLESS.get(name, _ANY)
     if any(option in harmless for option in options) or "--help" in options or "-h" in options:
         return None
-    if name == "connect" and not operands:
+    if name in ("connect", "run") and not operands and "--" not in rest:
         return None
     if not counts:
         return f"haft {name}"

@@ -55,3 +55,25 @@ def test_answers_need_the_passphrase(haft):
     out, _ = call.communicate()
     assert json.loads(out)["status"] == "done"
     assert (haft.workspace / "made").exists()
+
+
+def test_the_watched_inbox_asks_for_the_passphrase_once(haft):
+    haft("approval", "secret", "--new", "-", stdin=f"{PASSPHRASE}\n")
+    call = haft.start("tools", "use", "shell", "--command", "touch made", "--wait", "60", "--json")
+    until(lambda: haft("inbox", "--json").json)
+    screen = Terminal(haft, "inbox", "--watch")
+    screen.until("Approval passphrase: ")
+    screen.type(f"{PASSPHRASE}\n")
+    for name in ("made", "later"):
+        screen.until("Enter confirms")
+        screen.type("y")
+        screen.until("approve shell? Enter confirms")
+        screen.type("\r")
+        screen.until("is approved")
+        assert json.loads(call.communicate()[0])["status"] == "done"
+        assert (haft.workspace / name).exists()
+        if name == "made":
+            call = haft.start("tools", "use", "shell", "--command", "touch later", "--wait", "60", "--json")
+    screen.type("q")
+    assert screen.end() == 0
+    assert screen.seen.count("Approval passphrase: ") == 1
