@@ -53,6 +53,7 @@ test-more: setup  ## run every step, every size, and many times over what uses c
 test-agents: setup  ## run Claude Code, Codex, opencode and Gemini CLI with haft, and write the page about it (long)
 	@$(BIN)/python tests/agents/installed_agents.py
 	@scripts/test-programs
+	@rm -f $(VENV)/agent-results.json
 	@HAFT_AGENTS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q tests/agents
 
 mutations: setup  ## make 100,000 command lines, and run in a jail what would pass unasked (minutes)
