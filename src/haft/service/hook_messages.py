@@ -227,6 +227,19 @@ async def answer_inside_run(sock: socket.socket, run: str) -> None:
         connection.close()
 
 
+def _connect(asked: socket.socket, path: str) -> None:
+    """Connect to a socket. Its path is at most 107 bytes long, so a longer one is named by the descriptor of
+    its directory."""
+    if len(os.fsencode(path)) < 100:
+        asked.connect(path)
+        return
+    directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        asked.connect(f"/proc/self/fd/{directory}/{os.path.basename(path)}")
+    finally:
+        os.close(directory)
+
+
 def ask_where(home: str | os.PathLike[str], seconds: float = 5.0) -> tuple[str, str] | None:
     """Who answers at the socket: `("run", ID)` inside `haft run`, `("resident", "")` where the hook's resident lives,
     None where nobody answers. Blocks."""
@@ -234,7 +247,7 @@ def ask_where(home: str | os.PathLike[str], seconds: float = 5.0) -> tuple[str, 
     reader = HookMessageReader()
     try:
         asked.settimeout(seconds)
-        asked.connect(hook_socket_path(home))
+        _connect(asked, hook_socket_path(home))
         asked.sendall(encode_hook_message(HookKind.WHERE, FORMAT))
         while (message := reader.next()) is None or message.kind == HookKind.ALIVE:
             data = asked.recv(READ_AT_ONCE)

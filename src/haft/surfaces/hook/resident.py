@@ -17,6 +17,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Final
 
+from haft import version
 from haft.service import BadHookMessage, HookConnection, HookKind, HookMessage, hook_socket_path
 
 IDLE_SECONDS: Final = 900.0
@@ -42,6 +43,9 @@ class Resident:
         self._connected: set[asyncio.Task[None]] = set()
         self._last_use = time.monotonic()
         self._stop = asyncio.Event()
+        self._installation = installation()
+        self._is_outdated = False
+        """Whether haft was installed anew since this process started: the next hook starts a new resident."""
         self._lock: int | None = None
 
     def take(self) -> socket.socket | None:
@@ -94,7 +98,7 @@ class Resident:
                 await accepting
             self._leave(listening)
         # A hook that connected at the last moment still gets its answer.
-        while self._connected and not self._stop.is_set():
+        while self._connected and (self._is_outdated or not self._stop.is_set()):
             await asyncio.wait(self._connected)
 
     async def _until_idle(self) -> None:
@@ -113,6 +117,9 @@ class Resident:
         while True:
             sock, _address = await loop.sock_accept(listening)
             self._begin(sock)
+            if installation() != self._installation:
+                self._is_outdated = True
+                self._stop.set()
 
     def _begin(self, sock: socket.socket) -> None:
         task = asyncio.create_task(self._answer(HookConnection(sock)))
@@ -173,6 +180,15 @@ async def signs_of_life(connection: HookConnection) -> AsyncIterator[None]:
         telling.cancel()
         with contextlib.suppress(asyncio.CancelledError, OSError):
             await telling
+
+
+def installation() -> tuple[int, ...] | None:
+    """A value that changes when another version of haft is installed in the same place."""
+    try:
+        found = os.stat(version.__file__)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _bind(listening: socket.socket, path: str) -> None:
