@@ -311,7 +311,7 @@ def test_a_background_command_has_no_deadline_and_notes_say_that_nobody_reaches_
         end = await background.running
         background.close()
         outcome = (await service.runs.get(end.run)).outcome
-        assert outcome["limits"]["applied"]["max_seconds"] >= 10**9
+        assert "max_seconds" not in outcome["limits"]["applied"]
         assert any("cannot reach its ports" in note for note in outcome["notes"])
 
     with_service(tmp_path, body, settings={"limits.max_seconds": 5})

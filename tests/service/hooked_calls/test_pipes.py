@@ -14,16 +14,15 @@ from haft.service.hooked_calls.pipes import pipes_of
 
 HOOK = Path(haft.surfaces.hook.__file__).parent
 INSIDE = """
-import sys, types
-sys.argv = ["start.py"]
-start = types.ModuleType("start")
-start.__file__ = {path!r}
-exec(compile(open({path!r}).read(), {path!r}, "exec"), start.__dict__)
+import sys
+__file__ = {path!r}
+exec(compile(open(__file__).read().replace('__name__ == "__main__"', "False"), __file__, "exec"))
+start = load("start_hook")
 def forbidden(home):
     raise PermissionError(1, "Operation not permitted")
 start.connected = forbidden
 import posix
-posix._exit(start.beside("start_shell").main(start, {words!r}))
+posix._exit(load("start_shell").main(start, {words!r}))
 """
 """The program of the line, in a process that cannot connect to sockets."""
 
