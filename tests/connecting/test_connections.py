@@ -305,6 +305,7 @@ def test_codex_trusts_the_hooks_by_their_place_in_the_file(home):
     assert set(state) == {f"{hooks}:pre_tool_use:0:0", f"{hooks}:post_tool_use:0:0"}
 
 
+@pytest.mark.every_user
 def test_a_linked_file_stays_a_link_and_its_target_changes(home):
     target = home.write("dotfiles/claude.json", '{\n  "a": 1\n}\n')
     (home.path / ".claude.json").symlink_to("dotfiles/claude.json")
@@ -326,6 +327,7 @@ def test_a_linked_directory_is_followed(home):
     assert not list((home.path / "dotfiles/codex").iterdir())
 
 
+@pytest.mark.every_user
 def test_a_file_that_nobody_may_write_stays_and_so_do_the_others(home):
     home.write(".claude.json", CLAUDE_STATE)
     settings = home.write(".claude/settings.json", "{}")
@@ -412,6 +414,7 @@ def test_a_change_between_reading_and_writing_is_a_conflict(home):
     assert not (home.path / ".claude/settings.json").exists()
 
 
+@pytest.mark.every_user
 def test_a_new_file_of_the_person_is_private_and_a_shared_one_is_not(home):
     home.connect("codex")
     assert (home.path / ".codex/config.toml").stat().st_mode & 0o077 == 0
