@@ -60,7 +60,10 @@ _TAKES_TEXT: Final = frozenset((
 ))  # fmt: skip
 """Programs that run text of theirs, or of their input, as a command line."""
 _STATEMENT: Final = regex(r"[^\n;|&]+")
-_WORD: Final = regex(r"[A-Za-z0-9_-]+")
+_WORD: Final = regex(r"[^\s,;|&()\[\]<>]+")
+_MOST_WORDS: Final = 100
+_COMMON: Final = frozenset(("run", "connect"))
+"""Commands whose names are in many texts that do not mean haft."""
 
 
 def person_command(command: str, context: AnalysisContext) -> str | None:
@@ -183,6 +186,8 @@ def _person_words(rest: Sequence[str]) -> str | None:
             if _COMPOSED.search(word):
                 return f"haft {f'{name} ' if name else ''}{word}"
             name = f"{name} {word}".strip()
+            if name not in _COMMANDS and name not in _GROUPS:
+                return None
         else:
             operands += 1
         at += 1
@@ -205,31 +210,31 @@ def _runs_text(part: Part) -> bool:
         return part.kind == "syntax"
     words = _words(part)
     name = os.path.basename(words[0]) if words else ""
-    return (
-        part.program is None
-        or name in SHELLS
-        or name in _TAKES_TEXT
-        or INTERPRETERS.fullmatch(name) is not None
-        or bool(words and _COMPOSED.search(words[0]))
-    )
+    if name in SHELLS or INTERPRETERS.fullmatch(name):
+        is_code = any(_CODE.fullmatch(word) or word == "-s" for word in words[1:])
+        return is_code or all(word.startswith("-") for word in words[1:])
+    return part.program is None or name in _TAKES_TEXT or bool(words and _COMPOSED.search(words[0]))
 
 
 def _mentioned(command: str) -> str | None:
-    """The command of a person that a text mentions, whatever runs the text. Quotes and other signs are passed over."""
-    found = (_named_after_haft(statement[0]) for statement in _STATEMENT.finditer(_unquoted(command)))
-    return next((one for one in found if one is not None), None)
+    """The command of a person that a text contains, whatever runs the text. Quotes, commas and brackets are passed
+    over, as in `["haft", "approve"]`."""
+    for statement in _STATEMENT.finditer(_unquoted(command)):
+        words = [found[0] for found in _WORD.finditer(statement[0])]
+        for at, word in enumerate(words):
+            if os.path.basename(word) == "haft" and (found := _person_words(words[at + 1 : at + _MOST_WORDS])):
+                return found
+    return None
 
 
 def _named_after_haft(text: str) -> str | None:
-    words = [found[0] for found in _WORD.finditer(text)]
-    return _named_among(words[words.index("haft") + 1 :]) if "haft" in words else None
-
-
-def _named_among(words: Sequence[str]) -> str | None:
-    """The command of a person that is among the words after `haft`."""
-    given = set(words)
+    """The command of a person whose words all come somewhere after the word `haft`."""
+    words = [found[0].rpartition("=")[2] for found in _WORD.finditer(text)]
+    if "haft" not in words:
+        return None
+    given = set(words[words.index("haft") + 1 :])
     for name, options in _COMMANDS.items():
-        if all(word in given for word in name.split()) and (not options or not options.isdisjoint(given)):
+        if name not in _COMMON and given.issuperset(name.split()) and (not options or not options.isdisjoint(given)):
             return f"haft {name}"
     return None
 
