@@ -41,7 +41,7 @@ def test_what_the_program_may_reach_is_shown_before_it_starts(haft, tmp_path):
     (tmp_path / "more").mkdir()
     options = ["--read", str(tmp_path / "more"), "--network=model.example:443", "--env", "LANG", "--timeout", "50"]
     said = haft("run", *options, "--", "true", LANG="C.UTF-8").err
-    assert "program: true" in said and "timeout 50 s" in said and "memory_bytes" in said
+    assert "program: true" in said and "timeout 50 s" in said and "memory 2" in said
     assert (
         "network only to model.example:443" in said and f"may read {tmp_path / 'more'}" in said and "gets LANG" in said
     )

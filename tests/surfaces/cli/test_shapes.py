@@ -325,3 +325,8 @@ def test_agents_and_their_connections(haft):
     fits("connected", haft("connect", "codex", "--hooks", "--replace", "--yes", "--json").json)
     fits("agents", haft("connect", "--json").json)
     fits("connected", haft("connect", "codex", "--remove", "--yes", "--json").json)
+
+
+def test_whole_programs(haft):
+    fits("outcome", haft("run", "--json", "--", "bash", "-c", "echo x > n.txt; exit 3").json)
+    fits("program-runs", haft("run", "--times", "2", "--json", "--", "true").json)

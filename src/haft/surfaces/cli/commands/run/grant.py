@@ -26,5 +26,13 @@ def grant_lines(plan: ProgramPlan, workspace: str, *, times: int = 1) -> Iterato
     yield f"  works in: {one_line(where)}, {how}: its changes are {when}"
     yield f"  sandbox: {sandbox_words(plan.confinement, workspace)}"
     limits = [f"timeout {program.timeout:g} s" if program.timeout is not None else "no deadline"]
-    limits += [f"{name} {amount}" for name in PROCESS_LIMITS if (amount := getattr(plan.limits, name))]
+    limits += [_limit(name, amount) for name in PROCESS_LIMITS if (amount := getattr(plan.limits, name))]
     yield f"  limits: {', '.join(limits)}"
+
+
+def _limit(name: str, amount: float) -> str:
+    """A limit in words, such as `memory 2.0 GB`."""
+    from haft.service import format_bytes
+
+    label = name.removeprefix("max_").removesuffix("_bytes").replace("_", " ")
+    return f"{label} {format_bytes(int(amount))}" if name.endswith("_bytes") else f"{label} {amount:_}"
