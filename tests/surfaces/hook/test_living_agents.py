@@ -85,7 +85,7 @@ def test_a_call_whose_agent_ended_ends_as_unknown_and_never_as_done(home: Path, 
 def test_the_changes_of_a_call_whose_end_is_unknown_are_known(home: Path, workspace: Path) -> None:
     rules = workspace.parent / "config" / "haft" / "haft.toml"
     rules.parent.mkdir(parents=True)
-    rules.write_text('[[permissions]]\ntool = "edit_file"\naction = "allow"\n')
+    rules.write_text('[[permissions]]\ntool = "write_file"\naction = "allow"\n')
     agent = Agent(home, workspace, XDG_CONFIG_HOME=str(workspace.parent / "config"))
     assert agent.hook("PreToolUse", "Write", {"file_path": str(workspace / "note.txt"), "content": "new\n"}) == {}
     (workspace / "note.txt").write_text("new\n")

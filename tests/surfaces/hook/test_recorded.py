@@ -27,7 +27,9 @@ def workspace(tmp_path: Path) -> Path:
     (made / "note.txt").write_text("old\n")
     config = tmp_path / "config" / "haft"
     config.mkdir(parents=True)
-    rules = "".join(f'[[permissions]]\ntool = "{tool}"\naction = "allow"\n' for tool in ("shell", "edit_file"))
+    rules = "".join(
+        f'[[permissions]]\ntool = "{tool}"\naction = "allow"\n' for tool in ("shell", "edit_file", "write_file")
+    )
     (config / "haft.toml").write_text(rules)
     return made
 

@@ -14,7 +14,7 @@ ANTIGRAVITY: Final = HookSpecificFormat(
         "run_command": ToolUse("shell", ("Cwd", "cwd"), command="CommandLine"),
         "multi_replace_file_content": ToolUse("edit", _FILE),
         "replace_file_content": ToolUse("edit", _FILE),
-        "write_to_file": ToolUse("edit", _FILE),
+        "write_to_file": ToolUse("write", _FILE),
         "view_file": ToolUse("read", _FILE),
         "list_dir": ToolUse("list", ("DirectoryPath", "path")),
         "grep_search": ToolUse("search", ("SearchPath", "path")),

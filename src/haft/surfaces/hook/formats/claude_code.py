@@ -21,7 +21,7 @@ CLAUDE_CODE: Final = HookSpecificFormat(
         "Monitor": ToolUse("shell", (), background="*"),
         "Edit": ToolUse("edit"),
         "MultiEdit": ToolUse("edit"),
-        "Write": ToolUse("edit"),
+        "Write": ToolUse("write"),
         "NotebookEdit": ToolUse("edit", ("notebook_path",)),
         "Read": ToolUse("read"),
         "LS": ToolUse("list"),

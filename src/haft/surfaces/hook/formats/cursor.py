@@ -13,7 +13,7 @@ from haft.values import replace
 _PHASES: Final[Mapping[str, Phase]] = {"preToolUse": "before", "postToolUse": "after", "postToolUseFailure": "after"}
 _TOOLS: Final = {
     "Shell": ToolUse("shell", ("working_directory", "cwd"), timeout="timeout"),
-    "Write": ToolUse("edit", ("file_path", "path", "target_file")),
+    "Write": ToolUse("write", ("file_path", "path", "target_file")),
     "Delete": ToolUse("edit", ("file_path", "path", "target_file")),
     "Read": ToolUse("read", ("file_path", "path", "target_file")),
     "Grep": ToolUse("search"),

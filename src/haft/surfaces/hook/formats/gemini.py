@@ -14,7 +14,7 @@ _PHASES: Final[Mapping[str, Phase]] = {"BeforeTool": "before", "AfterTool": "aft
 _TOOLS: Final = {
     "run_shell_command": ToolUse("shell", ("dir_path", "directory"), background="is_background"),
     "replace": ToolUse("edit"),
-    "write_file": ToolUse("edit"),
+    "write_file": ToolUse("write"),
     "read_file": ToolUse("read", ("file_path", "absolute_path", "path")),
     "list_directory": ToolUse("list", ("dir_path", "path")),
     "glob": ToolUse("find", ("dir_path", "path")),

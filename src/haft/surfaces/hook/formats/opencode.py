@@ -16,7 +16,7 @@ _TOOLS: Final = {
     "bash": ToolUse("shell", ("workdir",), timeout="timeout", default_seconds=120.0),
     "edit": ToolUse("edit"),
     "multiedit": ToolUse("edit"),
-    "write": ToolUse("edit"),
+    "write": ToolUse("write"),
     "patch": ToolUse("patch", ("patchText", "patch", "input")),
     "apply_patch": ToolUse("patch", ("patchText", "patch", "input")),
     "read": ToolUse("read"),

@@ -20,7 +20,7 @@ OWN_SERVER: Final = "haft"
 class ToolUse:
     """What a tool does, and which of its arguments say what it does it to."""
 
-    kind: Literal["shell", "edit", "patch", "read", "list", "search", "find", "harmless"]
+    kind: Literal["shell", "edit", "write", "patch", "read", "list", "search", "find", "harmless"]
     path: tuple[str, ...] = ("file_path", "filePath", "path")
     """The arguments that may hold the path; for a shell, its directory."""
     command: str = "command"
@@ -31,7 +31,13 @@ class ToolUse:
     """The argument that says whether the command runs in the background; `*` if it always does."""
 
 
-_AS: Final = {"edit": "edit_file", "patch": "edit_file", "read": "read_file", "list": "list_directory"}
+_AS: Final = {
+    "edit": "edit_file",
+    "write": "write_file",
+    "patch": "edit_file",
+    "read": "read_file",
+    "list": "list_directory",
+}
 _SEARCHES: Final = {"search": "search", "find": "find_files"}
 
 
@@ -48,9 +54,9 @@ def meaning_of(use: ToolUse | None, arguments: Mapping[str, Any], cwd: str) -> M
     else:
         named = text_in(arguments, *use.path)
         files = [absolute(named, cwd)] if named else []
-    if use.kind in ("edit", "patch"):
+    if use.kind in ("edit", "write", "patch"):
         with_ = [{"path": file} for file in files]
-        return Meaning(decided_as="edit_file", decided_with=with_, files=tuple(files))
+        return Meaning(decided_as=_AS[use.kind], decided_with=with_, files=tuple(files))
     path = files[0] if files else cwd
     if use.kind in _SEARCHES:
         pattern = text_in(arguments, "pattern", "query", "regex")

@@ -11,7 +11,7 @@ VSCODE: Final = HookSpecificFormat(
     {
         "run_in_terminal": ToolUse("shell", (), background="isBackground"),
         "apply_patch": ToolUse("patch", ("input", "patch")),
-        "create_file": ToolUse("edit"),
+        "create_file": ToolUse("write"),
         "insert_edit_into_file": ToolUse("edit"),
         "replace_string_in_file": ToolUse("edit"),
         "read_file": ToolUse("read"),
