@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -71,3 +75,92 @@ def test_it_works_in_the_run_and_its_changes_are_applied_in_part(agent, model):
     assert haft(agent, "changes", "apply", held["run"], "made.txt").returncode == 0
     assert haft(agent, "changes", "drop", held["run"]).returncode == 0
     assert (agent.workspace / "made.txt").read_text() == "new\n" and not (agent.workspace / "other.txt").exists()
+
+
+def tmux(agent, *words):
+    socket = str(agent.base / "tmux")
+    return subprocess.run(["tmux", "-S", socket, *words], env=agent.env, capture_output=True, text=True, timeout=30)
+
+
+def screen_with(agent, text):
+    """The screen, as soon as it shows the text."""
+    end = time.monotonic() + 90
+    while text not in (seen := tmux(agent, "capture-pane", "-p", "-S", "-200").stdout):
+        assert time.monotonic() < end, seen
+        time.sleep(0.2)
+    return seen
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not on this machine")
+def test_on_a_terminal_it_works_and_the_person_reviews_its_changes(agent, model):
+    prompt = model.task(own_shell(agent, "echo new > made.txt; stty size < /dev/tty"), say("finished here"))
+    grants = [word for name in GRANTED[agent.id] for word in ("--env", name)]
+    host = model.url.removeprefix("http://")
+    program = [*agent.command, *agent.words(prompt), *FLAGS[agent.id]]
+    words = [*HAFT, "run", "-q", f"--network={host}", *grants, "--", *program]
+    tmux(agent, "new-session", "-d", "-x", "110", "-y", "40", "-c", str(agent.workspace), shlex.join(words))
+    tmux(agent, "set-option", "remain-on-exit", "on")
+    try:
+        if agent.id == "claude-code":
+            screen_with(agent, "Bypass Permissions")
+            tmux(agent, "send-keys", "Down")
+            tmux(agent, "send-keys", "Enter")
+        screen_with(agent, "finished here")
+        for key in ("C-c", "C-c", "C-d"):
+            tmux(agent, "send-keys", key)
+            time.sleep(0.3)
+        screen_with(agent, "Apply these changes?")
+        tmux(agent, "send-keys", "y", "Enter")
+        screen_with(agent, "are in the workspace")
+    finally:
+        tmux(agent, "kill-server")
+    assert (agent.workspace / "made.txt").read_text() == "new\n"
+
+
+@pytest.mark.parametrize("victim", ["haft", "agent"])
+def test_killed_in_the_middle_nothing_is_half_done_and_nothing_runs_on(agent, model, victim):
+    mark = f"sleep 3{os.getpid()}"
+    prompt = model.task(own_shell(agent, f"echo new > made.txt; {mark}"), say("never"))
+    grants = [word for name in GRANTED[agent.id] for word in ("--env", name)]
+    host = model.url.removeprefix("http://")
+    words = [*agent.command, *agent.headless(prompt), *FLAGS[agent.id]]
+    process = subprocess.Popen(
+        [*HAFT, "run", f"--network={host}", *grants, "--", *words],
+        cwd=agent.workspace,
+        env=agent.env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    until(lambda: processes(mark))
+    if victim == "haft":
+        process.kill()
+    else:
+        for pid in processes(prompt):
+            if Path(f"/proc/{pid}/cmdline").read_text().startswith(agent.command[0]):
+                os.kill(pid, 9)
+    process.wait(timeout=60)
+    until(lambda: not processes(mark))
+    assert sorted(os.listdir(agent.workspace)) == [".git", "note.txt"]
+    assert haft(agent, "log").returncode == 0
+
+
+def processes(words):
+    """The ids of the processes that have these words in their command line."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            line = Path(f"/proc/{name}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if words in line.replace(b"\0", b" ").decode("utf-8", "replace"):
+            found.append(int(name))
+    return [pid for pid in found if pid != os.getpid()]
+
+
+def until(look):
+    end = time.monotonic() + 60
+    while not (found := look()):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    return found
