@@ -104,11 +104,11 @@ def test_over_http_the_agent_gets_a_token_that_is_never_shown(haft):
 def test_a_revoked_token_is_replaced_and_the_doctor_says_so(haft):
     haft("connect", "cursor", "--http", "--yes")
     haft("tokens", "revoke", "cursor")
-    checks = [each for each in haft("doctor", "--json").json if each["check"] == "agents"]
+    checks = [each for each in haft("doctor", "--json").json if each["check"] == "connected agents"]
     assert any(each["state"] == "broken" and "revoked" in each["detail"] for each in checks)
     haft("connect", "cursor", "--http", "--yes")
     assert [each["name"] for each in haft("tokens", "list", "--json").json] == ["cursor"]
-    checks = [each for each in haft("doctor", "--json").json if each["check"] == "agents"]
+    checks = [each for each in haft("doctor", "--json").json if each["check"] == "connected agents"]
     assert [each["state"] for each in checks] == ["ok"]
 
 
@@ -119,7 +119,7 @@ def test_the_doctor_finds_a_connection_that_starts_what_is_not_there(haft):
         text = file.read()
     with open(path, "w", encoding="utf-8") as file:
         file.write(text.replace("/surfaces/hook/start.py", "/gone/surfaces/hook/start.py"))
-    checks = [each for each in haft("doctor", "--json").json if each["check"] == "agents"]
+    checks = [each for each in haft("doctor", "--json").json if each["check"] == "connected agents"]
     (broken,) = (each for each in checks if each["state"] == "broken")
     assert "which is not there" in broken["detail"] and "haft connect gemini --hooks" in broken["hint"]
 

@@ -54,11 +54,11 @@ def _agents(workspace: str | None) -> Iterator[Check]:
     for found in examined_agents(workspace):
         for problem in found.problems:
             if found.is_connected:
-                yield Check("agents", "broken" if problem.is_broken else "warn", problem.detail, problem.hint)
+                yield Check("connected agents", "broken" if problem.is_broken else "warn", problem.detail, problem.hint)
         if found.is_connected and not found.problems:
             connected.append(found.agent.title)
     words = f"connected: {', '.join(dict.fromkeys(connected))}" if connected else "none is connected"
-    yield Check("agents", "ok", words, "`haft connect` lists the agents")
+    yield Check("connected agents", "ok", words, "`haft connect` lists the agents")
 
 
 def _workspace(options: Globals) -> tuple[str | None, list[Check]]:
