@@ -184,7 +184,9 @@ def test_a_rule_about_files_counts_for_the_agents_own_reading(hook: Hook, worksp
 
 def test_a_rule_about_the_agents_own_tool_counts(hook: Hook, workspace: Path) -> None:
     rule(workspace, "reject", "claude-code:WebFetch")
-    assert hook.before("WebFetch", {"url": "https://example.org"})["permissionDecision"] == "deny"
+    reason = hook.before("WebFetch", {"url": "https://example.org"})["permissionDecisionReason"]
+    assert "`claude-code:WebFetch` was rejected" in reason
+    assert hook.before("WebSearch", {"query": "x"}) == {}
 
 
 def test_haft_has_nothing_against_reading_and_leaves_it_to_the_agent(hook: Hook, home: Path, workspace: Path) -> None:

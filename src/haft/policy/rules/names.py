@@ -1,4 +1,5 @@
-"""Patterns for names of tools: a name in which `*` matches anything, or `KIND:` and such a name."""
+"""Patterns for names of tools: a name in which `*` matches anything, or `KIND:` and such a name. For an agent's own
+tools, the name of the agent stands for the kind."""
 
 from __future__ import annotations
 
@@ -12,6 +13,8 @@ from haft.policy.rules.patterns import glob_matches
 KINDS: Final[tuple[str, ...]] = get_args(Kind)
 """Every kind of tool that a pattern may name, including kinds of which this machine has no tool."""
 
+AGENTS: Final = ("claude-code", "codex", "opencode", "gemini", "antigravity", "cursor", "vscode", "amp")
+"""The agents whose own tools a pattern may name, such as `claude-code:WebFetch`: see `service.observed`."""
 MOST: Final = 64
 """The maximum length of a tool's name."""
 _NAME: Final = regex(r"[A-Za-z0-9_*-]+")
@@ -20,6 +23,9 @@ _NAME: Final = regex(r"[A-Za-z0-9_*-]+")
 def name_matches(pattern: str, name: str, kind: str) -> bool:
     """Whether a pattern matches the tool with this name and kind."""
     wanted, glob = _parted(pattern)
+    agent, own = _parted(name)
+    if agent is not None and wanted is not None:
+        return wanted == agent and glob_matches(glob, own)
     return wanted in (None, kind) and glob_matches(glob, name)
 
 
@@ -27,7 +33,7 @@ def check_name_pattern(pattern: str) -> None:
     """Raise `ValueError` if no tool can ever match the pattern. The error's text continues a sentence that begins with
     the pattern."""
     kind, glob = _parted(pattern)
-    if kind is not None and kind not in KINDS:
+    if kind is not None and kind not in (*KINDS, *AGENTS):
         near = near_miss(kind, KINDS)
         hint = f"did you mean `{near}:{glob}`?" if near else f"the kinds are {', '.join(KINDS)}"
         raise ValueError(f"can match no tool: there is no kind `{kind}`; {hint}")
