@@ -20,6 +20,7 @@ def model():
         yield made
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """The tests of one agent in one module share a session: they run in one process."""
     for item in items:
