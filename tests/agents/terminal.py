@@ -1,7 +1,7 @@
 """A terminal of its own for an interactive program: a tmux server that ends with the test.
 
-    with Terminal(base, ["claude", prompt], cwd, env) as terminal:
-        terminal.until("Do you want to proceed?"); terminal.press("Enter")
+with Terminal(base, ["claude", prompt], cwd, env) as terminal:
+    terminal.until("Do you want to proceed?"); terminal.press("Enter")
 """
 
 from __future__ import annotations
