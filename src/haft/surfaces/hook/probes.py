@@ -15,7 +15,7 @@ Proof = Literal["proven", "refuted", "unknown"]
 
 
 class Probes:
-    """The versions of agents that were tried, in a file of the state home."""
+    """The versions of agents that a probe has seen, in a file of the state home."""
 
     def __init__(self, home: str) -> None:
         self._path = os.path.join(home, "hook", "rewriting.json")
