@@ -550,8 +550,8 @@ MEGABYTES = 500 if sampling.IS_WHOLE else 64
 
 
 DAILY = {
-    "root": {"programs": 14, "hosts": 6, "load": 6, "attacks": 14, "controls": 4, "proxied": 2},
-    "user": {"programs": 8, "hosts": 4, "load": 3, "attacks": 9, "controls": 2, "proxied": 1},
+    "root": {"programs": 9, "hosts": 4, "load": 4, "attacks": 9, "controls": 3, "proxied": 2},
+    "user": {"programs": 6, "hosts": 3, "load": 2, "attacks": 7, "controls": 2, "proxied": 1},
 }
 """How many checks of each group `make test` draws."""
 

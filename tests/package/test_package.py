@@ -18,6 +18,9 @@ from sampling import IS_WHOLE, some
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = ROOT / "requirements.lock"
 PROGRAMS = Path(sys.executable).parent
+pytestmark = pytest.mark.first
+"""All of them one after another, by one process of a test run: each process that runs one builds the distributions."""
+
 PART_OF_THE_TESTS = ("tests/contracts/test_secrets.py", "tests/test_lazy.py", "tests/test_values.py")
 
 
@@ -82,7 +85,6 @@ def metadata(built):
         return message_from_bytes(archive.read(path))
 
 
-@pytest.mark.first
 @pytest.mark.parametrize("kind", some(Built._fields, 1, "distributions"))
 def test_an_installed_distribution_lists_uses_and_undoes(built, kind, outside_tmp):
     haft = install(getattr(built, kind), outside_tmp / "venv")
@@ -99,7 +101,6 @@ def test_pipx_installs_it(built, outside_tmp):
     use([outside_tmp / "bin_dir" / "haft"], outside_tmp / "used")
 
 
-@pytest.mark.first
 def test_the_unpacked_sdist_runs_the_tour_and_tests(built, outside_tmp):
     with tarfile.open(built.sdist) as archive:
         archive.extractall(outside_tmp, filter="data")

@@ -116,6 +116,8 @@ class Sandbox:
         self._granted = NO_GRANTS if granted == NO_GRANTS else granted
         self._layers = layers
         self._site: Site | None = None
+        self._bare_session: tuple[Site, Confinement] | None = None
+        """The confinement of sessions without grants, and the site for which it was made."""
         self._grant_resolver = GrantResolver(lambda: self.site, state_home)
         self._helper: Helper | None = None
         self._plain: Starter | None = None
@@ -578,11 +580,22 @@ class Sandbox:
     async def confine_session(self, grants: Grants = NO_GRANTS) -> Confinement:
         """The confinement of a program that outlives its calls. The program may write only what was granted to it,
         since nobody checks the changes that it makes between calls."""
+        if grants is NO_GRANTS and self._granted is NO_GRANTS:
+            return await self._confine_bare_session()
         everywhere, rest = self._grant_resolver.of_session(grants.write)
         if rest != grants.write:
             grants = replace(grants, write=rest)
         confinement = await self.confine("workspace" if everywhere else "read-only", grants)
         return evolve(confinement, session=True)
+
+    async def _confine_bare_session(self) -> Confinement:
+        """The confinement of a session without grants. It stays the same as long as the workspace is the same
+        directory."""
+        known = self._bare_session
+        if known is None or known[0] is not self.site or known[1].root != identity(self._workspace):
+            confinement = await self.confine("read-only")
+            known = self._bare_session = self.site, evolve(confinement, session=True)
+        return known[1]
 
     def may_write_inside(self, confinement: Confinement) -> bool:
         """Whether the confinement lets a program write any part of the workspace."""
