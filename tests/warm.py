@@ -240,30 +240,53 @@ def load():
 
 
 def serve(asking):
-    """Fork for every request. Returns, in the process that is to run the program, what it was asked for."""
+    """Fork for every request, and answer when what was forked has ended. Returns, in the process that is to run the
+    program, what it was asked for."""
+    running = {}
+    awake, wakes = os.pipe()
+    os.set_blocking(wakes, False)
+    signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
     while True:
+        ready = select.select([asking, awake], [], [])[0]
+        if awake in ready:
+            os.read(awake, 4096)
+            _answer_for_ended(running)
+        if asking not in ready:
+            continue
         head, received, _, _ = socket.recv_fds(asking, LENGTH, 4)
         if not head:
             os._exit(0)
         request = b""
         while len(request) < int(head):
             request += asking.recv(int(head) - len(request))
-        if not os.fork():
+        *streams, answering = received
+        pid = os.fork()
+        if not pid:
+            signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             asking.close()
-            *streams, answering = received
-            running = os.fork()
-            if not running:
-                os.close(answering)
-                return json.loads(request), streams
-            for stream in streams:
-                os.close(stream)
-            os.write(answering, f"{running}\n".encode())
-            code = os.waitstatus_to_exitcode(os.waitpid(running, 0)[1])
-            os.write(answering, f"{code}\n".encode())
-            os._exit(0)
-        for descriptor in received:
-            os.close(descriptor)
+            for descriptor in (awake, wakes, answering, *running.values()):
+                os.close(descriptor)
+            return json.loads(request), streams
+        for stream in streams:
+            os.close(stream)
+        running[pid] = answering
+        _answer(answering, pid)
+
+
+def _answer_for_ended(running):
+    for pid, answering in [*running.items()]:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            _answer(answering, os.waitstatus_to_exitcode(status))
+            os.close(answering)
+            del running[pid]
+
+
+def _answer(answering, number):
+    with contextlib.suppress(BrokenPipeError):  # Who asked may be gone.
+        os.write(answering, f"{number}\n".encode())
 
 
 def lead(terminal):
@@ -369,7 +392,6 @@ def finish(code):
 if __name__ == "__main__":
     load()
     forge = Forge(import_module("haft.processes.helper").SOURCE) if sys.platform == "linux" else None
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps those that wait for others
     gc.freeze()
     asked, streams = serve(socket.socket(fileno=os.dup(0)))
     if asked.get("leads"):
