@@ -79,6 +79,12 @@ def test_a_command_that_only_reads_is_rewritten_and_runs_through_haft(hook: Hook
     assert (run["tool"], run["who"], run["thread"], run["status"]) == ("shell", "claude-code", "session-1", "done")
 
 
+def test_the_command_is_rewritten_and_no_other_argument_with_the_same_text(hook: Hook) -> None:
+    answer = hook.before("Bash", {"description": "cat note.txt", "command": "cat note.txt"})
+    assert answer["updatedInput"]["description"] == "cat note.txt"
+    assert answer["updatedInput"]["command"] != "cat note.txt"
+
+
 def test_a_rule_that_rejects_denies_with_the_reason(hook: Hook, home: Path, workspace: Path) -> None:
     rule(workspace, "reject", "shell", command="cat*")
     answer = hook.before("Bash", {"command": "cat note.txt"})

@@ -23,6 +23,8 @@ class ShellUse:
     timeout: float | None = None
     """The agent's own time limit in seconds; None if it has none."""
     is_background: bool = False
+    argument: str = "command"
+    """The argument of the agent's tool that holds the command."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,7 +199,7 @@ class HookCalls:
         self._remember(asking, event, _Rewritten(service, decided.ticket, asking.agent, version, shell.is_background))
         may_move = decided.may_move and asking.agent in _KEEPS_DIRECTORY
         line = shell_line(self._home.path, decided.ticket, shell.command, may_move=may_move)
-        arguments = {**event.arguments, _command_name(event, shell): line}
+        arguments = {**event.arguments, shell.argument: line}
         if decided.action == "ask":
             return Reply("ask", f"{decided.reason} ({decided.run})", arguments)
         allows = asking.facts.rewriting == "with-allow"
@@ -357,10 +357,6 @@ def _likeness(asking: Asking, event: HookEvent) -> str:
     because the agent may tell either after the call."""
     arguments = json.dumps(dict(event.arguments), sort_keys=True)
     return hashlib.sha256("\0".join((asking.agent, event.session, event.tool, arguments)).encode()).hexdigest()
-
-
-def _command_name(event: HookEvent, shell: ShellUse) -> str:
-    return next((name for name, value in event.arguments.items() if value == shell.command), "command")
 
 
 def _why_not_run(shell: ShellUse, workspace: str) -> str | None:

@@ -81,6 +81,7 @@ def _shell(use: ToolUse, arguments: Mapping[str, Any], cwd: str) -> Meaning:
             absolute(directory, cwd) if directory else cwd,
             None if is_background else min(seconds, NO_LIMIT),
             is_background,
+            use.command,
         )
     )
 
