@@ -259,6 +259,24 @@ def test_without_a_workspace_haft_decides_nothing_and_says_so_in_the_audit_log(h
     assert (entry["type"], entry["tool"], entry["who"]) == ("uncovered", "claude-code:Bash", "claude-code")
 
 
+def test_an_agent_in_a_workspace_does_not_leave_it_by_the_directory_of_a_command(home: Path, workspace: Path) -> None:
+    hook = Hook(home, workspace, "opencode")
+    call = {"tool": "bash", "sessionID": "s", "callID": "c", "directory": str(workspace)}
+    given = {**call, "hook_event_name": "tool.execute.before", "args": {"command": "ls", "workdir": "/"}}
+    ended = hook.run(given)
+    assert "/ is not in the workspace" in json.loads(ended.stdout)["deny"]
+    [run] = runs(home)
+    assert run["status"] == "rejected-by-user"
+
+
+def test_an_agent_whose_shell_left_its_project_is_still_in_its_workspace(home: Path, workspace: Path) -> None:
+    hook = Hook(home, workspace, CLAUDE_PROJECT_DIR=str(workspace), **ATTENDED)
+    assert hook.before("Bash", {"command": "ls"}, cwd="/")["permissionDecision"] == "deny"
+    assert hook.before("Read", {"file_path": "/etc/hosts"}, cwd="/") == {}
+    hook.after("Read", {"file_path": "/etc/hosts"}, cwd="/")
+    assert [run["tool"] for run in runs(home)] == ["claude-code:Read", "claude-code:Bash"]
+
+
 @pytest.mark.parametrize("given", ["", "{", "[]", "{}", '{"hook_event_name": "PreToolUse", "tool_name": "Bash"}', "\0"])
 def test_what_the_hook_does_not_understand_is_denied(hook: Hook, given: str) -> None:
     ended = hook.run(given)

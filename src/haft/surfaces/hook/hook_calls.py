@@ -46,6 +46,8 @@ from haft.values import dataclass, replace
 MARGIN_SECONDS: Final = 15.0
 """How long before the agent's limit a hook stops waiting for a person."""
 SHORTEST_WAIT: Final = 1.0
+PROJECT_VARIABLES: Final = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CURSOR_PROJECT_DIR")
+"""Variables in which agents tell their hooks the directory in which they were started."""
 DENIED: Final = "haft denied this call"
 _LONGEST_REASON: Final = 2_000
 _OWN_SANDBOX: Final = frozenset({"codex"})
@@ -155,14 +157,28 @@ class HookCalls:
             self._is_prepared = True
         self._agents.meet(asking.agent, asking.process)
         shell = event.meaning.shell
+        denies = None
         try:
             workspace = find_workspace(event.cwd if shell is None else shell.cwd, self._home.path)
         except BadConfig as error:
-            return await self._without_workspace(asking, event, error)
+            found = self._workspace_of_agent(asking, event)
+            if found is None:
+                return await self._without_workspace(asking, event, error)
+            workspace = found
+            if shell is not None:  # Otherwise the model could leave the sandbox by naming another directory.
+                denies = f"{shell.cwd} is not in the workspace {found}, so haft cannot run the command there"
         async with self._workspaces.service(workspace, asking.variables) as service:
-            if shell is not None:
+            if shell is not None and denies is None:
                 return await self._shell(asking, event, shell, service)
-            return await self._observe(asking, event, service)
+            return await self._observe(asking, event, service, denies=denies)
+
+    def _workspace_of_agent(self, asking: Asking, event: HookEvent) -> str | None:
+        """The workspace in which the agent works, although this call goes elsewhere; None if there is none."""
+        for place in (event.cwd, *(asking.variables.get(name, "") for name in PROJECT_VARIABLES)):
+            if os.path.isabs(place):
+                with contextlib.suppress(BadConfig):
+                    return find_workspace(place, self._home.path)
+        return None
 
     async def _without_workspace(self, asking: Asking, event: HookEvent, error: BadConfig) -> Reply:
         why_not = why_not_edited(event.meaning.files, self._home.path, os.environ)
