@@ -87,6 +87,8 @@ def test_a_patch_in_codexs_shell_is_an_edit() -> None:
         "apply_patch <<'EOF'\n*** Begin Patch\n*** End Patch\nEOF\nrm -rf x",
         "apply_patch <<'EOF'; rm x\n*** Begin Patch\n*** End Patch\nEOF",
         "apply_patch <<'EOF'\nEOF\nrm x\nEOF",
+        "apply_patch <<EOF\n*** Begin Patch\n$(rm x)\n*** End Patch\nEOF",
+        "apply_patch <<EOF\n*** Begin Patch\n`rm x`\n*** End Patch\nEOF",
         "apply_patch x",
         "echo apply_patch",
     ],

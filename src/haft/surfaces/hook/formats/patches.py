@@ -6,6 +6,8 @@ from haft.lazy import regex
 
 _FILE = regex(r"(?m)^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+?)\s*$")
 _ONLY_PATCH = regex(r"(?s)\s*apply_patch\s+<<\s*(['\"]?)(\w+)\1\s*\n(.*\n)\2\s*")
+_EXPANDED = ("$", "`", "\\")
+"""A shell replaces these in a here-document whose word is not quoted: such a text may run commands."""
 
 
 def files_in_patch(patch: str) -> list[str]:
@@ -18,5 +20,7 @@ def patch_in_command(command: str) -> str | None:
     patch itself, without a shell."""
     found = _ONLY_PATCH.fullmatch(command)
     if found is None or any(line == found[2] for line in found[3].splitlines()):
+        return None
+    if not found[1] and any(mark in found[3] for mark in _EXPANDED):
         return None
     return found[3]
