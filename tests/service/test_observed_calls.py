@@ -88,6 +88,48 @@ def test_a_file_that_is_written_with_the_same_content_is_no_change(workspace: Pa
     assert (outcome.changes.state, outcome.changes.files, outcome.changes.complete) == ("none", (), False)
 
 
+def edits(workspace: Path, work: Callable[[ToolService], Awaitable[object]]) -> None:
+    async def run() -> None:
+        async with ToolService.open(workspace, home=workspace.parent / "home", settings=ALLOW) as service:
+            await work(service)
+
+    asyncio.run(run())
+
+
+def test_a_call_does_not_count_what_another_call_changed_meanwhile(workspace: Path) -> None:
+    file = workspace / "note.txt"
+
+    async def work(service: ToolService) -> None:
+        for key in ("first", "second"):
+            await service.observed.begin(key, edit(workspace, file), asks_agent=False, wait_seconds=0)
+        file.write_text("old\nfirst\n")
+        await service.observed.end("first")
+        file.write_text("old\nfirst\nsecond\n")
+        second = await service.observed.end("second")
+        assert second is not None
+        undone = await service.undo(second.run_id)
+        assert undone.ok, undone.error
+        assert file.read_text() == "old\nfirst\n"
+
+    edits(workspace, work)
+
+
+def test_a_call_that_was_never_made_does_not_count_the_edit_of_the_next_one(workspace: Path) -> None:
+    file = workspace / "note.txt"
+
+    async def work(service: ToolService) -> None:
+        refused = await service.observed.begin("k", edit(workspace, file), asks_agent=False, wait_seconds=0)
+        await service.observed.begin("next", edit(workspace, file), asks_agent=False, wait_seconds=0)
+        file.write_text("new\n")
+        await service.observed.end("next")
+        service.observed.lose("k", "the agent ended")
+        await service.observed.close()
+        [found] = [run for run in await service.runs.find() if run.id == refused.run]
+        assert (found.record["error"]["code"], found.record["changes"]["files"]) == ("unknown-end", [])
+
+    edits(workspace, work)
+
+
 async def _begin(service: ToolService, call: Observed, **options: bool) -> str:
     decided = await service.observed.begin("k", call, asks_agent=options.get("asks", False), wait_seconds=0)
     return decided.action

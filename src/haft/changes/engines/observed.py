@@ -7,11 +7,13 @@ hold nor discard them, and knows nothing of files that the call did not name.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from haft.changes.candidates import last_changes
 from haft.changes.commit.entry import UNREADABLE, Entry
 from haft.changes.commit.journal import write_journal
 from haft.changes.commit.manifest import Manifest, PathChange
@@ -23,6 +25,8 @@ from haft.values import replace
 
 MAX_BYTES: Final = 200_000_000
 """How many bytes of the named files are stored at most before a call."""
+MAX_NEW_BYTES: Final = 1_000_000
+"""How large a file may be that is stored after a call."""
 MAX_FILES: Final = 1_000
 _WRITTEN: Final = Entry("file", 0o644, 0, 0, size=1, content=UNREADABLE)
 """Stands for the state of a file after a call that has not begun."""
@@ -100,10 +104,20 @@ class ObservedFiles:
                 return manifest.changes("none")
             full = os.path.join(transactions.live, owner.run)
             os.makedirs(full, mode=0o700, exist_ok=True)
+            self._keep_new(entries)
             transactions.blobs.sync()
             write_journal(full, replace(manifest, notes={**manifest.notes, "mark": "commit", "steps": []}))
             transactions.finish(manifest)
         return manifest.changes("committed")
+
+    def _keep_new(self, entries: Iterable[PathChange]) -> None:
+        """Store the new files that are not large: another call that is under way may change them before it ends, and
+        its undo then restores them."""
+        with Tree(self._transactions.workspace) as workspace:
+            for path, new in ((each.path, each.after) for each in entries):
+                if new is not None and new.kind == "file" and new.size <= MAX_NEW_BYTES:
+                    with contextlib.suppress(OSError):
+                        self._store(workspace, path, new)
 
     def _changed(self) -> Iterable[PathChange]:
         with Tree(self._transactions.workspace) as workspace:
@@ -112,8 +126,24 @@ class ObservedFiles:
                     after = read_entry(workspace, path)
                 except OSError:
                     continue
+                if _is_same(before, after):
+                    continue
+                before = self._left_by_others(path, before)
                 if not _is_same(before, after):
                     yield PathChange(path, before, after)
+
+    def _left_by_others(self, path: str, before: Entry | None) -> Entry | None:
+        """The state in which the last other run left this path since `remember`; `before` if none changed it. Changes
+        of other runs are theirs: this call must not undo them."""
+        transactions = self._transactions
+        for row in last_changes(transactions.ledger, transactions.workspace, [path], 0):
+            if row.at < self._began:
+                break
+            other = Manifest.read(os.path.join(transactions.area.path, row.directory))
+            for each in () if other is None else other.entries:
+                if each.path == path:
+                    return each.after
+        return before
 
 
 def _entry(tree: Tree, path: str) -> Entry | None:
