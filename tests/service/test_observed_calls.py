@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from haft import ToolService
+from haft.changes.engines.observed import MAX_BYTES
 from haft.connecting import AGENTS
 from haft.contracts import Outcome
 from haft.policy.rules import names
@@ -126,6 +127,26 @@ def test_a_call_that_was_never_made_does_not_count_the_edit_of_the_next_one(work
         await service.observed.close()
         [found] = [run for run in await service.runs.find() if run.id == refused.run]
         assert (found.record["error"]["code"], found.record["changes"]["files"]) == ("unknown-end", [])
+
+    edits(workspace, work)
+
+
+def test_a_file_that_is_too_large_to_be_stored_is_not_read(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = workspace / "large.bin"
+    with file.open("wb") as made:
+        made.truncate(MAX_BYTES + 1)
+
+    def read(_tree: object, path: str, *_rest: object) -> None:
+        raise AssertionError(f"{path} was read")
+
+    monkeypatch.setattr("haft.changes.engines.observed.read_entry", read)
+
+    async def work(service: ToolService) -> None:
+        decided = await service.observed.begin("k", edit(workspace, file), asks_agent=False, wait_seconds=0)
+        assert decided.action == "none"
+        outcome = await service.observed.end("k")
+        assert outcome is not None
+        assert any("could not be stored before the call" in note for note in outcome.notes)
 
     edits(workspace, work)
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from haft.changes.candidates import last_changes
-from haft.changes.commit.entry import UNREADABLE, Entry
+from haft.changes.commit.entry import UNREADABLE, Entry, entry_from
 from haft.changes.commit.journal import write_journal
 from haft.changes.commit.manifest import Manifest, PathChange
 from haft.changes.commit.read_entry import read_entry
@@ -53,18 +54,24 @@ class ObservedFiles:
         with Tree(self._transactions.workspace) as workspace:
             for path in self._paths:
                 try:
-                    entry = read_entry(workspace, path)
-                    if entry is not None and entry.kind == "file":
-                        left -= entry.size
-                        if entry.content == UNREADABLE or left < 0:
+                    status = workspace.status(path)
+                    if status is not None and stat.S_ISREG(status.st_mode):
+                        left -= status.st_size
+                        if left < 0:  # Decided by its size: reading a large file takes longer than an agent waits.
                             missed.append(path)
                             continue
-                        entry = replace(entry, content=self._store(workspace, path, entry))
+                    self._before[path] = None if status is None else self._stored(workspace, path, status)
                 except OSError:
                     missed.append(path)
-                    continue
-                self._before[path] = entry
         return missed
+
+    def _stored(self, workspace: Tree, path: str, status: os.stat_result) -> Entry | None:
+        entry = read_entry(workspace, path, status)
+        if entry is None or entry.kind != "file":
+            return entry
+        if entry.content == UNREADABLE:
+            raise PermissionError(path)
+        return replace(entry, content=self._store(workspace, path, entry))
 
     def objection(self, granted_paths: Sequence[str] = ()) -> HaftError | None:
         """The guard's error if a write to one of the files needs a person's approval, because programs obey the file;
@@ -147,8 +154,12 @@ class ObservedFiles:
 
 
 def _entry(tree: Tree, path: str) -> Entry | None:
+    """The state of a path without its content."""
     try:
-        return read_entry(tree, path)
+        status = tree.status(path)
+        if status is None:
+            return None
+        return entry_from(status, tree.link_target(path) if stat.S_ISLNK(status.st_mode) else UNREADABLE)
     except OSError:
         return None
 
