@@ -4,7 +4,7 @@
 
 One session of each agent calls all tools of its own that need no network: with success, with failure, in the
 background, in a sub-agent. Tests of the hook read the recordings. Names of places are replaced, so that a recording is
-the same on every machine: the agent's home is `/home/person`, its workspace `/home/person/project`.
+the same on every machine: the agent's home is `/workspaces/person`, its workspace `/workspaces/person/project`.
 """
 
 from __future__ import annotations
@@ -180,7 +180,11 @@ def events(log: Path) -> list[dict]:
 
 def elsewhere(agent: RealAgent, value):
     """A recording with the names of places that every machine has."""
-    places = {agent.workspace: "/home/person/project", agent.home: "/home/person", agent.base: "/home/person/base"}
+    places = {
+        agent.workspace: "/workspaces/person/project",
+        agent.home: "/workspaces/person",
+        agent.base: "/workspaces/person/base",
+    }
     text = json.dumps(value)
     for place, name in places.items():
         text = text.replace(str(place), name).replace(_dashed(place), _dashed(name))

@@ -22,7 +22,7 @@ def test_a_recording_is_of_the_version_that_haft_was_tried_with(recording):
 def test_a_recording_has_calls_before_and_after_and_names_no_place_of_a_machine(recording):
     assert {event["event"] for event in recording["events"]} == {"before", "after"}
     text = json.dumps(recording)
-    assert "/home/person/project" in text and "/root" not in text and "pytest-of" not in text
+    assert "/workspaces/person/project" in text and "/root" not in text and "pytest-of" not in text
 
 
 def test_the_list_of_packages_names_the_same_versions_and_no_address_to_download_from():

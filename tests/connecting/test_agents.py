@@ -23,10 +23,10 @@ def test_an_unknown_agent_is_an_error_with_the_near_miss():
 
 def test_a_place_follows_the_variable_of_its_agent():
     place = AGENTS["codex"].user_servers
-    assert place.resolve({"HOME": "/home/u"}) == "/home/u/.codex/config.toml"
-    assert place.resolve({"HOME": "/home/u", "CODEX_HOME": "/elsewhere"}) == "/elsewhere/config.toml"
+    assert place.resolve({"HOME": "/users/u"}) == "/users/u/.codex/config.toml"
+    assert place.resolve({"HOME": "/users/u", "CODEX_HOME": "/elsewhere"}) == "/elsewhere/config.toml"
     servers = AGENTS["claude-code"].user_servers
-    assert servers.resolve({"HOME": "/home/u", "CLAUDE_CONFIG_DIR": "/c"}) == "/c/.claude.json"
+    assert servers.resolve({"HOME": "/users/u", "CLAUDE_CONFIG_DIR": "/c"}) == "/c/.claude.json"
 
 
 def test_a_place_in_a_project_is_relative_to_the_workspace():

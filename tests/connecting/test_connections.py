@@ -41,7 +41,7 @@ KEY = "secret"
 [profiles.fast]
 model = "small"
 
-[projects."/home/me/work"]
+[projects."/workspaces/mine"]
 trust_level = "trusted"
 """
 OPENCODE = """{

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 PLACE = Path(__file__).parents[2] / "agents" / "recorded"
-PROJECT = "/home/person/project"
+PROJECT = "/workspaces/person/project"
 NAMES = tuple(sorted(each.stem for each in PLACE.glob("*.json")))
 
 
