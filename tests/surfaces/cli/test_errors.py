@@ -29,7 +29,7 @@ from .test_shapes import fits
         (["log", "more"], 2, "`haft log` takes no argument `more`", "`haft log --help`"),
         (["completion", "tcsh"], 2, "SHELL must be one of bash, zsh, fish, not `tcsh`", None),
         (["ls"], 2, "there is no command `haft ls`", "did you mean `haft list`?"),
-        (["run", "shell"], 2, "there is no command `haft run`", "did you mean `haft use`?"),
+        (["exec", "shell"], 2, "there is no command `haft exec`", "did you mean `haft use`?"),
         (["search", "x"], 2, "there is no command `haft search`", "did you mean `haft tools search`?"),
         (["show"], 2, "`haft show` needs RUN", "`haft log` shows the runs"),
         (["show", "r_none"], 2, "there is no run called `r_none`", "`haft log` lists the runs"),
