@@ -25,6 +25,7 @@ def ran(haft, script, *options, **more):
     return haft("run", "--json", *options, "--", "bash", "-c", script, **more).json
 
 
+@pytest.mark.every_user
 def test_the_workspace_stays_as_it_is_until_the_changes_are_applied(haft):
     done = haft("run", "--", "bash", "-c", "echo more >> a.txt; echo new > n.txt; cat a.txt; echo late >&2")
     assert done.code == 0
@@ -54,8 +55,12 @@ def test_an_outcome_has_no_deadline_unless_one_was_given(haft):
     assert "max_seconds" not in done["limits"]["applied"] and done["decision"]["by"] == "person"
     (haft.workspace / "haft.toml").write_text("[limits]\nmax_seconds = 0.2\nmax_idle_seconds = 0.2\n")
     assert ran(haft, "sleep 0.6; echo x > n.txt")["status"] == "done"
-    stopped = haft("run", "--json", "--timeout", "0.5", "--", "bash", "-c", "echo x > n.txt; sleep 100")
-    assert stopped.code == 4 and stopped.json["changes"]["state"] == "held"
+    for seconds in ("0.5", "10"):  # A machine under load may not come to the first line so soon.
+        stopped = haft("run", "--json", "--timeout", seconds, "--", "bash", "-c", "echo x > n.txt; sleep 100")
+        assert stopped.code == 4
+        if stopped.json["changes"]["state"] == "held":
+            return
+    pytest.fail("the changes are not held")
 
 
 def test_stdin_is_passed_on_to_its_end(haft):
@@ -63,6 +68,7 @@ def test_stdin_is_passed_on_to_its_end(haft):
     assert ran(haft, "wc -c", stdin="x" * 3_000_000)["output"].strip() == "3000000"
 
 
+@pytest.mark.every_user
 def test_the_home_directory_and_the_state_home_are_hidden(haft, tmp_path):
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh" / "id").write_text("secret")
@@ -197,6 +203,7 @@ def on_terminal(terminal, *words):
     return terminal("run", "--", *words)
 
 
+@pytest.mark.every_user
 def test_the_program_has_a_terminal_of_its_own_with_the_size_of_the_window(terminal):
     shown = on_terminal(terminal, "bash", "--norc", "--noprofile")
     shown.until("bash")
