@@ -132,6 +132,7 @@ async def test_an_answer_with_the_passphrase_counts(secret, home, workspace):
         assert refusals(service) == []
 
 
+@pytest.mark.every_user
 @run_async
 async def test_an_approval_written_into_the_database_does_not_count_and_is_audited(secret, home, workspace):
     async with service_of(workspace, home) as service:

@@ -13,6 +13,7 @@ from haft.service import Tickets
 AGENT = {"agent": "claude-code", "session": "s1"}
 
 
+@pytest.mark.every_user
 def test_a_command_runs_with_the_streams_of_the_agents_shell_and_is_undone(tmp_path):
     async def body(service, workspace):
         (workspace / "ignored").write_text("kept")

@@ -41,6 +41,7 @@ def held(haft):
     return {row["workspace"]: row for row in haft("changes", "list", "--json").json}
 
 
+@pytest.mark.every_user
 def test_the_agent_sees_its_own_files_and_nothing_else_of_home(agent):
     done = agent("ls -A ~; cat ~/.claude/settings.json; cat ~/.ssh/id", "-q")
     assert '{"model": "x"}' in done.out and ".ssh" not in done.out and "secret of the person" not in done.out

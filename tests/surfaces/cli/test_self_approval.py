@@ -84,6 +84,7 @@ def test_an_agent_may_still_look_and_call_tools(haft, agent):
         assert said.code == 0, (words, said.err)
 
 
+@pytest.mark.every_user
 def test_a_refused_approval_leaves_the_call_waiting(haft):
     call = haft.start("tools", "use", "shell", "--command", "touch made", "--wait", "60", "--json")
     (request,) = until(lambda: haft("inbox", "--json").json)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-import subprocess
-import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from residents import end_resident
 import sampling
 from haft.service import Filter, StateHome, ToolService, open_history
 
+Call = Callable[..., str]
 ATTENDED = {"CLAUDE_CODE_SESSION_ATTENDED": "1"}
 
 
@@ -31,8 +31,8 @@ def workspace(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def hook(home: Path, workspace: Path) -> Hook:
-    return Hook(home, workspace, **ATTENDED)
+def hook(warm_home: Path, workspace: Path) -> Hook:
+    return Hook(warm_home, workspace, **ATTENDED)
 
 
 def runs(home: Path) -> list[dict[str, Any]]:
@@ -46,18 +46,6 @@ def runs(home: Path) -> list[dict[str, Any]]:
         history.close()
 
 
-def haft(home: Path, workspace: Path, *words: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "haft", *words],
-        capture_output=True,
-        text=True,
-        cwd=workspace,
-        env={"HAFT_HOME": str(home)},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def rule(workspace: Path, action: str, tool: str, **matches: str) -> None:
     """Add a rule to the workspace's file. Rules that reject count without trust."""
     text = f'\n[[permissions]]\ntool = "{tool}"\naction = "{action}"\n'
@@ -67,6 +55,7 @@ def rule(workspace: Path, action: str, tool: str, **matches: str) -> None:
         file.write(text)
 
 
+@pytest.mark.every_user
 def test_a_command_that_only_reads_is_rewritten_and_runs_through_haft(hook: Hook, home: Path, workspace: Path) -> None:
     answer = hook.before("Bash", {"command": "cat note.txt", "description": "Read"})
     assert answer["permissionDecision"] == "allow"
@@ -101,7 +90,9 @@ def test_a_new_rule_counts_at_once(hook: Hook, workspace: Path) -> None:
     assert hook.before("Bash", {"command": "cat note.txt"})["permissionDecision"] == "deny"
 
 
-def test_a_command_that_needs_approval_is_asked_in_the_agents_prompt(hook: Hook, home: Path, workspace: Path) -> None:
+def test_a_command_that_needs_approval_is_asked_in_the_agents_prompt(
+    hook: Hook, home: Path, workspace: Path, haft: Call
+) -> None:
     hook.shell(hook.before("Bash", {"command": "ls"})["updatedInput"]["command"])  # From now on rewriting is proven.
     answer = hook.before("Bash", {"command": "touch new.txt"})
     assert answer["permissionDecision"] == "ask"
@@ -151,7 +142,8 @@ def test_where_nobody_sees_the_prompt_a_command_waits_in_the_inbox(home: Path, w
     assert (workspace / "new.txt").exists()
 
 
-def test_an_edit_is_undone(hook: Hook, home: Path, workspace: Path) -> None:
+@pytest.mark.every_user
+def test_an_edit_is_undone(hook: Hook, home: Path, workspace: Path, haft: Call) -> None:
     given = {"file_path": str(workspace / "note.txt"), "old_string": "old", "new_string": "new"}
     assert hook.before("Edit", given)["permissionDecision"] == "ask"
     (workspace / "note.txt").write_text("new\n")
@@ -166,7 +158,7 @@ def test_an_edit_is_undone(hook: Hook, home: Path, workspace: Path) -> None:
     assert (workspace / "note.txt").read_text() == "old\n"
 
 
-def test_a_new_file_in_a_new_directory_is_undone(hook: Hook, home: Path, workspace: Path) -> None:
+def test_a_new_file_in_a_new_directory_is_undone(hook: Hook, home: Path, workspace: Path, haft: Call) -> None:
     given = {"file_path": str(workspace / "a/b/c.txt"), "content": "made\n"}
     hook.before("Write", given)
     (workspace / "a/b").mkdir(parents=True)
@@ -252,7 +244,9 @@ def test_a_command_that_counts_as_a_persons_is_denied(hook: Hook, home: Path, wo
     assert run["status"] == "rejected-by-user"
 
 
-def test_without_a_workspace_haft_decides_nothing_and_says_so_in_the_audit_log(home: Path, tmp_path: Path) -> None:
+def test_without_a_workspace_haft_decides_nothing_and_says_so_in_the_audit_log(
+    home: Path, tmp_path: Path, haft: Call
+) -> None:
     hook = Hook(home, tmp_path, HOME=str(tmp_path))
     assert hook.before("Bash", {"command": "ls"}) == {}
     [entry] = json.loads(haft(home, tmp_path, "audit", "list", "--json"))

@@ -56,6 +56,7 @@ def test_there_is_one_for_a_state_home(tmp_path: Path) -> None:
     asyncio.run(work())
 
 
+@pytest.mark.every_user
 def test_only_its_user_reaches_the_socket(tmp_path: Path) -> None:
     async def work() -> None:
         listening = Resident(str(tmp_path)).take()

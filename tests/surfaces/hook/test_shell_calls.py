@@ -7,8 +7,7 @@ import os
 import select
 import signal
 import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -71,19 +70,13 @@ def begin(line: str, cwd: Path) -> subprocess.Popen[str]:
     return process
 
 
-def test_rm_of_an_ignored_file_is_undone(hook: Hook) -> None:
+@pytest.mark.every_user
+def test_rm_of_an_ignored_file_is_undone(hook: Hook, haft: Callable[..., str]) -> None:
     (hook.workspace / ".gitignore").write_text("secret\n")
     (hook.workspace / "secret").write_text("kept\n")
     assert hook.shell(line_of(hook, "rm secret")).returncode == 0
     assert not (hook.workspace / "secret").exists()
-    run = last_run(hook)["run"]
-    undone = subprocess.run(
-        [sys.executable, "-m", "haft", "undo", run],
-        cwd=hook.workspace,
-        env={**os.environ, "HAFT_HOME": str(hook.home)},
-        capture_output=True,
-    )
-    assert undone.returncode == 0, undone.stderr
+    haft(hook.home, hook.workspace, "undo", last_run(hook)["run"])
     assert (hook.workspace / "secret").read_text() == "kept\n"
 
 
@@ -142,6 +135,7 @@ def test_the_command_ends_with_the_process_of_its_line(hook: Hook, number: signa
     assert not (hook.workspace / "made").exists()
 
 
+@pytest.mark.every_user
 def test_a_background_command_writes_to_the_workspace_while_others_run(hook: Hook) -> None:
     line = line_of(hook, "echo first > made; echo begun; sleep 1000", run_in_background=True)
     process = begin(line, hook.workspace)
@@ -180,14 +174,15 @@ def test_a_ticket_is_good_when_the_resident_was_killed(hook: Hook) -> None:
 
 
 def test_nothing_runs_on_when_the_resident_is_killed(hook: Hook) -> None:
-    process = begin(line_of(hook, "echo begun; touch made; sleep 1234"), hook.workspace)
+    sleep = f"sleep 1234.{os.getpid()}"  # No other run of the tests has the same one.
+    process = begin(line_of(hook, f"echo begun; touch made; {sleep}"), hook.workspace)
     kill_resident(hook.home)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 126
     assert "did not run to its end" in err
     assert not (hook.workspace / "made").exists()
     hook.before("Bash", {"command": "ls"})  # The next resident records what became of it.
-    while "sleep 1234" in _all_command_lines():
+    while sleep in _all_command_lines():
         pass
 
 

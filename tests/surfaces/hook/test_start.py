@@ -201,6 +201,7 @@ def test_the_first_hook_starts_the_resident(home: Path) -> None:
     assert ask_where(home) == ("resident", "")
 
 
+@pytest.mark.every_user
 def test_hooks_that_come_at_once_start_one_resident(home: Path) -> None:
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         list(pool.map(run, [home] * 4))

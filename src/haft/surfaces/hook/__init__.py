@@ -2,6 +2,6 @@
 
 `start.py` is the program that an agent's configuration names. It needs nothing of haft, and passes the agent's words to
 the resident (`resident`), one process for each state home. `formats/` has one module for each agent: it reads the
-agent's words, and writes answers that this agent understands. `decisions` says what becomes of a call. The messages
+agent's words, and writes answers that this agent understands. `hook_calls` says what becomes of a call. The messages
 between `start.py` and the resident are described in `service/hook_messages.py`.
 """
