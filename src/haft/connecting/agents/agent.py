@@ -119,6 +119,11 @@ class Agent:
     carried: tuple[str, ...] = ()
     """Glob patterns, relative to the home directory or to the folder that a variable names: files that the agent
     writes while it works and that decide nothing later, such as logins and history."""
+    not_carried: tuple[str, ...] = ()
+    """Glob patterns of files among `carried` that decide something later, such as notes that the agent always reads."""
+    dropped: tuple[str, ...] = ()
+    """Glob patterns of files that the agent makes again when it needs them, and that can run: programs that it
+    downloaded, scripts that its shell loads, and git directories of its own."""
     deciding_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """JSON files that hold both: for each, the top-level keys that decide what runs later. The rest is like
     `carried`."""

@@ -26,7 +26,9 @@ AMP: Final = Agent(
     ),
     model_hosts=("ampcode.com", "*.ampcode.com"),
     key_variables=("AMP_API_KEY", "AMP_URL"),
-    carried=(".local/share/amp/**", ".cache/amp/**"),
+    carried=(".local/share/amp/**",),
+    not_carried=(".local/share/amp/bin/**",),
+    dropped=(".cache/amp/**",),
     replacing=Replacing(
         ("Bash", "create_file", "edit_file", "undo_edit", "Read", "Grep", "glob"), user=_SETTINGS, project=_PROJECT
     ),

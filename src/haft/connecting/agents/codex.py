@@ -30,10 +30,9 @@ CODEX: Final = Agent(
         ".codex/models_cache.json",
         ".codex/session_index.jsonl",
         ".codex/sessions/**",
-        ".codex/shell_snapshots/**",
-        ".codex/tmp/**",
         ".codex/version.json",
     ),
+    dropped=(".codex/shell_snapshots/**", ".codex/tmp/**"),
     sandbox_off=("--sandbox", "danger-full-access"),
     hooks=HookFacts(
         user=Place("~/.codex/hooks.json", variable="CODEX_HOME", replaced="~/.codex"),

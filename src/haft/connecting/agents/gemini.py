@@ -26,7 +26,6 @@ GEMINI: Final = Agent(
     carried=(
         ".gemini/gemini-credentials.json",
         ".gemini/google_accounts.json",
-        ".gemini/history/**",
         ".gemini/installation_id",
         ".gemini/mcp-oauth-tokens.json",
         ".gemini/oauth_creds.json",
@@ -35,6 +34,8 @@ GEMINI: Final = Agent(
         ".gemini/tmp/**",
         ".gemini/user_id",
     ),
+    not_carried=(".gemini/tmp/*/memory/**",),
+    dropped=(".gemini/history/**", ".gemini/tmp/bin/**"),
     sandbox_off=("--sandbox=false",),
     sandbox_off_variables={"GEMINI_SANDBOX": "false"},
     hooks=HookFacts(

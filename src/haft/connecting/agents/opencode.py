@@ -32,7 +32,9 @@ OPENCODE: Final = Agent(
     ),
     model_hosts=("api.anthropic.com", "api.openai.com", "models.dev", "opencode.ai", "openrouter.ai"),
     key_variables=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENCODE_API_KEY", "OPENROUTER_API_KEY"),
-    carried=(".local/share/opencode/**", ".local/state/opencode/**", ".cache/opencode/**"),
+    carried=(".local/share/opencode/**", ".local/state/opencode/**"),
+    not_carried=(".local/share/opencode/worktree/**",),
+    dropped=(".cache/opencode/**", ".local/share/opencode/bin/**", ".local/share/opencode/snapshot/**"),
     hooks=HookFacts(
         user=Place("~/.config/opencode/plugins/haft.js", variable="XDG_CONFIG_HOME", replaced="~/.config"),
         project=Place(".opencode/plugins/haft.js"),

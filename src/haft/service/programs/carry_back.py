@@ -21,6 +21,8 @@ from haft.service.programs.program import CarriedBack
 
 RECORDS: Final = ("last", "history", "example", "projectOnboarding", "hasCompletedProjectOnboarding")
 """How the keys begin, in a table for each project, that only record what happened."""
+MOST_PROBLEMS: Final = 3
+"""How many problems are told."""
 REASON: Final = "they change what {} runs later"
 
 
@@ -34,32 +36,40 @@ class CarryBack:
         self._open = open_transactions
         self._carried: list[str] = []
         self._held: list[str] = []
+        self._problems: list[str] = []
         self._staging = os.path.join(private.directory, "held")
 
     def run(self) -> CarriedBack:
         """Carry back what may be carried back, and hold the rest."""
-        private = self._private
-        try:
-            for place, below, path in list(private.changed()):
+        held_by = None
+        for place, below, path in list(self._private.changed()):
+            try:
                 self._settle(place, below, path)
+            except OSError as error:  # The other files, such as a refreshed login, are carried back all the same.
+                self._problems.append(str(error))
+        try:
             held_by = self._hold() if self._held else None
         except (OSError, HaftError) as error:
-            return CarriedBack(tuple(self._carried), tuple(self._held), problem=str(error))
-        return CarriedBack(tuple(self._carried), tuple(self._held), held_by)
+            self._problems.append(str(error))
+        problem = "; ".join(self._problems[:MOST_PROBLEMS]) or None
+        return CarriedBack(tuple(self._carried), tuple(self._held), held_by, problem)
 
     def _settle(self, place: CopiedPlace, below: str, path: str) -> None:
-        name = self._private.usual_name(place, below)
-        if name in self._private.agent.deciding_keys:
-            self._settle_keys(place, below, path, self._private.agent.deciding_keys[name])
+        name, agent = self._private.usual_name(place, below), self._private.agent
+        if matches(name, agent.dropped):
+            return
+        is_carried = matches(name, agent.carried) and not matches(name, agent.not_carried)
+        if name in agent.deciding_keys and not os.path.islink(path):
+            self._settle_keys(place, below, path, agent.deciding_keys[name])
         elif not os.path.lexists(path):
-            if matches(name, self._private.agent.carried):
+            if is_carried:
                 if self._private.is_original_unchanged(place, below, path):
                     with contextlib.suppress(OSError):
                         os.unlink(original_of(place, below))
                     self._carried.append(name)
-            else:
-                self._held.append(os.path.relpath(original_of(place, below), self._private.home))
-        elif not os.path.islink(path) and os.path.isfile(path) and matches(name, self._private.agent.carried):
+            elif (relative := self._below_home(place, below)) is not None:
+                self._held.append(relative)
+        elif is_carried and not os.path.islink(path):
             self._carry(place, below, path)
             self._carried.append(name)
         else:
@@ -112,21 +122,32 @@ class CarryBack:
 
     def _stage(self, place: CopiedPlace, below: str, path: str) -> None:
         """Remember that a file is held."""
-        relative = os.path.relpath(original_of(place, below), self._private.home)
+        relative = self._below_home(place, below)
+        if relative is None:
+            return
         target = os.path.join(self._staging, relative)
         os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):
             shutil.copy2(path, target, follow_symlinks=False)
         self._held.append(relative)
 
+    def _below_home(self, place: CopiedPlace, below: str) -> str | None:
+        """The path of the original below the home directory; None, with a message, if it is elsewhere, where nothing
+        can be held."""
+        original = original_of(place, below)
+        relative = os.path.relpath(original, self._private.home)
+        if relative.startswith("../"):
+            self._problems.append(f"{original} is outside the home directory, so its change was not held")
+            return None
+        return relative
+
     def _hold(self) -> str | None:
         """Hold the files as one change set of the home directory. Returns its id; None if nothing differs."""
         os.makedirs(self._staging, mode=0o700, exist_ok=True)
-        inside = [path for path in self._held if not path.startswith("../")]
         transactions = self._open(self._private.home)
         try:
             reason = REASON.format(self._private.agent.title)
-            found = changes.hold_files(transactions, self._owner, self._staging, inside, reason)
+            found = changes.hold_files(transactions, self._owner, self._staging, self._held, reason)
         finally:
             transactions.close()
         self._held[:] = [each.path for each in found.files if each.kind != "directory"]
@@ -136,11 +157,11 @@ class CarryBack:
 def matches(name: str, patterns: tuple[str, ...]) -> bool:
     """Whether a path matches one of the patterns. `/**` at the end means everything below; `*` does not match a
     slash."""
+    words = name.split("/")
     for pattern in patterns:
-        if pattern.endswith("/**"):
-            if name.startswith(pattern[:-2]):
-                return True
-        elif pattern.count("/") == name.count("/") and fnmatch.fnmatchcase(name, pattern):
+        parts = pattern.removesuffix("/**").split("/")
+        fits = len(words) > len(parts) if pattern.endswith("/**") else len(words) == len(parts)
+        if fits and all(map(fnmatch.fnmatchcase, words, parts)):
             return True
     return False
 
@@ -166,7 +187,7 @@ def write_whole(path: str, content: bytes, mode: int) -> None:
 
 def parsed(content: bytes | None) -> dict[str, Any] | None:
     """A JSON object; None if the content is none."""
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, RecursionError):
         found = json.loads(content) if content is not None else None
         return found if isinstance(found, dict) else None
     return None

@@ -73,14 +73,20 @@ class PrivateHome:
         return mounts
 
     def files(self) -> Iterator[tuple[CopiedPlace, str, str]]:
-        """All copied files: the place, the path below the place (empty for a file), and the path of the copy."""
+        """All copied files: the place, the path below the place (empty for a file), and the path of the copy. No link
+        is followed, because the agent can make links to files that it may not read. Links themselves are among the
+        files; sockets, fifos and devices are not."""
         for place in self.places:
-            if os.path.isfile(place.copy) or os.path.islink(place.copy):
+            if not self._is_reached_without_links(place):
+                continue
+            if _is_file_or_link(place.copy):
                 yield place, "", place.copy
-            for directory, _directories, names in os.walk(place.copy):
-                for name in names:
+                continue
+            for directory, directories, names in os.walk(place.copy):
+                for name in (*names, *directories):
                     path = os.path.join(directory, name)
-                    yield place, os.path.relpath(path, place.copy), path
+                    if _is_file_or_link(path):
+                        yield place, os.path.relpath(path, place.copy), path
 
     def changed(self) -> Iterator[tuple[CopiedPlace, str, str]]:
         """The copied files that the agent wrote, made, replaced or deleted."""
@@ -90,9 +96,21 @@ class PrivateHome:
             if _state(path) != self._before.get(path):
                 yield place, below, path
         for place in self.places:
+            if not self._is_reached_without_links(place) or not os.path.lexists(place.copy):
+                continue  # The agent moved the whole place away. Its originals stay as they are.
             for path in self._before:
-                if path not in seen and (path == place.copy or path.startswith(f"{place.copy}/")):
+                is_gone = path not in seen and not os.path.lexists(path)
+                if is_gone and (path == place.copy or path.startswith(f"{place.copy}/")):
                     yield place, "" if path == place.copy else os.path.relpath(path, place.copy), path
+
+    def _is_reached_without_links(self, place: CopiedPlace) -> bool:
+        """Whether the directories above a copy, and the copy itself if it was a directory, are no links."""
+        path = place.copy if os.path.isdir(place.copy) else os.path.dirname(place.copy)
+        while path != self.directory:
+            if os.path.islink(path):
+                return False
+            path = os.path.dirname(path)
+        return True
 
     @staticmethod
     def usual_name(place: CopiedPlace, below: str) -> str:
@@ -124,6 +142,14 @@ class PrivateHome:
 def original_of(place: CopiedPlace, below: str) -> str:
     """The path of the original of a copied file."""
     return os.path.join(place.original, below) if below else place.original
+
+
+def _is_file_or_link(path: str) -> bool:
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return False
+    return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
 
 
 def _state(path: str) -> State:

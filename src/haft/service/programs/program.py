@@ -24,6 +24,11 @@ class AgentFiles:
     carried: tuple[str, ...] = ()
     """Glob patterns of files that decide nothing later, such as logins and history. Changes of them are carried back
     when the agent has ended. Changes of all other files are held."""
+    not_carried: tuple[str, ...] = ()
+    """Glob patterns of files among `carried` that decide something later. Changes of them are held."""
+    dropped: tuple[str, ...] = ()
+    """Glob patterns of files that the agent makes again when it needs them. Changes of them are neither carried back
+    nor held."""
     deciding_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """JSON files that hold both: for each, the top-level keys that decide what runs later."""
 

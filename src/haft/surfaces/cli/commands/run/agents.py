@@ -41,7 +41,7 @@ def as_agent(program: Program, agent: Agent, env: Mapping[str, str]) -> Program:
             **{name: env[name] for name in variables if name in env},
             **agent.sandbox_off_variables,
         },
-        agent=AgentFiles(agent.title, places, agent.carried, agent.deciding_keys),
+        agent=AgentFiles(agent.title, places, agent.carried, agent.not_carried, agent.dropped, agent.deciding_keys),
     )
 
 
