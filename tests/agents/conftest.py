@@ -36,17 +36,19 @@ KEPT = Path(sys.prefix) / "agent-results.json"
 
 
 def pytest_runtest_logreport(report):
+    """Keep each result at once: a run takes long, and may be broken off."""
     if report.when == "call" or report.outcome != "passed":
         reason = f": {report.longrepr[2].removeprefix('Skipped: ')}" if report.skipped and report.longrepr else ""
         words = {"passed": "yes", "failed": "**no**", "skipped": f"not run{reason}"}[report.outcome]
         OUTCOMES[report.nodeid.split("@")[0]] = words
+        if os.environ.get("HAFT_AGENTS") and "PYTEST_XDIST_WORKER" not in os.environ:
+            known = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+            KEPT.write_text(json.dumps(known | OUTCOMES, indent=1))
 
 
-def pytest_sessionfinish(session):
+def pytest_sessionfinish():
     """The process that gathers the results writes the page."""
-    if os.environ.get("HAFT_AGENTS") and not hasattr(session.config, "workerinput"):
+    if os.environ.get("HAFT_AGENTS") and "PYTEST_XDIST_WORKER" not in os.environ:
         import results_page
 
-        known = json.loads(KEPT.read_text()) if KEPT.exists() else {}
-        KEPT.write_text(json.dumps(known | OUTCOMES, indent=1))
-        results_page.write(known | OUTCOMES)
+        results_page.write(json.loads(KEPT.read_text()) if KEPT.exists() else OUTCOMES)

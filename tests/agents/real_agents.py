@@ -160,8 +160,8 @@ name = "scripted"
 base_url = "{self.model}/v1"
 wire_api = "responses"
 env_key = "MODEL_KEY"
-request_max_retries = 1
-stream_max_retries = 1
+request_max_retries = 4
+stream_max_retries = 4
 
 [projects."{self.workspace}"]
 trust_level = "trusted"

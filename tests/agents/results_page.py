@@ -21,7 +21,7 @@ SECTIONS = {
     "test_real_self_approval": "An agent that tries to approve its own call",
     "test_real_replace": "Instead of its tools: `haft connect AGENT --replace`",
     "test_real_run": "Around it: `haft run -- AGENT`",
-    "test_real_run_confined": "Around it: what it is refused, and killed in the middle",
+    "test_real_run_confined": "Around it: what it is refused",
 }
 INTRODUCTION = """# Agents, as tested
 

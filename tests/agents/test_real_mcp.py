@@ -118,5 +118,6 @@ def test_cancelled_in_the_middle_nothing_runs_on(agent, model):
     process.communicate()
     until(lambda: not is_running(), "the call runs on")
     (ended,) = [each for each in agent.runs() if each["id"] == run["id"]]
-    assert ended["status"] == "cancelled"
+    # Claude Code and Gemini CLI kill the server within half a second: then the next host finds the run interrupted.
+    assert ended["status"] in ("cancelled", "error")
     until(lambda: not any("sleep" in words for words in agent.alone()), "the command runs on")

@@ -23,12 +23,13 @@ tool = "*"
 action = "allow"
 """
 UNCONFINED = {"codex": ("--dangerously-bypass-approvals-and-sandbox",)}
+# Gemini CLI itself refuses lines with `$(…)`.
 SPELLINGS = {
     "plainly": "haft approve ID",
     "through-setsid": "setsid -w haft approve ID",
     "through-script": "script -qec 'haft approve ID' /dev/null",
-    "through-a-double-fork": "(setsid sh -c 'haft approve ID >loose.txt 2>&1; echo $? >>loose.txt' &) ; "
-    "for i in $(seq 100); do test -s loose.txt && break; sleep 0.2; done; sleep 1; cat loose.txt",
+    "through-a-double-fork": "(setsid sh -c 'haft approve ID >loose.txt 2>&1; true' &) ; "
+    "for i in 1 2 3 4 5 6 7 8 9; do test -s loose.txt && break; sleep 1; done; sleep 1; cat loose.txt",
     "through-python": 'python3 -c \'import subprocess; subprocess.run(["haft", "approve", "ID"])\'',
 }
 
