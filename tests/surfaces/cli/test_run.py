@@ -291,6 +291,15 @@ def test_the_program_cannot_type_into_the_persons_terminal(terminal):
     assert "is not an answer here" not in shown.seen
 
 
+def test_the_program_cannot_hide_what_haft_shows_after_it(terminal):
+    shown = on_terminal(terminal, "bash", "-c", r"echo x > n.txt; printf 'marker\033[8m\033[?1049h\033]0;unfinished'")
+    shown.until("drop them] ")
+    shown.type("\n")
+    assert shown.end() == 0
+    after = shown.seen[shown.seen.rindex("unfinished") : shown.seen.index("drop them] ")]
+    assert after.index("\x18") < after.index("\x1b[?47l") < after.index("\x1b[m") < after.index("n.txt")
+
+
 # Several times side by side.
 
 
@@ -327,3 +336,9 @@ def test_the_person_chooses_one_of_them(terminal, haft):
     shown.type("x\n")
     assert shown.end() == 0
     assert (haft.workspace / "n.txt").exists() and haft("changes", "list", "--json").json == []
+
+
+def test_the_last_line_of_each_run_is_shown_without_a_newline_too(haft):
+    done = haft("run", "--times", "2", "--", "bash", "-c", "printf 'one\\nlast'")
+    for number in (1, 2):
+        assert f"[{number}] one\n" in done.err and f"[{number}] last\n" in done.err

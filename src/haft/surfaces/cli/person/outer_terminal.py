@@ -20,6 +20,18 @@ READ_BYTES: Final = 1 << 16
 MOST_WAITING: Final = 1 << 20
 """How many bytes of input may wait for a program that does not read."""
 
+RESET: Final = b"".join(
+    (
+        b"\x18\x1b\\",  # Ends an escape sequence that the program left unfinished.
+        b"\x1b[?47l",  # The main screen.
+        b"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1006l\x1b[?2004l",  # No reports of mouse, focus, paste.
+        b"\x1b[!p\x1b7\x1b[r\x1b8\x1b[?25h",  # No scroll region, a visible cursor that stays where it is.
+        b"\x1b(B\x0f\x1b[m",  # Letters are letters, and visible.
+        b"\x1b]104\x07\x1b]110\x07\x1b]111\x07",  # The person's own colours.
+    )
+)
+"""Undoes what a program may have done to the screen, so that it cannot hide or change what haft shows next."""
+
 
 class OuterTerminal:
     """A terminal with separate descriptors for reading and writing; both are the same terminal."""
@@ -68,6 +80,8 @@ class OuterTerminal:
             loop.remove_writer(self._inner)
             self._inner = None
         self._waiting.clear()
+        if os.environ.get("TERM", "dumb") != "dumb":
+            self.received(RESET)
         self._restore()
 
     def resize(self) -> None:

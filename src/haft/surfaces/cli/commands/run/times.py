@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from haft.contracts import Outcome, Stream
 from haft.surfaces.cli.commands.run.review import can_review, show
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from haft.service import CarriedBack, ProgramPlan, Run, ToolService
     from haft.surfaces.cli.person.interrupts import Interrupts
 
+LONGEST_LINE: Final = 1 << 16
+"""A longer line is printed in parts, so that it does not fill the memory."""
+
 
 async def run_times(
     service: ToolService,
@@ -33,9 +36,10 @@ async def run_times(
 ) -> list[Outcome]:
     """Run the program `times` times side by side, and let the person choose."""
     with interrupts:
-        runs = []
+        runs, lines = [], []
         for number in range(1, times + 1):
-            program = replace(plan.program, on_output=_Lines(number).take, on_carried=carried.append)
+            lines.append(_Lines(number))
+            program = replace(plan.program, on_output=lines[-1].take, on_carried=carried.append)
             runs.append(service.programs.start(replace(plan, program=program)))
 
         def cancel() -> bool:
@@ -47,6 +51,8 @@ async def run_times(
             for number, run in enumerate(runs, 1):
                 say(f"  [{number}] {run.id}")
         outcomes = await asyncio.gather(*(_followed(run, options) for run in runs))
+    for each in lines:
+        each.end()
     if not options.json:
         table(_rows(outcomes))
         if can_review():
@@ -71,8 +77,22 @@ class _Lines:
         self._rest: dict[Stream, bytes] = {"stdout": b"", "stderr": b""}
 
     def take(self, stream: Stream, data: bytes) -> None:
-        *whole, self._rest[stream] = (self._rest[stream] + data).split(b"\n")
-        for line in whole:
+        *whole, rest = data.split(b"\n")
+        if whole:
+            whole[0] = self._rest[stream] + whole[0]
+            self._rest[stream] = b""
+        self._rest[stream] += rest
+        if len(self._rest[stream]) > LONGEST_LINE:
+            whole.append(self._rest[stream])
+            self._rest[stream] = b""
+        self._print(whole)
+
+    def end(self) -> None:
+        """Print what came after the last newline."""
+        self._print([rest for rest in self._rest.values() if rest])
+
+    def _print(self, lines: Sequence[bytes]) -> None:
+        for line in lines:
             sys.stderr.write(f"[{self._number}] {one_line(line.decode('utf-8', 'replace'))}\n")
         sys.stderr.flush()
 
