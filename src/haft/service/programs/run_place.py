@@ -17,6 +17,11 @@ from haft.files import HeldLock, locked, remove, try_lock
 from haft.service.hook_messages import answer_inside_run, hook_socket_path
 
 LOCK: Final = "lock"
+MOST_CONNECTIONS: Final = 16
+"""How many connections to the socket are answered at the same time. The program can open as many as it wants, and must
+not use up the descriptors and the memory of this process."""
+SECONDS_TO_ASK: Final = 10.0
+"""How long one connection may take. After that it is closed, because others wait."""
 SECONDS_TO_WAIT: Final = 30.0
 """How long to wait for another process that removes what killed processes left."""
 
@@ -57,6 +62,11 @@ def _made(directory: str, run: str) -> tuple[str, HeldLock]:
         os.close(here)
 
 
+async def _answer(connection: socket.socket, run: str) -> None:
+    with contextlib.suppress(asyncio.TimeoutError):
+        await asyncio.wait_for(answer_inside_run(connection, run), SECONDS_TO_ASK)
+
+
 @contextlib.asynccontextmanager
 async def outer_socket(place: str, home: str, run: str) -> AsyncIterator[Mount]:
     """Listen for the hooks and MCP servers that start inside the program. Yields the mount that shows them the socket,
@@ -65,6 +75,12 @@ async def outer_socket(place: str, home: str, run: str) -> AsyncIterator[Mount]:
     os.mkdir(directory, 0o700)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     answers: set[asyncio.Task[None]] = set()
+    free = asyncio.Semaphore(MOST_CONNECTIONS)
+
+    def ended(task: asyncio.Task[None]) -> None:
+        answers.discard(task)
+        free.release()
+
     # A path in a socket's address has at most 107 bytes, so the directory is named by a descriptor.
     named = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -74,10 +90,11 @@ async def outer_socket(place: str, home: str, run: str) -> AsyncIterator[Mount]:
 
         async def accept() -> None:
             while True:
+                await free.acquire()
                 connection, _address = await asyncio.get_running_loop().sock_accept(listening)
-                task = asyncio.create_task(answer_inside_run(connection, run))
+                task = asyncio.create_task(_answer(connection, run))
                 answers.add(task)
-                task.add_done_callback(answers.discard)
+                task.add_done_callback(ended)
 
         accepting = asyncio.create_task(accept())
         try:
