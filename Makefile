@@ -51,7 +51,7 @@ test-more: setup  ## run every step, every size, and many times over what uses c
 	@HAFT_MORE=10 $(BIN)/python -m pytest -n auto --dist worksteal -q tests
 
 test-agents: setup  ## run Claude Code, Codex, opencode and Gemini CLI with haft, and write the page about it (long)
-	@$(BIN)/python tests/agents/installed_agents.py
+	@PYTHONPATH=tests $(BIN)/python tests/agents/installed_agents.py
 	@scripts/test-programs
 	@rm -f $(VENV)/agent-results.json
 	@HAFT_AGENTS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q tests/agents

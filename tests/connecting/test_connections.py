@@ -356,7 +356,7 @@ def test_a_file_that_nobody_may_write_stays_and_so_do_the_others(home):
         ("codex", ".codex/config.toml", 'mcp_servers = {a = {command = "x"}}', "cannot be changed line by line"),
         ("gemini", ".gemini/settings.json", b"\xff\xfe{}", "is not UTF-8"),
         ("opencode", ".config/opencode/opencode.json", '{"mcp": "x"}', "`mcp` is not an object"),
-        ("gemini", ".gemini/settings.json", '{"tools": {"core": ["run_shell_command"]}}', "has a list of its own"),
+        ("gemini", ".gemini/settings.json", '{"tools": {"core": ["run_shell_command"]}}', "has a list of your own"),
     ],
 )
 def test_a_broken_file_is_left_as_it_is_with_a_clear_error(home, agent, file, content, words):

@@ -258,9 +258,10 @@ def _check_own_list(text: str, entry: Entry, agent: Agent) -> None:
     if entry.part == "replace" and isinstance(entry.value, list) and isinstance(found, list):
         off = [] if agent.replacing is None else [each for each in agent.replacing.tools if each in found]
         if "mcp_*" not in found:
+            taken = f" and take out {', '.join(off)}" if off else ""
             raise BadUsage(
-                f"{entry.file} has a list of its own, `{'.'.join(entry.keys)}`",
-                hint=f"edit that list by hand: add `mcp_haft_*`, and take out {', '.join(off) or 'nothing'}",
+                f"{entry.file} has a list of your own, `{'.'.join(entry.keys)}`, which haft does not change",
+                hint=f"add `mcp_haft_*` to the list{taken}; then connect without `--replace`",
             )
 
 

@@ -175,13 +175,19 @@ def _http(agent: Agent, launch: Launch) -> dict[str, Any]:
     return {**found, "oauth": False, "enabled": True} if agent.id == "opencode" else found
 
 
+def _hint_without(option: str, agent: Agent) -> str:
+    """What to do where an agent has nothing for an option. `haft run` cannot hold an editor with windows."""
+    around = "" if agent.has_windows else f"; `haft run -- {agent.executables[0]}` confines the whole agent"
+    return f"leave `{option}` out{around}"
+
+
 def _replaced(agent: Agent, choice: Choice, env: Mapping[str, str]) -> list[Entry]:
     facts = agent.replacing
     place = None if facts is None else facts.user if choice.scope == "user" else facts.project
     if facts is None or place is None:
         raise BadUsage(
             f"{agent.title} cannot switch its own tools off in a configuration file",
-            hint=f"leave `--replace` out; `haft run -- {agent.executables[0]}` confines the whole agent",
+            hint=_hint_without("--replace", agent),
         )
     file = place.resolve(env, choice.workspace)
     if agent.id == "codex":
@@ -204,7 +210,7 @@ def _hooks(agent: Agent, choice: Choice, launch: Launch, env: Mapping[str, str])
     if facts is None or place is None:
         raise BadUsage(
             f"{agent.title} calls no program before its own tools",
-            hint=f"leave `--hooks` out; `haft run -- {agent.executables[0]}` confines the whole agent",
+            hint=_hint_without("--hooks", agent),
         )
     file = place.resolve(env, choice.workspace)
     events = (*facts.before, *facts.after)

@@ -78,6 +78,16 @@ def test_keys_typed_before_a_call_is_shown_do_not_count(haft, terminal, asks):
     assert [one["id"] for one in haft("inbox", "--json").json] == [request["id"]]
 
 
+def test_keys_that_come_at_once_are_no_answer_and_haft_says_so(haft, terminal, asks):
+    _, request = asks("touch made")
+    screen = terminal("inbox", "--watch", TERM="xterm", NO_COLOR="")
+    screen.until("Enter confirms")
+    assert "x1b" not in screen.seen
+    screen.type("y\r")
+    screen.until("not answered: several keys came at once")
+    assert [one["id"] for one in haft("inbox", "--json").json] == [request["id"]]
+
+
 def test_a_call_answered_elsewhere_leaves_the_screen(haft, terminal, asks):
     process, request = asks("touch made")
     screen = terminal("inbox", "--watch")
@@ -162,3 +172,5 @@ def test_blame_prints_a_line_for_each_line(haft):
     assert haft("blame", "a").out.splitlines()[0].split() == ["older", "1)", "old"]
     outside = haft("blame", "/etc/passwd")
     assert (outside.code, "not in the workspace" in outside.err) == (2, True)
+    directory = haft("blame", ".")
+    assert (directory.code, "is a directory" in directory.err) == (2, True)

@@ -282,6 +282,15 @@ def test_the_terminal_is_as_before_after_the_program(terminal):
     assert shown.end() == 0
 
 
+def test_ctrl_c_at_the_question_keeps_the_changes_held_and_says_so(terminal, haft):
+    shown = on_terminal(terminal, "bash", "-c", "echo new > n.txt")
+    shown.until("drop them] ")
+    shown.type("\x03")
+    shown.until("held: ")
+    assert shown.end() == 130
+    assert len(haft("changes", "list", "--json").json) == 1
+
+
 def test_the_program_cannot_type_into_the_persons_terminal(terminal):
     script = "import fcntl, sys, termios; [fcntl.ioctl(0, termios.TIOCSTI, bytes([each])) for each in b'echo typed']"
     shown = on_terminal(terminal, "bash", "-c", f'python3 -c "{script}"; echo x > n.txt')

@@ -135,6 +135,8 @@ class Agent:
     server says it, or if the agent does not ask."""
     hooks: HookFacts | None = None
     replacing: Replacing | None = None
+    has_windows: bool = False
+    """Whether it is an editor with windows of its own, which `haft run` cannot start in a terminal."""
     version: str | None = None
     """The version with which tests showed all this; None if it was written from the agent's documentation and not
     run."""

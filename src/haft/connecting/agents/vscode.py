@@ -41,5 +41,6 @@ VSCODE: Final = Agent(
         shell_tools=("run_in_terminal",),
         edit_tools=("apply_patch", "create_file", "insert_edit_into_file", "replace_string_in_file"),
     ),
+    has_windows=True,
     version=DOCUMENTED,
 )

@@ -127,7 +127,7 @@ class ApplyLimits:
         call, spec = run.call, run.tool.spec
         found: list[tuple[float | None, str]] = [(call.timeout, "the call's own timeout")]
         if NO_DEADLINE in spec.meta:
-            return [(MAX_SECONDS if call.timeout is None else call.timeout, "the call's own timeout")]
+            return [(MAX_SECONDS if call.timeout is None else call.timeout, "`--timeout`, or the call's own timeout")]
         if "timeoutArgument" in spec.meta:
             argument = spec.meta["timeoutArgument"]
             found.append((call.arguments.get(argument), f"the argument `{argument}`"))

@@ -45,6 +45,8 @@ def blame_file(options: Globals, file: str) -> None:
 def _place_of(file: str, options: Globals) -> tuple[str, str]:
     """The workspace, and the path of the file relative to it. A symbolic link in the path is followed."""
     workspace = os.path.realpath(workspace_of(options))
+    if os.path.isdir(file):
+        raise BadUsage(f"`{file}` is a directory", hint="name one file")
     path = os.path.relpath(os.path.realpath(file), workspace)
     if path == ".." or path.startswith("../"):
         raise BadUsage(f"`{file}` is not in the workspace {workspace}", hint="-w names another workspace")

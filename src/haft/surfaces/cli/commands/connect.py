@@ -156,7 +156,12 @@ def _remove(agent: Agent, choice: Choice, options: Globals, *, only_print: bool,
     connections.carry_out(plan)
     if before is not None and before.token is not None and plan.record is None:
         _revoke(before)
-    _tell(plan, options, notes, "no longer connected" if plan.is_change else "not connected, and was not before")
+    _tell(
+        plan,
+        options,
+        notes,
+        "no longer connected" if plan.is_change else "not connected: nothing to take back",
+    )
 
 
 def _check_person(what: str) -> None:
@@ -225,7 +230,7 @@ def _hook_notes(agent: Agent, choice: Choice) -> list[str]:
             f"{agent.title}'s own shell commands are decided and recorded, and run without haft's sandbox: "
             "no test has shown that a rewritten command is what runs"
         )
-    notes += [f"a call passes although the hook failed, if {each}" for each in facts.passes]
+    notes += [f"a call passes without haft's decision if the hook fails like this: {each}" for each in facts.passes]
     if not facts.blocks_on_failure and not facts.passes:
         notes.append(f"{agent.title} cannot be told to deny a call if the hook itself cannot start")
     notes += [f"never reaches the hook: {each}" for each in facts.unseen]
@@ -291,7 +296,7 @@ def _tell(plan: Plan, options: Globals, notes: Sequence[str], state: str) -> Non
         return
     for note in notes:
         say(f"note: {note}")
-    say(f"start {plan.agent.title} anew: it reads its configuration when it starts")
+    say(f"start {plan.agent.title} again: it reads its configuration only when it starts")
 
 
 def _shape(plan: Plan, notes: Sequence[str], *, is_done: bool) -> dict[str, Any]:
@@ -342,7 +347,7 @@ def _overview(options: Globals) -> None:
         [
             (
                 each.agent.id + (" (project)" if each.choice.scope == "project" else ""),
-                "installed" if each.is_installed else "–",
+                "installed" if each.is_installed else "not found",
                 _parts(each),
                 "; ".join(each.coverage()) if each.is_connected else "",
             )

@@ -28,6 +28,8 @@ PAUSE: Final = 0.4
 """How often haft looks for new requests, in seconds."""
 BELL: Final = "\a"
 ENTER: Final = ("\r", "\n")
+SEVERAL: Final = "\0"
+"""Stands for several keys that came at once: pasted text, or an escape sequence."""
 
 Answer = Callable[["Waiting", dict[str, Any]], None]
 Show = Callable[["Waiting"], None]
@@ -90,7 +92,8 @@ class WatchedInbox:
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
         self._show(left[0])
         more = f"; {len(left) - 1} more wait" if len(left) > 1 else ""
-        say(styled(f"{self._keys(left[0])}{more}", "bold", sys.stderr))
+        sys.stderr.write(styled(f"{self._keys(left[0])}{more}", "bold", sys.stderr) + "\n")
+        sys.stderr.flush()
 
     @staticmethod
     def _keys(waiting: Waiting) -> str:
@@ -118,6 +121,8 @@ class WatchedInbox:
         elif (choice := _choice(shown, key)) is not None:
             self._chosen = choice
             say(f"{choice[0]} {one_line(str(shown.shown['tool']))}? Enter confirms, any other key does not")
+        elif key == SEVERAL:
+            say("not answered: several keys came at once; type one, and then Enter")
 
     def _give(self, shown: Waiting, answer: dict[str, Any]) -> None:
         try:
@@ -150,14 +155,14 @@ def _choice(waiting: Waiting, key: str) -> tuple[str, dict[str, Any]] | None:
 @contextmanager
 def _single_keys(descriptor: int) -> Iterator[Callable[[float], str]]:
     """A function that reads one key within some seconds; empty if none comes. An escape sequence, such as that of an
-    arrow key, counts as one key that means nothing. At the end of input, it reads `q`."""
+    arrow key, and pasted text count as one key that means nothing. At the end of input, it reads `q`."""
     before = termios.tcgetattr(descriptor)
 
     def read_key(seconds: float) -> str:
         if not select.select([descriptor], [], [], seconds)[0]:
             return ""
         read = os.read(descriptor, 64)
-        return "q" if not read or read == b"\x04" else read.decode("utf-8", "replace") if len(read) == 1 else "\0"
+        return "q" if not read or read == b"\x04" else read.decode("utf-8", "replace") if len(read) == 1 else SEVERAL
 
     tty.setcbreak(descriptor, termios.TCSANOW)
     try:

@@ -78,6 +78,8 @@ def _watch_thread(thread: str, options: Globals) -> None:
     from haft.service import Filter, open_history
 
     pause = _keep_recovering()
+    if not options.quiet and is_terminal(sys.stderr):
+        say(f"waiting for calls of the thread {one_line(thread)}; Ctrl-C ends")
     begun, known = time.time(), dict[str, str]()
     while True:
         kept = open_history(state_home())

@@ -182,7 +182,12 @@ async def _perform(
 async def _settle(service: ToolService, outcome: Outcome, options: Globals) -> None:
     """Let the person decide about held changes, or say what became of the changes."""
     if outcome.changes.state == "held" and can_review() and not options.json:
-        await review(service, outcome.run_id, options)
+        try:
+            await review(service, outcome.run_id, options)
+        except (asyncio.CancelledError, KeyboardInterrupt):  # Ctrl-C at the question.
+            sys.stderr.write("\n")
+            tell_held(outcome.run_id)
+            raise
     elif outcome.changes.state == "held" and not options.quiet:
         tell_held(outcome.run_id)
     elif not options.quiet:
@@ -224,8 +229,8 @@ def _what_changed(outcome: Outcome) -> str:
     count = len(outcome.changes.files)
     if not count:
         return f"{outcome.run_id} changed nothing"
-    paths = "1 path" if count == 1 else f"{count:_} paths"
-    return f"{outcome.run_id}: {paths} {outcome.changes.state}; `haft undo {outcome.run_id}` takes them back"
+    paths, them = ("1 path", "it") if count == 1 else (f"{count:_} paths", "them")
+    return f"{outcome.run_id}: {paths} {outcome.changes.state}; `haft undo {outcome.run_id}` takes {them} back"
 
 
 def ring_if_waiting(event: Event) -> None:

@@ -120,7 +120,8 @@ async def _choose(service: ToolService, outcomes: Sequence[Outcome], options: Gl
     held = {str(number): each.run_id for number, each in enumerate(outcomes, 1) if each.changes.state == "held"}
     while held:
         numbers = ", ".join(held)
-        line = await read_line(f"apply one ({numbers}), show a diff (d NUMBER), drop the others (x), or keep (Enter)? ")
+        others = "show a diff (d NUMBER), drop all of these (x), or keep them held (Enter)"
+        line = await read_line(f"apply one ({numbers}), {others}? ")
         words = line.strip().lower().split()
         if not words:
             break
