@@ -57,10 +57,15 @@ def test_the_line_that_hooks_start_is_one_file_of_ours_with_an_absolute_path(haf
 
 def test_what_the_hooks_do_not_cover_is_said(haft):
     said = haft("connect", "codex", "--hooks", "--yes").err
-    assert "a call passes although the hook failed, if it is killed" in said
+    assert "if the hook fails like this: it is killed" in said
     assert "never reaches the hook: input for a command" in said
     assert "not tried with the program" in haft("connect", "cursor", "--print").err
     assert "run without haft's sandbox" in haft("connect", "cursor", "--hooks", "--print").err
+
+
+def test_the_hint_names_haft_run_only_for_agents_in_a_terminal(haft):
+    assert "haft run" not in haft("connect", "vscode", "--replace", "--print").err
+    assert "haft run -- amp" in haft("connect", "amp", "--hooks", "--print").err
 
 
 def test_the_overview_says_what_is_connected_and_how_well(haft):
@@ -82,7 +87,7 @@ def test_removing_takes_everything_back(haft):
     for agent in AGENTS:
         assert haft("connect", agent, "--yes").code == 0
         assert "is no longer connected" in haft("connect", agent, "--remove", "--yes").out
-        assert "was not before" in haft("connect", agent, "--remove", "--yes").out
+        assert "nothing to take back" in haft("connect", agent, "--remove", "--yes").out
     assert sorted(os.listdir(haft.env["HOME"])) == sorted({*before, "state"})
 
 

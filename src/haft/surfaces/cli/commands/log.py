@@ -51,7 +51,7 @@ MOST_FILES: Final = 100
     metavar="H",
     help="Only runs that connected, or tried to connect, to this host; `*.H`: to any name below H.",
 )
-@click.option("--who", metavar="U", help="Only runs of this user.")
+@click.option("--who", metavar="U", help="Only runs of this user or agent, such as `claude-code`.")
 @click.option("--thread", metavar="T", help="Only runs of this thread.")
 @click.option("--parent", metavar="RUN", shell_complete=complete_run, help="Only runs of calls that this run made.")
 @click.option(

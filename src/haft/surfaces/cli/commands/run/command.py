@@ -92,7 +92,8 @@ def run_program(
     diff RUN` shows them in another terminal.
 
     The program sees the workspace and the system's programs, and nothing else of your home directory. It has no
-    network. The options below open the sandbox; haft shows the result before the program starts."""
+    network. An agent that haft knows, such as `claude`, also gets its own settings and the hosts of its model. The
+    options below open the sandbox; haft shows the result before the program starts."""
     options = context.find_object(Globals) or Globals()
     if not words:
         raise BadUsage("`haft run` needs a program", hint="such as `haft run -- bash`")
