@@ -56,7 +56,10 @@ class ApprovalSecret:
             raise BadUsage("no approval passphrase is set", hint="`haft approval secret` sets one")
         made = verifier.signer(passphrase)
         if made is None:
-            raise Rejected("the approval passphrase is wrong", hint="`haft approval secret` changes it")
+            raise Rejected(
+                "the approval passphrase is wrong",
+                hint="type it again; docs/concepts/self-approval.md says what to do if you have forgotten it",
+            )
         return made
 
     def set(self, passphrase: str, old: str | None = None) -> None:
