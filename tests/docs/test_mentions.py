@@ -33,7 +33,7 @@ COMMANDS = dict(_commands())
 
 def _options(command):
     for parameter in command.get_params(click.Context(command)):
-        if isinstance(parameter, click.Option):
+        if isinstance(parameter, click.Option) and not parameter.hidden:
             yield from parameter.opts
 
 
