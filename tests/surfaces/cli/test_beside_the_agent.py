@@ -130,6 +130,8 @@ def test_what_a_thread_did_since_a_time_is_shown_and_undone(haft):
     assert (haft.workspace / "b").exists()
     nothing = haft("undo", "--thread", "t", "--since", "5m")
     assert (nothing.code, "nothing to undo in thread t since" in nothing.err) == (2, True)
+    long_ago = haft("undo", "--thread", "t", "--since", "99999999999d")
+    assert (long_ago.code, "since 1970-01-01" in long_ago.err) == (2, True)
 
 
 def test_at_a_terminal_a_yes_is_needed(haft, terminal):

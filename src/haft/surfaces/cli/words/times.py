@@ -14,10 +14,11 @@ _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def since(text: str) -> float:
-    """The time that `text` gives, in seconds since the epoch. A time without a zone is local."""
+    """The time that `text` gives, in seconds since the epoch. A time without a zone is local. A span that began before
+    the epoch begins there."""
     ago = _AGO.fullmatch(text.strip())
     if ago is not None:
-        return time.time() - float(ago[1]) * _SECONDS[ago[2]]
+        return max(0.0, time.time() - float(ago[1]) * _SECONDS[ago[2]])
     try:
         return datetime.datetime.fromisoformat(text.strip()).timestamp()
     except (ValueError, OverflowError, OSError) as error:
