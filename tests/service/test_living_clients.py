@@ -152,6 +152,18 @@ def test_a_namespace_of_its_own_hides_no_command_of_a_client(options, home, aske
         assert asked.answer() == ELSEWHERE
 
 
+@pytest.mark.parametrize("is_released", [False, True], ids=["announced", "its server was killed"])
+def test_a_command_that_sees_no_processes_may_be_a_clients(is_released, home, asked):
+    if shutil.which("unshare") is None or not may_unshare("-Urm", "sh", "-c", "mount -t tmpfs none /proc"):
+        pytest.skip("this user can make no such namespace")
+    with shell() as agent:
+        announcement = announce(home, "agent", agent.pid)
+        if is_released:
+            announcement.release()
+        agent.run(f"unshare -Urm sh -c {shlex.quote(f'mount -t tmpfs none /proc; {asked.line}')}")
+        assert asked.answer() == ELSEWHERE
+
+
 def test_a_process_outside_the_clients_container_is_a_persons(home):
     if shutil.which("unshare") is None or not may_unshare("-Urpf", "--mount-proc"):
         pytest.skip("this user can make no such namespace")

@@ -255,6 +255,8 @@ def _living(path: str) -> LivingClient | None:
     except OSError:
         return None
     client = _parsed(note)
+    if client is not None and _hides_processes(client):
+        return client
     if client is not None and (_process_lives(client) if _is_visible(client) else is_locked):
         return client
     if not is_locked and (client is None or _is_visible(client) or _is_old(path)):
@@ -270,6 +272,12 @@ def _is_old(path: str) -> bool:
     with contextlib.suppress(OSError):
         return os.stat(path).st_mtime < time.time() - _OLD_SECONDS
     return False
+
+
+def _hides_processes(client: LivingClient) -> bool:
+    """Whether this process sees no processes at all, although the one that announced the client did: an agent can hide
+    `/proc` from its own processes, so haft cannot say that the client has ended."""
+    return not any(process_tree.namespaces()) and any(client.namespaces)
 
 
 def _is_visible(client: LivingClient) -> bool:
@@ -289,7 +297,8 @@ def _parsed(note: bytes) -> LivingClient | None:
     started."""
     try:
         told: dict[str, Any] = decode(note)
-        if told["boot"] != process_tree.boot():
+        boot = process_tree.boot()
+        if boot and told["boot"] != boot:
             return None
         pids, times = told["namespaces"]
         return LivingClient(
