@@ -102,6 +102,16 @@ def test_a_rewritten_line_that_the_agent_never_ran_is_not_covered(home: Path, wo
     assert ended(home)["error"]["code"] == "not-covered"
 
 
+def test_an_agent_that_ended_before_it_ran_a_rewritten_line_is_still_rewritten(home: Path, workspace: Path) -> None:
+    refused = Agent(home, workspace)
+    assert "updatedInput" in refused.hook("PreToolUse", "Bash", {"command": "cat note.txt"})
+    refused.end()
+    assert ended(home)["error"]["code"] == "not-covered"
+    again = Agent(home, workspace)
+    assert "updatedInput" in again.hook("PreToolUse", "Bash", {"command": "cat note.txt"})
+    again.end()
+
+
 def test_an_agent_that_called_a_hook_is_a_living_client_until_it_ends(home: Path, workspace: Path) -> None:
     agent = Agent(home, workspace)
     agent.hook("PreToolUse", "Read", {"file_path": str(workspace / "note.txt")})

@@ -242,7 +242,7 @@ class HookCalls:
         self._rewritten[key] = rewritten
         self._keys[rewritten.ticket] = key
         why = f"{asking.agent} ended before it ran the rewritten line"
-        self._agents.await_end(asking.process, key, lambda: self._end_shell(key, why))
+        self._agents.await_end(asking.process, key, lambda: self._end_shell(key, why, proves=False))
 
     def redeemed(self, ticket: str) -> None:
         """Note that an agent ran a rewritten line."""
@@ -251,7 +251,9 @@ class HookCalls:
         if found is not None:
             self._probes.note(found.agent, found.version, runs_rewritten=True)
 
-    def _end_shell(self, key: str, why: str) -> None:
+    def _end_shell(self, key: str, why: str, *, proves: bool) -> None:
+        """End a shell call. `proves`: the agent said that it ran the command, so an unused ticket proves that it does
+        not run rewritten lines. If a person refused the command, or the agent ended before, nothing is proven."""
         found = self._rewritten.pop(key, None)
         if found is None:
             return
@@ -259,7 +261,8 @@ class HookCalls:
         if is_unused and not found.is_background:
             # From inside an agent's own sandbox, the ticket is redeemed over pipes, and `redeemed` is not called.
             is_not_run = found.service.hooked.give_up(found.ticket, why)
-            self._probes.note(found.agent, found.version, runs_rewritten=not is_not_run)
+            if proves or not is_not_run:
+                self._probes.note(found.agent, found.version, runs_rewritten=not is_not_run)
 
     # All other tools.
 
@@ -310,7 +313,8 @@ class HookCalls:
             return Reply("none")
         self._agents.forget(key)
         if key in self._rewritten:
-            self._end_shell(key, f"{asking.agent} ran the command, but not the line that haft gave it")
+            why = f"{asking.agent} ran the command, but not the line that haft gave it"
+            self._end_shell(key, why, proves=event.failure is None)
             return Reply("none")
         for service in self._workspaces.services():
             if await service.observed.end(key, event.failure) is not None:
