@@ -45,6 +45,8 @@ class HookKind:
 LONGEST: Final = 64_000_000
 """The longest message. A sender of a longer one is cut off."""
 MOST_DESCRIPTORS: Final = 3
+MOST_FIELDS: Final = 16
+"""A sender of a message with more fields is cut off: reading very many would take long."""
 READ_AT_ONCE: Final = 1 << 18
 _KINDS: Final = (HookKind.HOOK, HookKind.SHELL, HookKind.SIGNAL, HookKind.WHERE, HookKind.ANSWER)
 
@@ -93,6 +95,8 @@ def decode_fields(body: bytes) -> tuple[bytes, ...]:
         if rest[size : size + 1] != b",":
             raise BadHookMessage("a field is shorter than it says")
         fields.append(rest[:size])
+        if len(fields) > MOST_FIELDS:
+            raise BadHookMessage("it has too many fields")
         body = rest[size + 1 :]
     return tuple(fields)
 
@@ -159,6 +163,8 @@ class HookConnection:
             except OSError:
                 return None
             self._descriptors += descriptors_now
+            if len(self._descriptors) > MOST_DESCRIPTORS:
+                raise BadHookMessage("it comes with too many descriptors")
             if not data:
                 return None
             self._reader.feed(data)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import socket
 import stat
+from asyncio.selector_events import BaseSelectorEventLoop
 from pathlib import Path
 
 import pytest
@@ -76,6 +79,33 @@ def test_a_long_path_of_the_state_home_is_no_obstacle(tmp_path: Path) -> None:
     assert serve(Resident(str(home), idle_seconds=0.1), str(home)) == [("resident", "")]
 
 
+def test_it_goes_on_after_it_could_not_accept_a_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    accept = BaseSelectorEventLoop.sock_accept
+    failures = [OSError(errno.EMFILE, "Too many open files")]
+
+    async def fail_once(loop: BaseSelectorEventLoop, sock: socket.socket) -> object:
+        if failures:
+            raise failures.pop()
+        return await accept(loop, sock)
+
+    monkeypatch.setattr(BaseSelectorEventLoop, "sock_accept", fail_once)
+    home = str(tmp_path)
+    assert serve(Resident(home, idle_seconds=0.5), home) == [("resident", "")]
+
+
+def test_a_connection_without_a_message_does_not_keep_it_alive(tmp_path: Path) -> None:
+    async def work() -> None:
+        resident = Resident(str(tmp_path), idle_seconds=0.1, message_seconds=0.1)
+        listening = resident.take()
+        assert listening is not None
+        _reader, writer = await asyncio.open_unix_connection(hook_socket_path(str(tmp_path)))
+        writer.write(b"h9")
+        await resident.serve(listening, {})
+        writer.close()
+
+    asyncio.run(asyncio.wait_for(work(), 30))
+
+
 def test_garbage_on_the_socket_ends_only_that_connection(tmp_path: Path) -> None:
     home = str(tmp_path)
 
@@ -87,7 +117,7 @@ def test_garbage_on_the_socket_ends_only_that_connection(tmp_path: Path) -> None
         listening = resident.take()
         assert listening is not None
         serving = asyncio.create_task(resident.serve(listening, {HookKind.HOOK: fail}))
-        for bad in (b"garbage", b"h5:x", b"h0:,", b"s99999999999:"):
+        for bad in (b"garbage", b"h5:x", b"h0:,", b"h60:" + b"0:," * 20 + b",", b"s99999999999:"):
             _reader, writer = await asyncio.open_unix_connection(hook_socket_path(home))
             writer.write(bad)
             writer.close()

@@ -22,6 +22,8 @@ from haft.service import BadHookMessage, HookConnection, HookKind, HookMessage, 
 
 IDLE_SECONDS: Final = 900.0
 """After how many seconds without a connection and without open work the resident ends."""
+MESSAGE_SECONDS: Final = 60.0
+"""After how many seconds a connection without a whole message is closed. `start.py` sends its message at once."""
 ALIVE_SECONDS: Final = 5.0
 """How often a waiting `start.py` gets a sign of life."""
 TAKE_OVER_SECONDS: Final = 20.0
@@ -35,7 +37,10 @@ Handler = Callable[[HookConnection, HookMessage], Awaitable[None]]
 class Resident:
     """Accepts connections, and passes each message to the handler of its kind."""
 
-    def __init__(self, home: str, *, idle_seconds: float = IDLE_SECONDS) -> None:
+    def __init__(
+        self, home: str, *, idle_seconds: float = IDLE_SECONDS, message_seconds: float = MESSAGE_SECONDS
+    ) -> None:
+        self._message_seconds = message_seconds
         self._path = hook_socket_path(home)
         self._handlers: dict[bytes, Handler] = {HookKind.WHERE: self._say_where}
         self._is_busy: Callable[[], bool] = lambda: False
@@ -115,7 +120,11 @@ class Resident:
     async def _accept(self, listening: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            sock, _address = await loop.sock_accept(listening)
+            try:
+                sock, _address = await loop.sock_accept(listening)
+            except OSError:  # Too many connections are open: others wait until one ends.
+                await asyncio.sleep(WAITING)
+                continue
             self._begin(sock)
             if installation() != self._installation:
                 self._is_outdated = True
@@ -147,7 +156,8 @@ class Resident:
     async def _answer(self, connection: HookConnection) -> None:
         try:
             _ = connection.peer
-            message = await connection.receive()
+            async with asyncio.timeout(self._message_seconds):
+                message = await connection.receive()
             if message is None:
                 return
             handler = self._handlers.get(message.kind)
@@ -155,7 +165,7 @@ class Resident:
                 message.close()
                 return
             await handler(connection, message)
-        except (BadHookMessage, OSError):
+        except (BadHookMessage, OSError):  # A `TimeoutError` is an `OSError`.
             return  # The other end is gone, or is no `start.py`: it denies if it waits for an answer.
         finally:
             connection.close()
