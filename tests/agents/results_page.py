@@ -17,6 +17,8 @@ TITLES = {"claude-code": "Claude Code", "codex": "Codex", "opencode": "opencode"
 SECTIONS = {
     "test_real_mcp": "Beside the agent's own tools: `haft connect AGENT`",
     "test_real_hooks": "In its hooks: `haft connect AGENT --hooks`",
+    "test_real_terminal": "In its hooks, on a terminal",
+    "test_real_answers": "Answers and failures of any hook: the table at the end of this page",
     "test_real_hook_failures": "A hook of haft that fails",
     "test_real_self_approval": "An agent that tries to approve its own call",
     "test_real_replace": "Instead of its tools: `haft connect AGENT --replace`",
@@ -39,7 +41,7 @@ def write(outcomes: dict[str, str]) -> None:
         found = re.search(r"(test_real_\w+)\.py::test_(\w+)\[", test)
         if agent and found:
             case = test.partition(f"[{agent}")[2].strip("-]")
-            sentence = found[2].replace("_", " ") + (f": {case}" if case else "")
+            sentence = _sentence(found[2]) + (f": {case.replace('-', ' ')}" if case else "")
             rows.setdefault(found[1], {}).setdefault(sentence, {})[agent] = outcome
     words = [INTRODUCTION]
     heads = [f"{title} {installed_agents.version(agent)}" for agent, title in TITLES.items()]
@@ -48,9 +50,17 @@ def write(outcomes: dict[str, str]) -> None:
             words.append(f"## {title}\n\n| | {' | '.join(heads)} |\n|---|---|---|---|---|")
             words += [
                 f"| {sentence[0].upper()}{sentence[1:]} | " + " | ".join(by.get(a, "–") for a in TITLES) + " |"
-                for sentence, by in rows[module].items()
+                for sentence, by in sorted(rows[module].items())
             ]
             words.append("")
     facts = (HERE / "recorded" / "README.md").read_text().partition("\n| | ")
     words.append("## What agents give their hooks\n\n| | " + facts[2].rstrip())
     PAGE.write_text("\n".join(words) + "\n")
+
+
+def _sentence(name: str) -> str:
+    """The name of a test as words."""
+    words = f" {name.replace('_', ' ')} "
+    for plain, owned in (("hafts", "haft's"), ("agents", "agent's"), ("hooks", "hook's")):
+        words = words.replace(f" {plain} ", f" {owned} ")
+    return words.strip()

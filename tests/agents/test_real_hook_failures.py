@@ -129,8 +129,7 @@ def test_after_it_is_mended_commands_run_again(broken):
 
 
 @pytest.mark.parametrize("name", AGENT_NAMES)
-def test_the_hooks_program_is_gone(name, tmp_path, model):
-    """What the agent itself does then is the agent's choice: Codex lets the call pass."""
+def test_the_hooks_program_is_gone_the_command_is_denied(name, tmp_path, model):
     agent = Connected(name, tmp_path, model.url, "--hooks")
     try:
         for path in (
