@@ -18,7 +18,7 @@ from warm import Warm
 PATIENCE = 60.0
 _MARK = "\x1e"
 _REDRAWN = re.compile(r"[^\n]*\r\x1b\[2K")
-_STEERING = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+_STEERING = re.compile(r"\x1b(?:\[[0-9;?!]*[a-zA-Z]|\][0-9;]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[78=>\\])|[\x0f\x18]")
 _QUESTION = re.compile(r"^(?P<question>.*\[y/N[^\]]*\] )(?P<typed>\S+)$", re.MULTILINE)
 
 

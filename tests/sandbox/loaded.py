@@ -12,7 +12,9 @@ from pathlib import Path
 from haft.contracts import Environment
 from haft.files.links import steps_of
 from haft.sandbox import warm_pool as nurseries
-from haft.service import ToolService
+from haft.service import TemplateEnvironments, ToolService
+
+assert TemplateEnvironments  # Loaded before tests replace the class where it is defined: the face keeps what it found.
 
 SMALL_PYDANTIC = """
 class BaseModel:

@@ -14,6 +14,9 @@ import sys
 import time
 from pathlib import Path
 
+from haft.contracts import Principal
+from haft.service import Tokens
+
 HERE = Path(__file__).parent
 PATIENCE = 60
 LISTENS = re.compile(rb"haft serves MCP at (http://[^\s]+)")
@@ -60,7 +63,8 @@ class ServedWorkspace:
         if self._has_fixtures:
             # Otherwise the server behind is described in the background, while the suite may already ask for it.
             self.haft("providers", "restart", "fixture")
-        token = self.haft("tokens", "add", f"client-{time.monotonic_ns()}").split()[-1]
+        # Not by the command: this process may be a client of haft, whose commands may not make tokens.
+        _, token = Tokens(self.home).add(f"client-{time.monotonic_ns()}", Principal("person"))
         process = subprocess.Popen(
             [*self.command, "--http", "127.0.0.1:0", *options],
             cwd=self.path,

@@ -106,6 +106,7 @@ def test_without_a_browser_the_address_is_printed_and_the_one_at_the_end_is_past
     (address,) = re.findall(r"^http\S+", here.seen, flags=re.MULTILINE)
     with pytest.raises(urllib.error.HTTPError) as caught:
         direct.open(address)
+    caught.value.close()
     here.type(caught.value.headers["location"] + "\n")
     here.until("mcp__calc__add")
     assert here.process.wait(30) == 0

@@ -140,6 +140,9 @@ class _Asking:
         try:
             with self._opener(address[0], redirects).open(request, timeout=ANSWER_SECONDS) as answer:
                 body, final = self._body(answer), str(answer.geturl())
+        except urllib.error.HTTPError as refusal:
+            refusal.close()
+            return None
         except (OSError, ValueError, http.client.HTTPException):
             return None
         if body is None:
