@@ -106,8 +106,9 @@ def test_a_prompt_answered_after_a_restart_counts(tmp_path, rules):
     decision = with_service(tmp_path, ask)
 
     async def redeem(service, workspace):
-        end, _ = await run(service, decision, "touch made", workspace)
-        assert end.status == 0 and (workspace / "made").exists()
+        end, texts = await run(service, decision, "touch made", workspace)
+        assert end.status == 0, texts
+        assert (workspace / "made").exists()
         assert (await service.runs.get(end.run)).outcome["decision"]["by"] == "client claude-code"
 
     with_service(tmp_path, redeem)
@@ -388,7 +389,9 @@ def test_commands_past_their_limit_keep_their_changes_for_a_person(tmp_path):
 
 def test_processes_that_outlive_a_command_are_ended_and_the_agent_reads_it(tmp_path):
     async def body(service, workspace):
-        command = "sleep 1000 & echo done"
+        command = (
+            "sleep 1000 & sleep 1; echo done"  # Then it is `sleep`, and no longer the shell that was forked for it.
+        )
         decision = await service.hooked.ticket(command, **AGENT, cwd=str(workspace))
         end, texts = await run(service, decision, command, workspace)
         assert (end.status, texts["stdout"]) == (0, "done\n")
