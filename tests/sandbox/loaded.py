@@ -108,7 +108,7 @@ class OwnEnvironment:
         readable = tuple(dict.fromkeys((str(self._where), sys.base_prefix, *self._steps, *self._shown)))
         return Environment(str(self._where / "bin" / "python"), readable, self.mark)
 
-    async def prepare(self, folder: str, _told=None) -> Environment:
+    async def prepare(self, folder: str, _told=None, *, may_build: bool = False) -> Environment:
         return self.current(folder)
 
 

@@ -487,7 +487,7 @@ def test_a_host_that_is_killed_leaves_nothing_mounted_and_the_thread_goes_on(ope
 def test_a_loaded_template_has_the_tmp_of_each_calls_thread(place, monkeypatch):
     shutil.rmtree(place / "workspace")
     environment = OwnEnvironment(place / "environment")
-    monkeypatch.setattr("haft.toolsets.environments.TemplateEnvironments", lambda *_given: environment)
+    monkeypatch.setattr("haft.toolsets.templates._OnUse._real", lambda _self: environment)
     loaded = Loaded(place, environment)
     loaded.write(
         "keeps",

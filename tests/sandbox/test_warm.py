@@ -302,7 +302,7 @@ class Both:
         environment = OwnEnvironment(base / "environment")
         for name, source in LIBRARIES.items():
             environment.library(name, source)
-        patch.setattr("haft.toolsets.environments.TemplateEnvironments", lambda *_given: environment)
+        patch.setattr("haft.toolsets.templates._OnUse._real", lambda _self: environment)
         self.cold = Loaded(base / "cold", environment, **{"templates.cold": list(ODD)})
         self.warm = Loaded(base / "warm", environment)
         for each in (self.cold, self.warm):

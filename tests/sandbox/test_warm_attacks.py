@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="nothing is kept
 def loaded(tmp_path, monkeypatch):
     """A service to be, whose templates see the libraries that a test writes."""
     environment = OwnEnvironment(tmp_path / "environment")
-    monkeypatch.setattr("haft.toolsets.environments.TemplateEnvironments", lambda *_given: environment)
+    monkeypatch.setattr("haft.toolsets.templates._OnUse._real", lambda _self: environment)
     return Loaded(tmp_path, environment)
 
 
@@ -274,7 +274,7 @@ def test_a_library_that_forks_once_more_while_nobody_looks_does_not_serve(loaded
 
 def test_secrets_are_on_no_command_line_and_in_no_environment(tmp_path, monkeypatch):
     environment = OwnEnvironment(tmp_path / "environment")
-    monkeypatch.setattr("haft.toolsets.environments.TemplateEnvironments", lambda *_given: environment)
+    monkeypatch.setattr("haft.toolsets.templates._OnUse._real", lambda _self: environment)
     instances = [
         {
             "name": name,

@@ -66,7 +66,8 @@ are still there for a moment when it says that they have ended."""
 @pytest.fixture
 def loaded(tmp_path, monkeypatch):
     environment = OwnEnvironment(tmp_path / "environment")
-    monkeypatch.setattr("haft.toolsets.environments.TemplateEnvironments", lambda *_given: environment)
+    monkeypatch.setattr("haft.toolsets.templates._OnUse._real", lambda _self: environment)
+    monkeypatch.setattr("haft.service.templates.TemplateEnvironments", lambda *_given: environment)
     return Loaded(tmp_path, environment)
 
 

@@ -23,7 +23,7 @@ def loading(tmp_path, monkeypatch):
 
     def loading(**words) -> Loaded:
         environment = OwnEnvironment(tmp_path / "environment")
-        monkeypatch.setattr("haft.toolsets.environments.TemplateEnvironments", lambda *_given: environment)
+        monkeypatch.setattr("haft.toolsets.templates._OnUse._real", lambda _self: environment)
         return Loaded(tmp_path, environment, **words)
 
     return loading

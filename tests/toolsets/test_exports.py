@@ -93,7 +93,7 @@ class OfTheTests:
     def current(self, _folder):
         return self._environment
 
-    async def prepare(self, _folder, _told=None):
+    async def prepare(self, _folder, _told=None, *, may_build=False):
         return self._environment
 
 
@@ -128,7 +128,7 @@ class Two:
 
 @pytest.fixture
 def two(tmp_path, monkeypatch):
-    monkeypatch.setattr("haft.toolsets.environments.TemplateEnvironments", OfTheTests)
+    monkeypatch.setattr("haft.toolsets.templates._OnUse._real", lambda _self: OfTheTests())
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("AMP_TOOLBOX", str(tmp_path / "box"))
     made = Two(tmp_path.resolve())

@@ -64,7 +64,7 @@ def test_an_environment_that_something_was_put_into_is_made_anew(tmp_path):
 @pytest.fixture
 def served(tmp_path, monkeypatch):
     environment = loaded.OwnEnvironment(tmp_path / "environment")
-    monkeypatch.setattr("haft.toolsets.environments.TemplateEnvironments", lambda *_given: environment)
+    monkeypatch.setattr("haft.toolsets.templates._OnUse._real", lambda _self: environment)
     return loaded.Loaded(tmp_path, environment)
 
 

@@ -48,7 +48,7 @@ SAYS = "[config.key, config.code and config.code.get_secret_value(), config.trie
 def studio(tmp_path, monkeypatch):
     environment = OwnEnvironment(tmp_path / "environment")
     environment.show_real_libraries()
-    monkeypatch.setattr("haft.toolsets.environments.TemplateEnvironments", lambda *_given: environment)
+    monkeypatch.setattr("haft.toolsets.templates._OnUse._real", lambda _self: environment)
     return Studio(tmp_path)
 
 
