@@ -24,6 +24,8 @@ LISTS = Path(__file__).parent / "mcp" / "npm"
 PLACE = Path(sys.prefix) / "npm"
 NOT_AGAIN_SECONDS = 600
 """So long after a failure nobody tries again: all tests of a run are skipped, and wait only once."""
+QUICK_RETRIES = "--fetch-retries=2", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"
+"""npm refuses a longest wait that is shorter than its shortest one, which is ten seconds by default."""
 SCOPE = "@modelcontextprotocol"
 
 
@@ -101,15 +103,15 @@ def _install(lists: Path, place: Path, failure: Path) -> None:
         for name in ("package.json", "package-lock.json", ".npmrc"):
             shutil.copy(lists / name, made)
         done = subprocess.run(
-            [*npm(), "ci", "--silent", "--fetch-retries=2", "--fetch-retry-maxtimeout=5000"],
+            [*npm(), "ci", "--loglevel=error", *QUICK_RETRIES],
             cwd=made,
             env=environment(),
             capture_output=True,
             text=True,
         )
         if done.returncode != 0:
-            last = (done.stdout + done.stderr).strip().splitlines()[-3:]
-            failure.write_text(f"npm could not install {what}: {' '.join(last) or 'no registry answered'}")
+            said = (done.stdout + done.stderr).strip().splitlines()[:3]
+            failure.write_text(f"npm could not install {what}: {' '.join(said)}")
             raise CannotInstall(failure.read_text())
         os.rename(made, place)
         os.mkdir(made)
