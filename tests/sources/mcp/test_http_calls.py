@@ -51,8 +51,12 @@ class Forgetful(Answers):
 
 @pytest.mark.parametrize(
     "refusal",
-    [(404,), (400, b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"No valid session ID provided"}}')],
-    ids=["404", "400"],
+    [
+        (404,),
+        (400, b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Session not found"}}'),
+        (400, b"Bad Request: No valid session ID provided", "text/plain"),
+    ],
+    ids=["404", "400", "400 as text"],
 )
 def test_a_server_that_forgot_the_session_is_connected_again_and_called_once(place, refusal):
     with Forgetful(refusal) as server:
@@ -66,6 +70,107 @@ def test_a_server_that_forgot_the_session_is_connected_again_and_called_once(pla
         first, second = place.run(work)
         assert (first.output, second.output) == ("1", "2")
         assert len(server.calls) == 2
+
+
+class Unlucky(Forgetful):
+    """Its tool may do something twice, and its answer to a call is what a test wants."""
+
+    def __init__(self, answer, **tool):
+        super().__init__((404,))
+        self._answer_call = answer
+        self._tool = tool
+
+    def _result(self, request, ident, result):
+        if "tools" in result:
+            result["tools"][0].update(self._tool)
+        if "content" in result:
+            self._answer_call(request, ident)
+        else:
+            super()._result(request, ident, result)
+
+
+def refusing(body, content_type="application/json"):
+    """Answers a call with HTTP 400. `ID` in the body is the id of the call."""
+
+    def answer(request, ident):
+        request.reply(400, body.replace("ID", json.dumps(ident)), content_type)
+
+    return answer
+
+
+WORDS = '"error":{"code":-32000,"message":"payment session of the user expired"}'
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (refusing('{"jsonrpc":"2.0","id":ID,' + WORDS + "}"), "payment session of the user expired"),
+        (refusing('{"jsonrpc":"2.0","id":"ID",' + WORDS + "}"), "payment session of the user expired"),
+        (refusing('[{"jsonrpc":"2.0","id":ID,' + WORDS + "}]"), "returned an error response"),
+        (refusing("payment session of the user expired", "text/plain"), "payment session of the user expired"),
+    ],
+    ids=["its id", "its id as a text", "a batch", "a text"],
+)
+def test_an_error_of_the_server_that_speaks_of_another_session_is_no_reason_to_call_again(place, answer, words):
+    with Unlucky(answer) as server:
+        place.add_table("s", {"url": f"{server.url}/mcp"})
+        (outcome,) = place.call(("count", {}))
+    assert len(server.calls) == 1
+    assert outcome.error.code == "tool-failed"
+    assert words in outcome.error.message
+    assert "ended the session" not in outcome.error.message
+
+
+def hang_up(request, _ident):
+    request.connection.close()
+
+
+def fail(request, _ident):
+    request.reply(502, "the server behind me is gone", "text/plain")
+
+
+def end_the_stream(request, _ident):
+    request.reply(200, b": no answer\n\n", "text/event-stream")
+
+
+@pytest.mark.parametrize("answer", [hang_up, fail, end_the_stream])
+def test_a_call_that_may_have_reached_the_server_is_not_repeated_and_says_so(place, answer):
+    """Not even an idempotent call of a server that the person believes: it may still work on the first one."""
+    with Unlucky(answer, annotations={"idempotentHint": True}) as server:
+        place.add_table("s", {"url": f"{server.url}/mcp", "trust_annotations": True})
+        (outcome,) = place.call(("count", {}))
+    assert len(server.calls) == 1
+    assert outcome.error.code == "tool-failed"
+    assert "the call may have had effects, so it was not repeated" in outcome.error.hint
+
+
+def test_a_call_that_did_not_reach_the_server_says_nothing_of_effects(place):
+    with Forgetful((404,)) as server:
+        place.add_table("s", {"url": f"{server.url}/mcp"})
+
+        async def work(service):
+            await service.call("mcp__s__count", {})
+            server.__exit__()
+            return await service.call("mcp__s__count", {})
+
+        outcome = place.run(work)
+    assert "cannot be reached" in outcome.error.message
+    assert "effects" not in outcome.error.hint
+
+
+def test_a_task_whose_session_is_lost_before_its_result_is_not_begun_again(place):
+    def begin(request, ident):
+        now = "2026-01-01T00:00:00Z"
+        task = {"taskId": "t", "status": "working", "createdAt": now, "lastUpdatedAt": now, "ttl": 1000}
+        Forgetful._result(server, request, ident, {"task": {**task, "pollInterval": 50}})
+        server.session += 1
+
+    with Unlucky(begin, execution={"taskSupport": "required"}) as server:
+        place.add_table("s", {"url": f"{server.url}/mcp"})
+        (outcome,) = place.call(("count", {}))
+    assert len(server.calls) == 1
+    assert "the MCP server `s` ended the session before it answered" in outcome.error.message
+    assert "the call may have had effects, so it was not repeated" in outcome.error.hint
 
 
 def test_a_server_that_never_keeps_a_session_fails_clearly(place):

@@ -19,7 +19,7 @@ from haft.schema import why_too_large
 from haft.sources.mcp import texts
 from haft.sources.mcp.answers import answer_of
 from haft.sources.mcp.connection import Connection
-from haft.sources.mcp.tasks import TaskResult, call_as_task, follow, needs_task
+from haft.sources.mcp.tasks import TaskResult, begin_task, follow, needs_task, result_of_task
 
 MOST_ROUNDS: Final = 20
 """How often a server may ask for input within one call."""
@@ -46,11 +46,16 @@ class ServerCall:
         self._last_fraction: float | None = None
         self._questions = 0
         """How many questions the server asked so far."""
+        self.has_begun = False
+        """Whether the server answered a request of this call, so that the call must not be sent again."""
 
     async def tool(self, name: str, arguments: dict[str, Any], output_schema: Mapping[str, Any] | None) -> Answer:
         """Call a tool."""
         if not self._connection.is_modern and needs_task(self._connection.tools.get(name, {})):
-            done = await call_as_task(self._session, name, arguments, self._report)
+            done = await begin_task(self._session, name, arguments)
+            self.has_begun = True
+            if isinstance(done, types.Task):
+                done = await result_of_task(self._session, done, self._report)
             return answer_of(self._server, name, done, output_schema)
 
         async def send(responses: types.InputResponses | None, state: str | None) -> Any:
@@ -98,6 +103,7 @@ class ServerCall:
                     raise
                 await self._visit(error)
                 continue
+            self.has_begun = True
             if not isinstance(result, types.InputRequiredResult):
                 return result
             if result.input_requests:

@@ -371,9 +371,9 @@ class McpServer:
         is_idempotent: bool = False,
         must_run: bool = False,
     ) -> T:
-        """Let the server do one thing for a call. If the server may have got the call and then ended, the call is
-        repeated only if it is idempotent. With `must_run`, the server is not started: the changes of another process
-        would not be counted as changes of the call."""
+        """Let the server do one thing for a call. If the process of the server may have got the call and then ended,
+        the call is repeated only if it is idempotent. With `must_run`, the server is not started: the changes of
+        another process would not be counted as changes of the call."""
         if not self.may_write:
             return await _apart(self._call(work, context, is_idempotent=is_idempotent))
         if self.busy_with is not None and self.busy_with in context.chain:
@@ -410,12 +410,14 @@ class McpServer:
                 raise
             except Exception as error:
                 if connection.remote is not None and (failed := connection.remote.failure_of(error)) is not None:
-                    if failed.kind == "session" and is_first:
+                    if failed.kind == "session" and is_first and not call.has_begun:
                         continue  # The server forgot the session, and took no notice of the call.
-                    raise failed.error() from None
+                    failure = failed.error()
+                    raise (_not_repeated(failure) if failed.may_have_arrived or call.has_begun else failure) from None
                 if connection.is_over or connecting.is_closed(error):
                     failure = await self._died(connection, error)
-                    if is_last or self.removed is not None:
+                    # Over HTTP, the server may still be working on the call.
+                    if is_last or self.removed is not None or session is None:
                         raise failure from None
                     continue
                 raise self._call_failure(connection, error) from None
@@ -468,9 +470,7 @@ class McpServer:
             connection.is_lost = not words.startswith("SSE stream")
             return self._error(f"did not answer: {words}", hint=NOT_REPEATED)
         error = await self._ended(connection.session, connection.streams)
-        if isinstance(error, ToolFailed):
-            error.hint = NOT_REPEATED if error.hint is None else f"{NOT_REPEATED}; {error.hint}"
-        return error
+        return _not_repeated(error) if isinstance(error, ToolFailed) else error
 
     async def _elicit(self, params: Any) -> Any:
         """Answer a request for input that a server of 2025 sends. Such a request does not say for which call it is."""
@@ -587,6 +587,12 @@ def _without(secrets: Secrets, result: T) -> T:
         content=secrets.masked(result.content),
         failure=failure,
     )
+
+
+def _not_repeated(error: HaftError) -> HaftError:
+    """An error whose hint also says that the call was not repeated."""
+    error.hint = NOT_REPEATED if error.hint is None else f"{NOT_REPEATED}; {error.hint}"
+    return error
 
 
 async def _ignoring_errors(work: Awaitable[None]) -> None:

@@ -101,10 +101,8 @@ def needs_task(tool: Mapping[str, Any]) -> bool:
     return isinstance(execution, dict) and execution.get("taskSupport") == "required"
 
 
-async def call_as_task(
-    session: ClientSession, name: str, arguments: dict[str, Any], report: Report
-) -> types.CallToolResult:
-    """Call a tool of a server of 2025 as a task, and wait for its result."""
+async def begin_task(session: ClientSession, name: str, arguments: dict[str, Any]) -> types.Task | types.CallToolResult:
+    """Call a tool of a server of 2025 as a task. Returns the task, or the result if the server made no task."""
     wanted = types.CallToolRequestParams(name=name, arguments=arguments, task=types.TaskMetadata(ttl=TTL_MS))
     request = types.CallToolRequest(params=wanted).model_dump(by_alias=True, mode="json", exclude_none=True)
     options: CallOptions = {}
@@ -113,7 +111,11 @@ async def call_as_task(
     raw = await session._dispatcher.send_raw_request(request["method"], request["params"], options)
     if "task" not in raw:
         return types.CallToolResult.model_validate(raw)
-    task = types.CreateTaskResult.model_validate(raw).task
+    return types.CreateTaskResult.model_validate(raw).task
+
+
+async def result_of_task(session: ClientSession, task: types.Task, report: Report) -> types.CallToolResult:
+    """Wait for the result of a task of a server of 2025."""
     try:
         state = TaskState(status=task.status, poll_interval=task.poll_interval)
         while state.status == "working":

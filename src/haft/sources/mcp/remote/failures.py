@@ -142,7 +142,7 @@ class RemoteFailures:
     def of_session(self) -> RemoteFailure:
         """The failure of a request in a session that the server forgot, for example because it was restarted."""
         self.has_ended = True
-        return RemoteFailure("session", f"{self._who} ended the session, and took no notice of the request")
+        return RemoteFailure("session", f"{self._who} ended the session before it answered")
 
     def of_redirect(self, location: httpx2.URL) -> RemoteFailure:
         """The failure of a request that was redirected to another host. The message leaves out the query, which may

@@ -40,6 +40,8 @@ MOST_BYTES: Final = 20_000_000
 _TIMEOUT: Final = httpx2.Timeout(30.0, read=None, connect=10.0)
 """A call may take long, and has a deadline of its own."""
 _LOGIN_SECONDS: Final = 30.0
+_LONGEST_REFUSAL: Final = 4096
+"""The most bytes with which a server says that it does not know a session."""
 
 # Without a handler, Python would print warnings of the packages among haft's own messages.
 for _name in ("mcp", "httpx2", "httpcore2"):
@@ -203,11 +205,8 @@ class RemoteClient(httpx2.AsyncClient):
     async def _problem_of_error(self, response: httpx2.Response, content_type: str) -> RemoteFailure | None:
         await response.aread()
         is_json = content_type.startswith("application/json")
-        if "mcp-session-id" in response.request.headers:
-            # The protocol says 404; servers on older packages say 400, and why.
-            status, text = response.status_code, response.content[:4096].lower()
-            if status == 404 or (status == 400 and b"session" in text):
-                return self.failures.of_session()
+        if "mcp-session-id" in response.request.headers and _has_no_session(response):
+            return self.failures.of_session()
         if is_json and response.status_code != 403 and b'"jsonrpc"' in response.content[:65_536]:
             return None  # The server's own error.
         return self.failures.of_status(response, response.text[:4096])
@@ -215,3 +214,22 @@ class RemoteClient(httpx2.AsyncClient):
     def _failed(self, request: httpx2.Request, failure: RemoteFailure) -> httpx2.Response:
         content = self.failures.body(failure)
         return httpx2.Response(502, headers={"content-type": "application/json"}, content=content, request=request)
+
+
+def _has_no_session(response: httpx2.Response) -> bool:
+    """Whether the server refused a request only because it does not know the session. Then it took no notice of the
+    request, and haft may send the request again. The protocol says 404. Older servers say 400 and give the reason as
+    text, or as a JSON-RPC error without an id. An error with an id is the answer to a request that the server read."""
+    if response.status_code != 400:
+        return response.status_code == 404
+    if len(response.content) > _LONGEST_REFUSAL:
+        return False
+    text = response.content.lower()
+    try:
+        message: Any = json.loads(response.content)
+    except (ValueError, RecursionError):
+        message = {}
+    if not isinstance(message, dict) or message.get("id") is not None:
+        return False
+    # The body may come from a program in front of the server, so text alone must name the session id.
+    return b"session" in text if "jsonrpc" in message else b"session id" in text or b"session-id" in text
