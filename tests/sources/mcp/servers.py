@@ -122,9 +122,7 @@ def tools():
             )
         )
     if MODE == "remote-ref":
-        found.append(
-            tool("remote", "", {"type": "object", "properties": {"x": {"$ref": "http://127.0.0.1:9/secret.json"}}})
-        )
+        found.append(tool("remote", "", {"type": "object", "properties": {"x": {"$ref": f"{URL}/secret.json"}}}))
     if MODE == "bad-output-schema":
         found[1]["outputSchema"] = {"type": "object", "properties": {"sum": {"type": "text"}}}
     if MODE == "hidden":
@@ -327,6 +325,16 @@ def misbehave(ident, params):
     """What some modes do with a call instead."""
     if MODE == "wrong-id":
         answer(ident + 1, text("for another call"))
+    elif MODE == "swaps-ids":
+        said = params.get("arguments", {}).get("text", "")
+        STATE.setdefault("held", {})[said] = ident
+        if said not in ("A", "B"):
+            return False
+        if len(STATE["held"]) == 2:
+            first, other = STATE["held"]["A"], STATE["held"]["B"]
+            answer(other, text("A"))
+            answer(other, text("A"))
+            answer(str(first), text("A"))
     elif MODE == "garbage":
         for line in (
             "not json",
@@ -501,6 +509,8 @@ def handle(message):
     elif method == "tools/call":
         if MODE == "asks-before" and params["name"] == "echo":
             answer(ident, text(json.dumps(STATE.get("early"))))
+        elif MODE == "gets-stuck" and params["name"] == "slow":
+            time.sleep(1000)  # It reads nothing any more.
         else:
             threading.Thread(target=carry_out, args=(ident, params), daemon=True).start()
     elif method == "subscriptions/listen":

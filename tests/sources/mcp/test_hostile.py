@@ -2,11 +2,16 @@
 
 import asyncio
 import json
+import sys
+from pathlib import Path
 
 import pytest
 
 import sampling
 from haft.contracts import ApprovalAnswer
+
+sys.path.insert(0, str(Path(__file__).parent))
+from remote_servers import Answers
 
 OLD, NEW = "2025-11-25", "2026-07-28"
 
@@ -47,13 +52,21 @@ def test_a_server_that_never_answers_at_its_start_fails_in_time(place, monkeypat
     assert outcome.error.code == "bad-config" and "did not answer within 0.7 s" in outcome.error.message
 
 
-def test_a_server_that_ignores_a_cancellation_and_is_stuck_is_replaced(place, monkeypatch):
-    from haft.sources.mcp import server
-
-    monkeypatch.setattr(server, "PING_SECONDS", 0.3)
+def test_a_server_that_ignores_a_cancellation_and_goes_on_is_kept(place):
     place.add(mode="ignores-cancel", timeouts={"slow": 0.5})
     slow, total = place.call(("slow", {}), ("add", {"a": 1}))
     assert slow.error.code == "timed-out" and total.result == {"sum": 1}
+    assert place.log().count("started:") == 1
+
+
+def test_a_server_that_is_stuck_after_a_cancellation_is_replaced(place, monkeypatch):
+    from haft.sources.mcp import server
+
+    monkeypatch.setattr(server, "PING_SECONDS", 0.3)
+    place.add(mode="gets-stuck", timeouts={"slow": 0.5})
+    slow, total = place.call(("slow", {}), ("add", {"a": 1}))
+    assert slow.error.code == "timed-out" and total.result == {"sum": 1}
+    assert place.log().count("started:") == 2
 
 
 @eras
@@ -100,6 +113,23 @@ def test_an_answer_for_another_call_helps_nobody(place):
     echo, total = place.call(("echo", {}), ("add", {"a": 1}))
     assert echo.error.code == "timed-out"
     assert total.result == {"sum": 1}
+
+
+@eras
+def test_answers_under_the_ids_of_other_calls_in_progress_end_these_calls_and_no_others(place, era):
+    """The server answers B with A's text, twice, and A under its id as a text. haft cannot know that a text was meant
+    for another call, but the second answer to B is nobody's."""
+    place.add(mode="swaps-ids", era=era)
+
+    async def work(service):
+        await service.call("mcp__s__pid", {})
+        both = await asyncio.gather(*(service.call("mcp__s__echo", {"text": each}) for each in "AB"))
+        return *both, await service.call("mcp__s__echo", {"text": "C"})
+
+    first, other, third = place.run(work)
+    assert [first.output, other.output] == ["A", "A"]
+    assert (third.status, third.output) == ("done", "C")
+    assert place.log().count("started:") == 1
 
 
 @pytest.mark.parametrize(
@@ -152,20 +182,32 @@ def test_schemas_that_are_too_large_break_only_their_tool(place):
     place.add("s", mode="huge-schema")
     place.add("deep", mode="deep-schema")
     place.add("loop", mode="recursive-schema")
-    place.add("remote", mode="remote-ref")
 
     async def work(service):
-        for name in ("s", "deep", "loop", "remote"):
+        for name in ("s", "deep", "loop"):
             await service.call(f"mcp__{name}__pid", {})
-        found = listings(service)
-        return found, await service.call("mcp__remote__remote", {"x": 1})
+        return listings(service)
 
-    found, remote = place.run(work)
+    found = place.run(work)
     for name in ("mcp__s__huge", "mcp__deep__deep", "mcp__loop__loop"):
         assert found[name].state == "broken", name
     assert "larger than" in found["mcp__s__huge"].reason
     assert found["mcp__s__echo"].state == "ready"
-    assert remote.status == "error", "no reference leaves the schema"
+
+
+def test_a_reference_in_a_schema_to_an_address_is_not_fetched(place):
+    schema = b'{"type": "integer"}'
+    with Answers(lambda request: request.reply(200, schema)) as elsewhere:
+        place.add(mode="remote-ref", env={"URL": elsewhere.url})
+
+        async def work(service):
+            await service.call("mcp__s__pid", {})
+            return listings(service), await service.call("mcp__s__remote", {"x": 1})
+
+        found, outcome = place.run(work)
+        assert elsewhere.requests == []
+    assert found["mcp__s__echo"].state == "ready"
+    assert outcome.status == "error" and "is broken" in outcome.error.message
 
 
 @pytest.mark.parametrize("mode", ["endless-pages", "same-page"])
