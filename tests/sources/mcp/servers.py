@@ -419,6 +419,10 @@ def misbehave(ident, params):
             )
     elif MODE == "asks-forever":
         send({"jsonrpc": "2.0", "id": ident, "result": {"resultType": "input_required", "requestState": "again"}})
+    elif MODE == "runs-code":
+        code = [sys.executable, "-c", params["arguments"]["text"]]
+        done = subprocess.run(code, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        answer(ident, text(done.stdout + done.stderr))
     elif MODE == "children":
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"], start_new_session=True)
         answer(ident, text(str(child.pid)))
