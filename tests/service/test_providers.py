@@ -70,6 +70,30 @@ def test_a_server_in_the_workspace_s_file_keeps_what_else_is_there_and_needs_no_
     assert file.read_text() == "# ours\n[limits]\nmax_seconds = 5\n"
 
 
+def test_what_was_trusted_and_typed_in_for_a_server_is_forgotten_with_it(facade, tmp_path):
+    here = facade()
+    for name, wanted in (("a", "${input:mine} ${input:shared}"), ("b", "${input:shared}")):
+        here.add(
+            name, here.written(name, {"command": "x", "env": {"K": wanted}}), PERSON, in_workspace=True, replaces=False
+        )
+    for name in ("mine", "shared"):
+        facade().keep_input(facade().named("a"), name, f"the value of {name}", PERSON)
+    facade().trust(facade().proposal("a"), PERSON)
+    facade().trust(facade().proposal("b"), PERSON)
+    kept = tmp_path / "state" / "providers"
+    assert len([*(kept / "trust").iterdir()]) == 2 and "the value of mine" in (kept / "inputs.json").read_text()
+    file = tmp_path / "workspace" / "haft.toml"
+    text = file.read_text()
+    facade().remove("a", PERSON)
+    assert len([*(kept / "trust").iterdir()]) == 1
+    assert "the value of mine" not in (kept / "inputs.json").read_text()
+    assert facade().named("b").missing_inputs == () and facade().proposal("b").why_not is None
+    file.write_text(text)
+    again = facade().proposal("a")
+    assert again.why_not is not None
+    assert [each.name for each in again.inputs] == ["mine"]
+
+
 def test_a_name_of_the_user_s_own_server_is_not_given_to_one_of_the_workspace(facade):
     here = facade()
     here.add("a", here.written("a", {"command": "x"}), PERSON, in_workspace=False, replaces=False)

@@ -455,6 +455,8 @@ def test_an_input_is_needed_until_a_person_gave_it_and_then_is_a_secret_of_this_
 
 # Trust in the start
 
+AT_A = {"url": "http://a.example/mcp"}
+
 
 def trusted(host, provider, **how):
     start_trust(host).trust(provider, {}, "me", by_person=True, annotations=False, **how)
@@ -478,6 +480,13 @@ def test_a_server_of_the_workspace_starts_only_after_a_person_trusted_it(place):
         ({"env": {"A": "${X}"}}, {"env": {"A": "${Y}"}}, False),
         ({"cwd": "a"}, {"cwd": "b"}, False),
         ({}, {"grant": {"network": True}}, False),
+        ({"command": "x"}, {"command": "y"}, False),
+        ({"args": ["1"]}, {"args": ["2"]}, False),
+        (AT_A, {"url": "http://b.example/mcp"}, False),
+        (AT_A, {**AT_A, "type": "sse"}, False),
+        (AT_A, {**AT_A, "headers": {"A": "1"}}, False),
+        ({**AT_A, "headers": {"A": "${X}"}}, {**AT_A, "headers": {"A": "${Y}"}}, False),
+        (AT_A, {**AT_A, "oauth": {"scope": "write"}}, False),
         ({"include": ["a"]}, {"include": ["b"]}, True),
         ({"timeout": 5}, {"timeout": 6}, True),
     ],
@@ -485,10 +494,12 @@ def test_a_server_of_the_workspace_starts_only_after_a_person_trusted_it(place):
 def test_trust_is_bound_to_what_is_written(place, before, after, is_same):
     place.env |= {"X": "1", "Y": "1"}
     file = place.workspace / ".mcp.json"
-    file.write_text(json.dumps({"mcpServers": {"a": {"command": "x", **before}}}))
+    program = {} if "url" in before else {"command": "x"}
+    file.write_text(json.dumps({"mcpServers": {"a": {**program, **before}}}))
     host = place.host()
     trusted(host, only(host))
-    file.write_text(json.dumps({"mcpServers": {"a": {"command": "x", **after}}}))
+    assert start_trust(host).why_not(only(host)) is None
+    file.write_text(json.dumps({"mcpServers": {"a": {**program, **after}}}))
     assert (start_trust(host).why_not(only(place.host())) is None) == is_same
 
 

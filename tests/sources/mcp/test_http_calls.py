@@ -253,6 +253,26 @@ def test_a_token_is_masked_in_the_answer_of_a_tool(place):
         assert each.output == "you sent Bearer [secret removed by haft]"
 
 
+def test_the_token_of_a_remote_server_is_in_the_environment_of_no_other_server(place):
+    """The environment is printed backwards, because haft removes tokens from all output."""
+    place.add(mode="runs-code")
+    with real_server(token="a-secret-token") as url:
+        place.add_table("remote", {"url": url})
+        login = Login("https://login.example", "a-secret-token", "https://login.example/token", {"client_id": "c"})
+        Logins(str(place.home), "remote", url).keep(login)
+        code = "import os; print(repr(sorted(os.environ.items()))[::-1])"
+
+        async def work(service):
+            return await service.call("mcp__remote__add", {"a": 2, "b": 3}), await service.call(
+                "mcp__s__echo", {"text": code}
+            )
+
+        total, printed = place.run(work)
+    assert total.output == "5", "haft has the token"
+    assert "'ERA'"[::-1] in printed.output
+    assert "a-secret-token"[::-1] not in printed.output
+
+
 class Flood(Forgetful):
     """Its tool answers with a stream: of events without end, of one event without end, or of nothing."""
 
