@@ -142,13 +142,13 @@ class Connection:
         return found
 
     async def complete(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to `completion/complete`."""
+        """The answer to `completion/complete`, as the server wrote it."""
         params = types.CompleteRequestParams.model_validate(request)
         context = None if params.context is None else params.context.arguments
         argument = {"name": params.argument.name, "value": params.argument.value}
         result = await self.client.session.complete(params.ref, argument, context)
-        plain = result.completion.model_dump(by_alias=True, mode="json", exclude_none=True)
-        return {"completion": texts.visible_json(plain)}
+        plain: dict[str, Any] = result.completion.model_dump(by_alias=True, mode="json", exclude_none=True)
+        return plain
 
     @staticmethod
     async def pages(ask: Callable[[PaginatedRequestParams | None], Awaitable[Any]]) -> AsyncIterator[Any]:

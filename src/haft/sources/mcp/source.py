@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import NO_SECRETS, BadUsage, DescribeLauncher, DiscoveredTool, HaftError, Secrets, ToolSpec
 from haft.sources.mcp import definitions, texts
+from haft.sources.mcp.completions import Completion, CompletionTool, completion_of
 from haft.sources.mcp.names import listed_name, server_of
 from haft.sources.mcp.provider import Provider, ServerPackages, StartTrust
 from haft.sources.mcp.remote.logins import login_secrets
@@ -250,11 +251,13 @@ class McpServers(ToolSource):
             for one in listed
         ]
 
-    async def complete(self, server: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer of a server to `completion/complete`. `request` has the parameters, as MCP writes them."""
+    def completion(self, server: str, params: Mapping[str, Any]) -> tuple[Completion, CompletionTool]:
+        """The completion that these parameters of `completion/complete` want of a server, and the tool that asks the
+        server. Raises `BadUsage` if the server cannot be asked."""
         if server not in self.usable():
             raise BadUsage(f"there is no MCP server `{server}` that can be used", hint="`haft providers list`")
-        return await self._servers[server].complete(request)
+        wanted = completion_of(server, params)
+        return wanted, CompletionTool(self._servers[server], wanted.request)
 
     def due(self) -> bool:
         # Trust may be given, and servers may be described, by another process.

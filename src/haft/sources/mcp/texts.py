@@ -37,6 +37,11 @@ def visible(text: str, most: int | None = None) -> str:
     return f"{text}…" if cut else text
 
 
+def is_plain(text: str, most: int) -> bool:
+    """Whether a text of a server can be shown as it is, and has at most `most` characters."""
+    return visible(text, most) == text
+
+
 def line(text: str, most: int = LONGEST_MESSAGE) -> str:
     """A text of a server on one line."""
     return " ".join(visible(text, most).split())

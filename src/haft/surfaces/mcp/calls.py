@@ -104,15 +104,27 @@ class Calls:
             return run
         if run is None:
             try:
-                self._check_unfinished(caller)
-                run = self._service.call(tool, arguments, who=caller, thread=caller.thread)
+                run = self._begin(caller, lambda: self._service.call(tool, arguments, who=caller, thread=caller.thread))
             except HaftError as error:  # The arguments are no JSON object, or the service is closing.
                 return failure_result(error)
-            self._unfinished[caller.who].append(run)
         ended = await self.wait(request, run)
         if tool == SKILL and self.after_skill is not None:
             await self.after_skill()
         return ended
+
+    async def follow(self, context: ServerRequestContext[Any, Any], start: Callable[[], Run]) -> Outcome:
+        """Start a run that is no call of a tool, and wait for its end. No dialogue ends the wait earlier."""
+        caller = self.caller_of(context)
+        run = self._begin(caller, start)
+        request = CallRequest(context, run.call.name, run.call.arguments, caller, context.params or {})
+        return await wait_for_outcome(request, run)
+
+    def _begin(self, caller: Principal, start: Callable[[], Run]) -> Run:
+        """Start a run of a client. Raises `BadUsage` if too many of its runs have not ended."""
+        self._check_unfinished(caller)
+        run = start()
+        self._unfinished[caller.who].append(run)
+        return run
 
     def _check_unfinished(self, caller: Principal) -> None:
         """Raise `BadUsage` if too many runs of this client have not ended."""

@@ -62,21 +62,17 @@ class Hosted:
         return known or _resource_in(uri, await self.resources(), await self.templates())
 
     async def template(self, uri: str) -> tuple[str, str] | None:
-        """The server of a template or a resource, and the URI that the server knows; None if no server has it."""
+        """The server of a template, and the template as the server knows it; None if no server has it."""
         for offer in await self.templates():
             if offer.form["uriTemplate"] == uri:
                 return offer.server, offer.name
-        return await self.resource(uri)
+        return None
 
     async def prompt(self, name: str, taken: Collection[str]) -> Offer | None:
         """The prompt that clients know by this name; None if no server has it."""
         known = [offer for offer in self._prompts if offer.form["name"] == name]
         found = known or [offer for offer in await self.prompts(taken) if offer.form["name"] == name]
         return found[0] if found else None
-
-    async def complete(self, server: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """What a server would complete an argument with."""
-        return await self._service.providers.complete(server, params)
 
 
 def _resource_in(uri: str, resources: Sequence[Offer], templates: Sequence[Offer]) -> tuple[str, str] | None:
