@@ -61,6 +61,11 @@ class HostProviders:
         """The prompts of all servers."""
         return await self._offers("prompts")
 
+    def left_out(self, kind: str) -> list[str]:
+        """What the last list of `resources`, `templates` or `prompts` left out, because it cannot be shown: a text for
+        each of them."""
+        return self._source.left_out(kind)
+
     def complete(
         self,
         server: str,

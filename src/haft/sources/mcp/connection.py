@@ -120,7 +120,7 @@ class Connection:
         return found, None
 
     async def listed(self, kind: str) -> list[dict[str, Any]]:
-        """All `resources`, `templates` or `prompts` of the server."""
+        """All `resources`, `templates` or `prompts` of the server, as the server wrote them."""
         session = self.client.session
         asks: dict[str, tuple[str, Any]] = {
             "resources": ("resources", lambda params: session.list_resources(params=params)),
@@ -136,9 +136,7 @@ class Connection:
                 size += len(json.dumps(plain))
                 if len(found) >= MOST_TOOLS or size > MOST_BYTES:
                     return found
-                # A URI or a name goes back to the server as it is, so only texts that explain are changed.
-                shown = {key: texts.visible_json(plain[key]) for key in ("title", "description") if key in plain}
-                found.append({**plain, **shown})
+                found.append(plain)
         return found
 
     async def complete(self, request: Mapping[str, Any]) -> dict[str, Any]:

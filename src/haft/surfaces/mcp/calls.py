@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 UNKNOWN_TOOL: Final = -32602
 SKILL: Final = "skill"
+SERVER_TOOL: Final = "mcp__"
+"""How the names of tools of hosted MCP servers begin. After it comes the server, whose name has no `_`."""
 PROGRESS_SECONDS: Final = 0.5
 """The shortest time between two notifications about output. Output can come much faster than anyone reads."""
 
@@ -86,7 +88,7 @@ class Calls:
         if real is None:
             raise unknown_tool(f"this server does not offer a tool `{name}`")
         ended = await self.run(context, real, arguments, params)
-        return ended if isinstance(ended, dict) else self.result(ended)
+        return ended if isinstance(ended, dict) else self.result(ended, arguments)
 
     async def run(
         self,
@@ -137,14 +139,28 @@ class Calls:
                 hint="`runs` lists them; `wait` waits for one, and `cancel` stops one",
             )
 
-    def result(self, outcome: Outcome) -> dict[str, Any]:
-        """The result of a call whose run has ended."""
+    def result(self, outcome: Outcome, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The result of a call with these arguments, whose run has ended."""
         if outcome.error is not None and outcome.error.code == "unknown-tool":
             hint = outcome.error.hint or ""
             hint = f"; {hint}" if hint.startswith("did you mean") else ""  # Other hints are for the command line.
             raise unknown_tool(f"{outcome.error.message}{hint}")
         listing = self._service.catalogue.listing(outcome.tool)
-        return result_of(outcome, declares_schema=listing is not None and listing.spec.output_schema is not None)
+        return result_of(
+            outcome,
+            declares_schema=listing is not None and listing.spec.output_schema is not None,
+            server=self.server_of(outcome.tool, arguments),
+        )
+
+    def server_of(self, tool: str, arguments: Mapping[str, Any]) -> str | None:
+        """The hosted MCP server that writes the output of a call; None if no server does."""
+        listing = self._service.catalogue.listing(tool)
+        if listing is None:  # The server may have been removed since.
+            return tool.removeprefix(SERVER_TOOL).partition("__")[0] if tool.startswith(SERVER_TOOL) else None
+        if listing.spec.kind != "mcp":
+            return None
+        server = listing.spec.meta.get("mcp", {}).get("server", arguments.get("server"))
+        return None if server is None else str(server)
 
 
 async def no_join(request: CallRequest) -> None:

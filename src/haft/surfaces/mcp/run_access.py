@@ -37,6 +37,8 @@ class Page:
     """Where the next page begins; None if this is the last page."""
     total: int
     """The length of the whole output in bytes."""
+    record: RunRecord
+    """The run."""
 
 
 class RunAccess:
@@ -128,7 +130,7 @@ def _page(history: History, record: RunRecord, offset: int) -> Page:
     if len(data) > LONGEST_PAGE:
         page = _whole_characters(page)
     end = offset + len(page)
-    return Page(page.decode("utf-8", "replace"), end if end < at else None, at)
+    return Page(page.decode("utf-8", "replace"), end if end < at else None, at, record)
 
 
 def _pieces(history: History, record: RunRecord) -> Iterator[bytes]:
@@ -163,4 +165,4 @@ def _lines(history: History, record: RunRecord, first: int, last: int | None, co
             break
         chosen.append(line if len(line) <= LONGEST_PAGE else f"{line[:LONGEST_PAGE]}[the line goes on]\n")
         length += len(line)
-    return Page("".join(chosen), following, len(data))
+    return Page("".join(chosen), following, len(data), record)

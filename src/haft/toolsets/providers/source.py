@@ -52,6 +52,10 @@ class ProviderSource(ToolSource):
         """What all usable servers offer of a kind: `resources`, `templates` or `prompts`."""
         return await self.opened.listed_by(kind) if self._has_servers else []
 
+    def left_out(self, kind: str) -> list[str]:
+        """What the last list of this kind left out, and why."""
+        return [] if self._opened is None else self._opened.left_out(kind)
+
     def completion(self, server: str, params: Mapping[str, Any]) -> tuple[Completion, CompletionTool]:
         """The completion that these parameters of `completion/complete` want of a server, and the tool that asks it."""
         return self.opened.completion(server, params)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 READ_RESOURCE: Final = "read_resource"
 GET_PROMPT: Final = "get_prompt"
+NOTES_KEY: Final = "dev.haft/notes"
 
 
 class Offer(NamedTuple):
@@ -55,6 +56,11 @@ class Hosted:
         """The prompts. `taken`: names that haft's own prompts have."""
         self._prompts = _offers(await self._service.providers.prompts(), "name", "{server}__{name}", taken)
         return self._prompts
+
+    def left_out(self, kind: str) -> dict[str, Any]:
+        """The part of a result that says what the last list of this kind left out, and why."""
+        notes = self._service.providers.left_out(kind)
+        return {"_meta": {NOTES_KEY: notes}} if notes else {}
 
     async def resource(self, uri: str) -> tuple[str, str] | None:
         """The server of a resource, and the URI that the server knows; None if no server has the resource."""
