@@ -70,7 +70,7 @@ class RunAccess:
         """The last run of the client in this workspace whose changes can be undone. Raises `BadUsage` if there is
         none."""
         for record in await self.recent(caller, limit=200):
-            if record.changes["state"] == "committed" and record.tool not in _REVERSALS:
+            if record.changes["state"] == "committed" and not is_reversal(record):
                 return record.id
         raise BadUsage("there is nothing to undo: none of your last runs changed files", hint="`runs` lists your runs")
 
@@ -112,6 +112,11 @@ def is_run_of(run: Run, caller: Principal) -> bool:
     """Whether a live run belongs to the client."""
     principal = run.call.principal
     return (principal.who, principal.kind) == (caller.who, caller.kind)
+
+
+def is_reversal(record: RunRecord) -> bool:
+    """Whether haft's own undo or redo made this run, and not a tool with such a name. Only tools have a digest."""
+    return record.tool in _REVERSALS and not record.record["digest"]
 
 
 def _is_of(record: RunRecord, caller: Principal, workspace: str) -> bool:

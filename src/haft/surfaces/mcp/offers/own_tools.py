@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from haft.contracts import BadUsage, HaftError, Principal, ToolName, ToolSpec, marked_text, outcome_from
 from haft.service import check_arguments, search
 from haft.surfaces.mcp.calls import CallRequest, Calls, UnknownToolError, failure_result
-from haft.surfaces.mcp.offers.offered_tools import OfferedTools, offered_name
+from haft.surfaces.mcp.offers.offered_tools import OfferedTools
 from haft.surfaces.mcp.results import result_of, text_result
-from haft.surfaces.mcp.run_access import LONGEST_PAGE, Page, RunAccess
+from haft.surfaces.mcp.run_access import LONGEST_PAGE, Page, RunAccess, is_reversal
 from haft.values import dataclass
 
 if TYPE_CHECKING:
@@ -292,13 +292,28 @@ class OwnTools:
     async def _list_runs(self, call: OwnCall) -> dict[str, Any]:
         given = call.arguments
         wanted = {key: given[key] for key in ("tool", "status") if key in given}
+        tool = wanted.get("tool")
+        if tool is not None:
+            wanted["tool"] = self._offered.known_name(tool)
         found = await self.runs.recent(call.caller, limit=int(given.get("limit", 20)), **wanted)
-        rows = [_row(record) for record in found]
+        rows = [self._row(record) for record in found]
+        if tool is not None and (tool in NAMES or tool != wanted["tool"]):
+            rows = [row for row in rows if row["tool"] == tool]  # Other runs have the same name in haft.
         lines = [
             f"{row['run']} {row['status']} {row['tool']}{' changed ' if row['files'] else ''}{', '.join(row['files'])}"
             for row in rows
         ]
         return text_result("\n".join(lines) or "you have no such runs", {"runs": rows})
+
+    def _row(self, record: RunRecord) -> dict[str, Any]:
+        return {
+            "run": record.id,
+            "tool": record.tool if is_reversal(record) else self._offered.shown_name(record.tool),
+            "status": record.status,
+            "startedAt": record.outcome["startedAt"],
+            "changes": record.changes["state"],
+            "files": record.changed_paths[:20],
+        }
 
     async def _search(self, call: OwnCall) -> dict[str, Any]:
         listings = self._offered.listings(call.caller.thread)
@@ -336,17 +351,6 @@ def _page_result(page: Page, following: str, server: str | None) -> dict[str, An
         structured["note"] = said
         result["content"].append({"type": "text", "text": said})
     return result
-
-
-def _row(record: RunRecord) -> dict[str, Any]:
-    return {
-        "run": record.id,
-        "tool": offered_name(record.tool),
-        "status": record.status,
-        "startedAt": record.outcome["startedAt"],
-        "changes": record.changes["state"],
-        "files": record.changed_paths[:20],
-    }
 
 
 def _found(definition: Mapping[str, Any]) -> dict[str, Any]:
