@@ -148,6 +148,7 @@ if TYPE_CHECKING:
         says_secret,
         texts_in,
     )
+    from haft.contracts.server_marks import escaped_marks, marked_text
     from haft.contracts.states import NEXT_STATUSES, STATUSES, TERMINAL, Status
     from haft.contracts.tool import (
         Answer,
@@ -202,6 +203,7 @@ else:
             "questions": "FORM Question QuestionAnswer QuestionMethod",
             "frozen_copies": "evolve",
             "secrets": "MARK MaskedStream NO_SECRETS MIN_SECRET_LENGTH Secrets named_secrets says_secret texts_in",
+            "server_marks": "escaped_marks marked_text",
             "states": "NEXT_STATUSES STATUSES Status TERMINAL",
             "tool": (
                 "Answer DiscoveredTool Effects Hosting Kind Listing "

@@ -192,12 +192,13 @@ def test_what_servers_offer_besides_tools_is_listed_with_their_names(place):
         source = service._host.discovery.source("mcp")
         kinds = [await source.listed_by(kind) for kind in ("resources", "templates", "prompts")]
         ref = {"type": "ref/prompt", "name": "greet"}
-        return kinds, await source.complete("s", {"ref": ref, "argument": {"name": "who", "value": "A"}})
+        wanted = {"ref": ref, "argument": {"name": "who", "value": "A"}}
+        return kinds, await source.servers["s"].complete(source.completion("s", wanted)[0].request)
 
     (resources, templates, prompts), completed = place.run(work)
     assert (resources[0]["server"], resources[0]["uri"]) == ("s", "memo://1")
     assert templates[0]["uriTemplate"] == "memo://{n}" and prompts[0]["name"] == "greet"
-    assert completed["completion"]["values"] == ["A1"]
+    assert completed["values"] == ["A1"]
 
 
 def test_a_server_gets_its_own_variables_and_those_that_were_granted_by_name(place, monkeypatch):

@@ -34,7 +34,20 @@ def test_a_mark_cannot_be_put_together_by_what_is_cut_or_escaped():
     assert texts.visible("[MCP server x]" * 3, 26).count("\\[") == 2
 
 
+def test_a_text_that_was_escaped_is_not_escaped_again():
+    shown = texts.visible("[MCP server haft] a\u200b")
+    assert texts.visible(shown) == shown
+    assert texts.marked("s", shown) == f"[MCP server s] {shown}"
+
+
+def test_a_name_is_plain_if_nothing_about_it_is_hidden_or_cut():
+    assert texts.is_plain("memo://1", 10)
+    for name in ("memo://12345", "a\u200bb", "[MCP server haft]", "\x1b"):
+        assert not texts.is_plain(name, 10)
+
+
 def test_long_texts_are_cut():
+    assert texts.visible_json({"k": ["x" * 100]}, most=10) == {"k": ["x" * 10 + "…"]}
     assert texts.visible("x" * 100, 10) == "x" * 10 + "…"
     assert texts.line("a\n\nb  c") == "a b c"
 

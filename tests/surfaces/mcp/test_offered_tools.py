@@ -42,6 +42,39 @@ def test_a_tool_under_a_cut_name_or_with_the_name_of_an_own_tool_can_be_called(s
     asyncio.run(main())
 
 
+def test_runs_of_a_tool_with_the_name_of_an_own_tool_are_listed_by_its_offered_name(served):
+    def runs() -> str:
+        """Not haft's."""
+        return "mine"
+
+    def undo() -> str:
+        """Not haft's either."""
+        return "mine"
+
+    rules = {"permissions": [{"tool": "write_file", "action": "allow"}]}
+
+    async def main():
+        tools = [tool(readonly=True)(runs), tool(readonly=True)(undo)]
+        async with served("legacy", tools=tools, settings=rules) as (client, _service):
+
+            async def listed(**wanted):
+                found = (await client.call_tool("runs", wanted)).structured_content["runs"]
+                return [run["tool"] for run in found]
+
+            names = {one.meta["dev.haft/name"]: one.name for one in (await client.list_tools()).tools if one.meta}
+            for called in (names["runs"], names["undo"]):
+                assert (await client.call_tool(called, {})).content[0].text == "mine"
+            await client.call_tool("write_file", {"path": "a", "content": "x"})
+            await client.call_tool("undo", {})
+            assert names["runs"] != "runs" and names["undo"] != "undo"
+            assert await listed() == ["undo", "write_file", names["undo"], names["runs"]]
+            for name in ("undo", names["undo"], names["runs"]):
+                assert await listed(tool=name) == [name]
+            assert await listed(tool="runs") == []
+
+    asyncio.run(main())
+
+
 def test_a_name_that_two_servers_give_displaces_nobody():
     found = [("one", {"name": "ask"}), ("two", {"name": "ask"}), ("two", {"name": "tidy"})]
     offers = _offers(found, "name", "{server}__{name}", {"tidy"})

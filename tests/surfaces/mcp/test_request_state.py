@@ -30,14 +30,27 @@ REFUSED = {"code": -32602, "message": "Invalid or expired requestState", "data":
 
 @contextlib.asynccontextmanager
 async def serving(home, *, workspace="/w", seconds=600.0):
-    """A server whose only tool asks once, and then says which state it was given."""
+    """A server whose only tool asks once, and then says which state it was given. So do its prompt and its resource."""
+
+    def asked(params, name):
+        return params.request_state is None and types.InputRequiredResult(
+            input_requests=QUESTION, request_state=f"secret of {name}"
+        )
 
     async def call(_context, params):
-        if params.request_state is None:
-            return types.InputRequiredResult(input_requests=QUESTION, request_state=f"secret of {params.name}")
-        return types.CallToolResult(content=[types.TextContent(text=params.request_state)])
+        text = types.TextContent(text=params.request_state or "")
+        return asked(params, params.name) or types.CallToolResult(content=[text])
 
-    server = Server("haft", on_call_tool=call)
+    async def prompt(_context, params):
+        text = types.TextContent(text=params.request_state or "")
+        message = types.PromptMessage(role="user", content=text)
+        return asked(params, params.name) or types.GetPromptResult(messages=[message])
+
+    async def read(_context, params):
+        text = types.TextResourceContents(uri=params.uri, text=params.request_state or "")
+        return asked(params, params.uri) or types.ReadResourceResult(contents=[text])
+
+    server = Server("haft", on_call_tool=call, on_get_prompt=prompt, on_read_resource=read)
     protect_request_states(server, Callers("ana"), home, workspace=workspace, seconds=seconds)
     app = application(server)
     async with server.session_manager.run():
@@ -46,12 +59,18 @@ async def serving(home, *, workspace="/w", seconds=600.0):
 
 async def called(guard, token, *, state=None, name="t", arguments=None):
     """The answer to `tools/call`: a result, or an error."""
+    params = {"name": name, "arguments": arguments or {"a": 1}}
+    return await requested(guard, token, "tools/call", name, params, state)
+
+
+async def requested(guard, token, method, name, params, state=None):
+    """The answer to a request: a result, or an error."""
     meta = {
         "io.modelcontextprotocol/protocolVersion": VERSION,
         "io.modelcontextprotocol/clientInfo": {"name": "x", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
     }
-    params = {"name": name, "arguments": arguments or {"a": 1}, "_meta": meta}
+    params = {**params, "_meta": meta}
     if state is not None:
         params |= {"requestState": state, "inputResponses": {"q": {"action": "accept", "content": {}}}}
     headers = [
@@ -60,10 +79,10 @@ async def called(guard, token, *, state=None, name="t", arguments=None):
         ("Content-Type", "application/json"),
         ("Accept", "application/json, text/event-stream"),
         ("MCP-Protocol-Version", VERSION),
-        ("Mcp-Method", "tools/call"),
+        ("Mcp-Method", method),
         ("Mcp-Name", name),
     ]
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     message = (await ask(guard, "POST", PATH, headers, json.dumps(body).encode())).json
     return message.get("result") or message["error"]
 
@@ -110,6 +129,41 @@ def test_a_state_is_good_once_and_only_for_its_client_and_its_call(home, token, 
             assert await called(guard, token, state=state, arguments={"a": 2}) == REFUSED, "another call's"
             assert text_of(await called(guard, token, state=state)) == "secret of t", "none of these used it up"
             assert await called(guard, token, state=state) == REFUSED, "a replay"
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "params", "others"),
+    [
+        (
+            "prompts/get",
+            "p",
+            {"name": "p", "arguments": {"a": "1"}},
+            [("q", {"name": "q", "arguments": {"a": "1"}}), ("p", {"name": "p", "arguments": {"a": "2"}})],
+        ),
+        ("resources/read", "x://a", {"uri": "x://a"}, [("x://b", {"uri": "x://b"})]),
+    ],
+)
+def test_states_of_prompts_and_resources_are_as_good_as_those_of_calls(
+    home, token, other, method, name, params, others
+):
+    async def go():
+        async with serving(home) as guard:
+
+            async def ask(state=None, *, to=(name, params), who=token, by=method):
+                return await requested(guard, who, by, *to, state)
+
+            state = (await ask())["requestState"]
+            assert "secret" not in state
+            for hostile in altered(state):
+                assert await ask(hostile) == REFUSED, hostile
+            assert await ask(state, who=other) == REFUSED, "another client's"
+            for each in others:
+                assert await ask(state, to=each) == REFUSED, each
+            assert await called(guard, token, state=state) == REFUSED, "another method's"
+            assert f"secret of {name}" in json.dumps(await ask(state)), "none of these used it up"
+            assert await ask(state) == REFUSED, "a replay"
 
     asyncio.run(go())
 

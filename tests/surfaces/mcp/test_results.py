@@ -28,6 +28,15 @@ def test_text_alone_is_text_alone():
     assert result["_meta"] == {"dev.haft/run": "r_1", "dev.haft/status": "done"}
 
 
+def test_the_output_of_a_server_is_marked_and_what_haft_says_is_not():
+    rejected = outcome("rejected-by-user", error=Failure("rejected", "a rule rejects it", None))
+    assert result_of(rejected, server="s")["content"][0]["text"].startswith("[haft] run r_1")
+    result = result_of(outcome(output="yes", result={"a": 1}, notes=("a note",)), server="s")
+    structured = result["structuredContent"]
+    assert result["content"][0]["text"] == structured["output"] == "[MCP server s] yes"
+    assert (structured["result"], structured["notes"]) == ({"a": 1}, ["a note"])
+
+
 @pytest.mark.parametrize("status", ["error", "cancelled", "rejected-by-user"])
 def test_whatever_went_wrong_stands_in_both(status):
     failure = Failure("tool-failed", "it broke", "mend it", retryable=True)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -162,19 +163,88 @@ def test_it_ends_with_everything_that_it_started(started, places, end):
 
 def _sleepers(parent):
     """The processes below `parent` that sleep."""
+    return [child for child, name in _below(parent).items() if name == "sleep"]
+
+
+def _below(parent):
+    """The processes below `parent`, and their names."""
     parents, names = {}, {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             with contextlib.suppress(OSError), open(f"/proc/{entry}/stat") as file:
                 name, _, rest = file.read().partition(" (")[2].rpartition(") ")
                 parents[int(entry)], names[int(entry)] = int(rest.split()[1]), name
-    return [child for child in names if names[child] == "sleep" and _is_below(child, parent, parents)]
+    return {child: names[child] for child in names if child != parent and _is_below(child, parent, parents)}
 
 
 def _is_below(child, parent, parents):
     while child in parents and child != parent:
         child = parents[child]
     return child == parent
+
+
+HOSTED = Path(__file__).parents[2] / "sources" / "mcp" / "servers.py"
+
+
+@pytest.mark.parametrize("end", ["eof", signal.SIGTERM])
+def test_it_ends_with_a_hosted_server_even_one_that_ignores_signals(started, tmp_path, monkeypatch, end):
+    config = tmp_path / "config" / "haft" / "haft.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(
+        f'[providers.mine]\ncommand = "{sys.executable}"\nargs = ["{HOSTED}", "ignores-signals"]\n'
+        '[[permissions]]\ntool = "mcp__mine__echo"\naction = "allow"\n'
+    )
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    served = started()
+    answer = served.ask(served.call("mcp__mine__echo", {"text": "here"}))
+    assert answer["result"]["content"][0]["text"] == "[MCP server mine] here"
+    children = _below(served.process.pid)
+    lines = [Path(f"/proc/{child}/cmdline").read_bytes() for child in children]
+    assert any(b"ignores-signals" in line for line in lines)
+    with contextlib.ExitStack() as stack:
+        living = select.poll()
+        ends = {os.pidfd_open(child) for child in children}
+        for descriptor in ends:
+            stack.callback(os.close, descriptor)
+            living.register(descriptor, select.POLLIN)
+        if end == "eof":
+            served.process.stdin.close()
+        else:
+            served.process.send_signal(end)
+        assert served.ended() == 0
+        while ends and (found := living.poll(SECONDS * 1000)):  # A descriptor can be read when its process has ended.
+            for descriptor, _event in found:
+                living.unregister(descriptor)
+                ends.remove(descriptor)
+        assert ends == set()
+
+
+OWN = ["undo", "redo", "diff", "output", "wait", "cancel", "runs", "search_tools"]
+BUILT_IN = ["edit_file", "find_files", "list_directory", "read_file", "search", "shell", "skill", "write_file"]
+MAY_CHANGE = {"edit_file", "shell", "write_file", "undo", "redo"}
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ([], {*BUILT_IN, *OWN}),
+        (["--lazy"], {"search_tools", "call_tool"}),
+        (["--profile", "read-only"], {*BUILT_IN, *OWN} - MAY_CHANGE),
+        (["--tools", "*_file", "--tools", "sh*"], {"edit_file", "read_file", "write_file", "shell", *OWN}),
+        (["--lazy", "--profile", "read-only"], {"search_tools", "call_tool"}),
+    ],
+    ids=["no option", "lazy", "read-only", "globs", "lazy and read-only"],
+)
+def test_the_options_decide_which_tools_are_listed_and_what_the_instructions_say(started, options, names):
+    served = started(*options)
+    said = served.ask(DISCOVER)["result"]["instructions"]
+    listed = served.ask({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {"_meta": META}})
+    assert {tool["name"] for tool in listed["result"]["tools"]} == names
+    assert "approval" in said and "call `wait`" in said
+    assert ("`undo`" in said) == ("read-only" not in options)
+    assert ("`call_tool`" in said) == ("--lazy" in options)
+    served.process.stdin.close()
+    assert served.ended() == 0
 
 
 def _trust(places):

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from haft.contracts import BadUsage, ToolFailed, near_miss
+from haft.contracts import BadUsage, Call, Decision, Principal, ToolFailed, near_miss, new_run_id
+from haft.pipeline import Run
+from haft.policy import PolicyQuery
 from haft.service.assembly import Host
+from haft.values import replace
 
 if TYPE_CHECKING:
     from haft.sources.mcp import McpServer, McpServers
@@ -58,10 +61,44 @@ class HostProviders:
         """The prompts of all servers."""
         return await self._offers("prompts")
 
-    async def complete(self, server: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer of a server to `completion/complete`. `request` has the parameters, as MCP writes them."""
-        self._host.running()
-        return await self._source.complete(server, request)
+    def left_out(self, kind: str) -> list[str]:
+        """What the last list of `resources`, `templates` or `prompts` left out, because it cannot be shown: a text for
+        each of them."""
+        return self._source.left_out(kind)
+
+    def complete(
+        self,
+        server: str,
+        params: Mapping[str, Any],
+        *,
+        who: str | Principal | None = None,
+        thread: str | None = None,
+    ) -> Run:
+        """Ask a server for the completion of an argument. `params` are those of `completion/complete`, as MCP writes
+        them; the result of the run is the answer. The rules decide about it as about the call of `get_prompt` or
+        `read_resource` with this argument. A completion asks nobody: if that call would need approval, the run is
+        rejected, and the server gets nothing. Raises `BadUsage` if the server has no such argument."""
+        host = self._host
+        pipeline = host.running()
+        caller = pipeline.within()
+        wanted, tool = self._source.completion(server, params)
+        principal = host.acting(who, thread, caller)
+        call = Call(
+            run=new_run_id(),
+            name=tool.spec.name,
+            arguments={"tool": wanted.tool, "arguments": wanted.arguments, "argument": wanted.argument},
+            principal=principal,
+            parent=None if caller is None else caller.id,
+            tool=tool,
+            secrets=host.known(),
+        )
+        query = PolicyQuery(
+            host.catalogue.get(wanted.tool, call.thread).spec,
+            wanted.arguments,
+            thread=call.thread,
+            subagent=call.subagent,
+        )
+        return pipeline.call(replace(call, decision=_without_asking(host.policy_engine.decide(query))))
 
     async def _offers(self, kind: str) -> list[Offer]:
         self._host.running()
@@ -84,3 +121,11 @@ class HostProviders:
         await self._host.disk.renew()
         about = ((one.spec.name, one.spec.meta.get("mcp", {})) for one in self._host.catalogue.listings(all=True))
         return [str(tool) for tool, each in about if each.get("server") == name and "tool" in each]
+
+
+def _without_asking(decision: Decision) -> Decision:
+    """A decision that needs no person and no program: what is not allowed now is rejected."""
+    if decision.action in ("allow", "reject"):
+        return decision
+    reason = f"{decision.reason}, and a completion asks nobody"
+    return replace(decision, action="reject", by="nobody", reason=reason, delegates=(), to_allow=())

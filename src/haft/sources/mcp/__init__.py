@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
+    from haft.sources.mcp.completions import Completion, CompletionTool
     from haft.sources.mcp.names import listed_name
     from haft.sources.mcp.provider import InstalledServer, Provider, ProviderTransport, ServerPackages, StartTrust
     from haft.sources.mcp.remote.login import LoginPage, LoginResult, log_in
@@ -22,6 +23,7 @@ else:
         {
             "remote.login": "LoginPage LoginResult log_in",
             "remote.logins": "forget_logins login_secrets",
+            "completions": "Completion CompletionTool",
             "names": "listed_name",
             "server": "McpServer",
             "server_log": "log_path read_log",

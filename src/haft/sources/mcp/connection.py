@@ -120,7 +120,7 @@ class Connection:
         return found, None
 
     async def listed(self, kind: str) -> list[dict[str, Any]]:
-        """All `resources`, `templates` or `prompts` of the server."""
+        """All `resources`, `templates` or `prompts` of the server, as the server wrote them."""
         session = self.client.session
         asks: dict[str, tuple[str, Any]] = {
             "resources": ("resources", lambda params: session.list_resources(params=params)),
@@ -136,19 +136,17 @@ class Connection:
                 size += len(json.dumps(plain))
                 if len(found) >= MOST_TOOLS or size > MOST_BYTES:
                     return found
-                # A URI or a name goes back to the server as it is, so only texts that explain are changed.
-                shown = {key: texts.visible_json(plain[key]) for key in ("title", "description") if key in plain}
-                found.append({**plain, **shown})
+                found.append(plain)
         return found
 
     async def complete(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to `completion/complete`."""
+        """The answer to `completion/complete`, as the server wrote it."""
         params = types.CompleteRequestParams.model_validate(request)
         context = None if params.context is None else params.context.arguments
         argument = {"name": params.argument.name, "value": params.argument.value}
         result = await self.client.session.complete(params.ref, argument, context)
-        plain = result.completion.model_dump(by_alias=True, mode="json", exclude_none=True)
-        return {"completion": texts.visible_json(plain)}
+        plain: dict[str, Any] = result.completion.model_dump(by_alias=True, mode="json", exclude_none=True)
+        return plain
 
     @staticmethod
     async def pages(ask: Callable[[PaginatedRequestParams | None], Awaitable[Any]]) -> AsyncIterator[Any]:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import NO_SECRETS, BadUsage, DescribeLauncher, DiscoveredTool, HaftError, Secrets, ToolSpec
 from haft.sources.mcp import definitions, texts
+from haft.sources.mcp.completions import Completion, CompletionTool, completion_of
 from haft.sources.mcp.names import listed_name, server_of
+from haft.sources.mcp.offers import shown_offer
 from haft.sources.mcp.provider import Provider, ServerPackages, StartTrust
 from haft.sources.mcp.remote.logins import login_secrets
 from haft.sources.mcp.server import McpServer
@@ -61,6 +63,7 @@ class McpServers(ToolSource):
         self._tried: dict[str, float] = {}
         self._found: dict[str, tuple[Any, list[DiscoveredTool]]] = {}
         """The tools of each server, and what they were made from."""
+        self._left_out: dict[str, list[str]] = {}
         self._reading = resource_tool(self.usable)
         self._prompting = prompt_tool(self.usable)
 
@@ -237,24 +240,34 @@ class McpServers(ToolSource):
     async def listed_by(self, kind: str) -> list[dict[str, Any]]:
         """What all usable servers offer of a kind: `resources`, `templates` or `prompts`, as MCP writes it, each with
         the name of its server under `server`. Starts the servers that are known to offer it. A server that fails is
-        left out."""
+        left out, and so is an offer that cannot be shown: see `left_out`."""
         import asyncio
 
         capability = "resources" if kind == "templates" else kind
         servers = [each for each in self.usable().values() if capability in (each.known or {}).get("capabilities", ())]
         found = await asyncio.gather(*(each.listed(kind) for each in servers), return_exceptions=True)
-        return [
-            {**one, "server": server.name}
-            for server, listed in zip(servers, found, strict=True)
-            if not isinstance(listed, BaseException)
-            for one in listed
-        ]
+        shown: list[dict[str, Any]] = []
+        left_out: list[str] = []
+        for server, listed in zip(servers, found, strict=True):
+            for one in () if isinstance(listed, BaseException) else listed:
+                try:
+                    shown.append({**shown_offer(server.name, kind, one), "server": server.name})
+                except ValueError as problem:
+                    left_out.append(str(problem))
+        self._left_out[kind] = left_out
+        return shown
 
-    async def complete(self, server: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer of a server to `completion/complete`. `request` has the parameters, as MCP writes them."""
+    def left_out(self, kind: str) -> list[str]:
+        """What the last list of this kind left out, and why: a text for each offer."""
+        return self._left_out.get(kind, [])
+
+    def completion(self, server: str, params: Mapping[str, Any]) -> tuple[Completion, CompletionTool]:
+        """The completion that these parameters of `completion/complete` want of a server, and the tool that asks the
+        server. Raises `BadUsage` if the server cannot be asked."""
         if server not in self.usable():
             raise BadUsage(f"there is no MCP server `{server}` that can be used", hint="`haft providers list`")
-        return await self._servers[server].complete(request)
+        wanted = completion_of(server, params)
+        return wanted, CompletionTool(self._servers[server], wanted.request)
 
     def due(self) -> bool:
         # Trust may be given, and servers may be described, by another process.

@@ -4,25 +4,23 @@ and unable to imitate the mark that haft puts before such texts."""
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from haft.contracts import escaped_marks, marked_text
 from haft.sources.checks.hidden import hidden_in
 
 LONGEST_DESCRIPTION: Final = 10_000
 LONGEST_MESSAGE: Final = 2_000
 """The most characters of an error, a progress message or a question."""
 MOST_DEPTH: Final = 100
-_MARK_START: Final = "[MCP server "
-_IMITATION: Final = re.compile(r"\[(?=\s*MCP\s+server\b)", re.IGNORECASE)
 _FOR_PEOPLE: Final = frozenset({"description", "title", "$comment", "markdownDescription"})
 """The keys of a JSON Schema whose texts only explain."""
 
 
 def marked(server: str, text: str) -> str:
     """A text of a server for a model, with a mark that names the server. The text cannot contain such a mark."""
-    return f"{_MARK_START}{server}] {visible(text, LONGEST_DESCRIPTION)}".rstrip()
+    return marked_text(server, visible(text, LONGEST_DESCRIPTION).rstrip())
 
 
 def visible(text: str, most: int | None = None) -> str:
@@ -32,9 +30,13 @@ def visible(text: str, most: int | None = None) -> str:
     text = text[:most]
     if not text.isascii() or not text.isprintable():
         text = _escaped(text)
-    if "[" in text:
-        text = _IMITATION.sub(r"\\[", text)
+    text = escaped_marks(text)
     return f"{text}…" if cut else text
+
+
+def is_plain(text: str, most: int) -> bool:
+    """Whether a text of a server can be shown as it is, and has at most `most` characters."""
+    return visible(text, most) == text
 
 
 def line(text: str, most: int = LONGEST_MESSAGE) -> str:
@@ -51,16 +53,16 @@ def _escaped(text: str) -> str:
     return "".join([*parts, text[last:]])
 
 
-def visible_json(value: Any, depth: int = 0) -> Any:
+def visible_json(value: Any, depth: int = 0, *, most: int | None = None) -> Any:
     """A JSON value of a server that every reader of JSON can read, with all its texts as `visible` returns them."""
     if isinstance(value, str):
-        return visible(value)
+        return visible(value, most)
     if depth >= MOST_DEPTH:
         return None
     if isinstance(value, Mapping):
-        return {visible(str(key)): visible_json(inner, depth + 1) for key, inner in value.items()}
+        return {visible(str(key), most): visible_json(inner, depth + 1, most=most) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [visible_json(inner, depth + 1) for inner in value]
+        return [visible_json(inner, depth + 1, most=most) for inner in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None  # JSON has no such number.
     if isinstance(value, int) and not -(2**63) <= value < 2**64:

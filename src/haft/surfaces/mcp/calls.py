@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 UNKNOWN_TOOL: Final = -32602
 SKILL: Final = "skill"
+SERVER_TOOL: Final = "mcp__"
+"""How the names of tools of hosted MCP servers begin. After it comes the server, whose name has no `_`."""
 PROGRESS_SECONDS: Final = 0.5
 """The shortest time between two notifications about output. Output can come much faster than anyone reads."""
 
@@ -86,7 +88,7 @@ class Calls:
         if real is None:
             raise unknown_tool(f"this server does not offer a tool `{name}`")
         ended = await self.run(context, real, arguments, params)
-        return ended if isinstance(ended, dict) else self.result(ended)
+        return ended if isinstance(ended, dict) else self.result(ended, arguments)
 
     async def run(
         self,
@@ -104,15 +106,27 @@ class Calls:
             return run
         if run is None:
             try:
-                self._check_unfinished(caller)
-                run = self._service.call(tool, arguments, who=caller, thread=caller.thread)
+                run = self._begin(caller, lambda: self._service.call(tool, arguments, who=caller, thread=caller.thread))
             except HaftError as error:  # The arguments are no JSON object, or the service is closing.
                 return failure_result(error)
-            self._unfinished[caller.who].append(run)
         ended = await self.wait(request, run)
         if tool == SKILL and self.after_skill is not None:
             await self.after_skill()
         return ended
+
+    async def follow(self, context: ServerRequestContext[Any, Any], start: Callable[[], Run]) -> Outcome:
+        """Start a run that is no call of a tool, and wait for its end. No dialogue ends the wait earlier."""
+        caller = self.caller_of(context)
+        run = self._begin(caller, start)
+        request = CallRequest(context, run.call.name, run.call.arguments, caller, context.params or {})
+        return await wait_for_outcome(request, run)
+
+    def _begin(self, caller: Principal, start: Callable[[], Run]) -> Run:
+        """Start a run of a client. Raises `BadUsage` if too many of its runs have not ended."""
+        self._check_unfinished(caller)
+        run = start()
+        self._unfinished[caller.who].append(run)
+        return run
 
     def _check_unfinished(self, caller: Principal) -> None:
         """Raise `BadUsage` if too many runs of this client have not ended."""
@@ -125,14 +139,28 @@ class Calls:
                 hint="`runs` lists them; `wait` waits for one, and `cancel` stops one",
             )
 
-    def result(self, outcome: Outcome) -> dict[str, Any]:
-        """The result of a call whose run has ended."""
+    def result(self, outcome: Outcome, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The result of a call with these arguments, whose run has ended."""
         if outcome.error is not None and outcome.error.code == "unknown-tool":
             hint = outcome.error.hint or ""
             hint = f"; {hint}" if hint.startswith("did you mean") else ""  # Other hints are for the command line.
             raise unknown_tool(f"{outcome.error.message}{hint}")
         listing = self._service.catalogue.listing(outcome.tool)
-        return result_of(outcome, declares_schema=listing is not None and listing.spec.output_schema is not None)
+        return result_of(
+            outcome,
+            declares_schema=listing is not None and listing.spec.output_schema is not None,
+            server=self.server_of(outcome.tool, arguments),
+        )
+
+    def server_of(self, tool: str, arguments: Mapping[str, Any]) -> str | None:
+        """The hosted MCP server that writes the output of a call; None if no server does."""
+        listing = self._service.catalogue.listing(tool)
+        if listing is None:  # The server may have been removed since.
+            return tool.removeprefix(SERVER_TOOL).partition("__")[0] if tool.startswith(SERVER_TOOL) else None
+        if listing.spec.kind != "mcp":
+            return None
+        server = listing.spec.meta.get("mcp", {}).get("server", arguments.get("server"))
+        return None if server is None else str(server)
 
 
 async def no_join(request: CallRequest) -> None:

@@ -11,10 +11,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from haft.contracts import Outcome
+from haft.contracts import Outcome, marked_text
 
 RUN_KEY: Final = "dev.haft/run"
 STATUS_KEY: Final = "dev.haft/status"
+SERVER_KEY: Final = "dev.haft/server"
+"""The key for the hosted MCP server that wrote something, where its text must stay as it is."""
 MOST_FILES: Final = 50
 OUTPUT_URI: Final = "haft://runs/{run}/output"
 OUTPUT: Final = re.compile(r"haft://runs/([A-Za-z0-9_]{1,100})/output(?:\?offset=([0-9]{1,15}))?")
@@ -82,15 +84,19 @@ def _refers_to_itself(schema: Any) -> bool:
     return isinstance(schema, list | tuple) and any(map(_refers_to_itself, schema))
 
 
-def result_of(outcome: Outcome, *, declares_schema: bool = False) -> dict[str, Any]:
-    """The outcome as a `CallToolResult`, as it goes over the wire."""
+def result_of(outcome: Outcome, *, declares_schema: bool = False, server: str | None = None) -> dict[str, Any]:
+    """The outcome as a `CallToolResult`, as it goes over the wire. `server` is the hosted MCP server that wrote the
+    output; the model reads its name before the output."""
     run = outcome.run_id
     meta = {RUN_KEY: run, STATUS_KEY: outcome.status}
     content: list[dict[str, Any]] = []
     blocks = [dict(block) for block in outcome.content]
     facts = _facts(outcome)
-    if outcome.output or not (blocks or facts):
-        content.append({"type": "text", "text": outcome.output})
+    output = outcome.output
+    if server is not None and (output or blocks):
+        output = marked_text(server, output)
+    if output or not (blocks or facts):
+        content.append({"type": "text", "text": output})
     content += blocks
     if not facts and outcome.result is None and not declares_schema:
         return {"content": content, "isError": False, "_meta": meta}
@@ -102,8 +108,8 @@ def result_of(outcome: Outcome, *, declares_schema: bool = False) -> dict[str, A
     if not blocks or declares_schema:
         # Clients that prefer structured content drop the other blocks, such as images.
         structured: dict[str, Any] = {"run": run, "status": outcome.status}
-        if outcome.output:
-            structured["output"] = outcome.output
+        if output:
+            structured["output"] = output
         if outcome.result is not None:
             structured["result"] = outcome.result
         result["structuredContent"] = structured | facts

@@ -37,6 +37,8 @@ class Page:
     """Where the next page begins; None if this is the last page."""
     total: int
     """The length of the whole output in bytes."""
+    record: RunRecord
+    """The run."""
 
 
 class RunAccess:
@@ -68,7 +70,7 @@ class RunAccess:
         """The last run of the client in this workspace whose changes can be undone. Raises `BadUsage` if there is
         none."""
         for record in await self.recent(caller, limit=200):
-            if record.changes["state"] == "committed" and record.tool not in _REVERSALS:
+            if record.changes["state"] == "committed" and not is_reversal(record):
                 return record.id
         raise BadUsage("there is nothing to undo: none of your last runs changed files", hint="`runs` lists your runs")
 
@@ -112,6 +114,11 @@ def is_run_of(run: Run, caller: Principal) -> bool:
     return (principal.who, principal.kind) == (caller.who, caller.kind)
 
 
+def is_reversal(record: RunRecord) -> bool:
+    """Whether haft's own undo or redo made this run, and not a tool with such a name. Only tools have a digest."""
+    return record.tool in _REVERSALS and not record.record["digest"]
+
+
 def _is_of(record: RunRecord, caller: Principal, workspace: str) -> bool:
     found = (record.who, record.record.get("whoKind", "person"), record.record["workspace"])
     return found == (caller.who, caller.kind, workspace)
@@ -128,7 +135,7 @@ def _page(history: History, record: RunRecord, offset: int) -> Page:
     if len(data) > LONGEST_PAGE:
         page = _whole_characters(page)
     end = offset + len(page)
-    return Page(page.decode("utf-8", "replace"), end if end < at else None, at)
+    return Page(page.decode("utf-8", "replace"), end if end < at else None, at, record)
 
 
 def _pieces(history: History, record: RunRecord) -> Iterator[bytes]:
@@ -163,4 +170,4 @@ def _lines(history: History, record: RunRecord, first: int, last: int | None, co
             break
         chosen.append(line if len(line) <= LONGEST_PAGE else f"{line[:LONGEST_PAGE]}[the line goes on]\n")
         length += len(line)
-    return Page("".join(chosen), following, len(data))
+    return Page("".join(chosen), following, len(data), record)

@@ -19,7 +19,8 @@ from haft.surfaces.mcp.calls import SKILL, CallerOf, Calls
 from haft.surfaces.mcp.dialogues.dialogue import Dialogue
 from haft.surfaces.mcp.dialogues.tasks import Tasks
 from haft.surfaces.mcp.dialogues.waiting_calls import WaitingCalls
-from haft.surfaces.mcp.offers.hosted import READ_RESOURCE, Hosted
+from haft.surfaces.mcp.offers.completions import Completions
+from haft.surfaces.mcp.offers.hosted import Hosted
 from haft.surfaces.mcp.offers.instructions import instructions
 from haft.surfaces.mcp.offers.list_news import ListNews
 from haft.surfaces.mcp.offers.log_messages import set_level
@@ -62,6 +63,7 @@ class HaftServer:
         self.hosted = Hosted(service)
         self.resources = Resources(self.offered, self.calls, self.own.runs, self.skills, self.hosted)
         self.prompts = Prompts(self.offered, self.calls, self.skills, self.hosted)
+        self.completions = Completions(service, self.offered, self.calls, self.resources, self.prompts, self.hosted)
         self.news = ListNews(service, self.skills)
         self.calls.after_skill = self.news.tools_changed
         self.server: Server[Any] = Server(
@@ -145,18 +147,7 @@ class HaftServer:
 
     async def _complete(self, context: Context, params: types.CompleteRequestParams) -> Any:
         form = params.model_dump(by_alias=True, mode="json", exclude_none=True)
-        ref = form["ref"]
-        key = "name" if ref["type"] == "ref/prompt" else "uri"
-        own = await self.resources.complete(context, form) if key == "uri" else None
-        found = None
-        if key == "name":
-            found = await self.prompts.server_of(ref["name"])
-        elif own is None and self.offered.has(READ_RESOURCE):
-            found = await self.hosted.template(ref["uri"])
-        if found is None:
-            return _answer(types.CompleteResult, {"completion": {"values": own or [], "hasMore": False}})
-        server, known = found
-        return _answer(types.CompleteResult, await self.hosted.complete(server, {**form, "ref": {**ref, key: known}}))
+        return _answer(types.CompleteResult, await self.completions.complete(context, form))
 
     async def _list_skills(self, context: Context, params: types.PaginatedRequestParams | None) -> dict[str, Any]:
         skills = await self.skills.entries() if self.offered.has(SKILL) else []

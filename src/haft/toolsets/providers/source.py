@@ -12,7 +12,7 @@ from haft.toolsets.formats import Host
 from haft.toolsets.providers.finding import provider_places, providers_of, start_trust
 
 if TYPE_CHECKING:
-    from haft.sources.mcp import McpServer, McpServers, Provider
+    from haft.sources.mcp import Completion, CompletionTool, McpServer, McpServers, Provider
 
 
 class ProviderSource(ToolSource):
@@ -52,9 +52,13 @@ class ProviderSource(ToolSource):
         """What all usable servers offer of a kind: `resources`, `templates` or `prompts`."""
         return await self.opened.listed_by(kind) if self._has_servers else []
 
-    async def complete(self, server: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer of a server to `completion/complete`."""
-        return await self.opened.complete(server, request)
+    def left_out(self, kind: str) -> list[str]:
+        """What the last list of this kind left out, and why."""
+        return [] if self._opened is None else self._opened.left_out(kind)
+
+    def completion(self, server: str, params: Mapping[str, Any]) -> tuple[Completion, CompletionTool]:
+        """The completion that these parameters of `completion/complete` want of a server, and the tool that asks it."""
+        return self.opened.completion(server, params)
 
     async def describe_new(self) -> None:
         """Ask all servers for their tools whose tools are not known."""

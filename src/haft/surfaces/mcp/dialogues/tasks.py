@@ -16,7 +16,7 @@ client cannot ask. A client reaches only its own runs.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import mcp_types as types
@@ -64,9 +64,9 @@ class Tasks:
         self,
         waiting: WaitingCalls,
         caller_of: Callable[[ServerRequestContext[Any, Any]], Principal],
-        result_of: Callable[[Outcome], dict[str, Any]],
+        result_of: Callable[[Outcome, Mapping[str, Any]], dict[str, Any]],
     ) -> None:
-        """`result_of` makes the result of a call from the outcome of its run."""
+        """`result_of` makes the result of a call from the outcome of its run, and from its arguments."""
         self._waiting = waiting
         self._runs = RunAccess(waiting.service)
         self._caller_of = caller_of
@@ -110,7 +110,7 @@ class Tasks:
         updated = record.ended_at or record.started_at
         if record.is_open:  # Another server of this client has it.
             return self._facts(record.id, "working", record.started_at, updated)
-        status, detail = self._end(outcome_from(record.outcome))
+        status, detail = self._end(outcome_from(record.outcome), record.record["arguments"])
         return {**self._facts(record.id, status, record.started_at, updated), **detail}
 
     async def _update(self, context: ServerRequestContext[Any, Any], params: UpdateParameters) -> dict[str, Any]:
@@ -161,7 +161,7 @@ class Tasks:
     def _state(self, run: Run) -> tuple[str, dict[str, Any]]:
         """The status of a live task, and the fields that go with it."""
         if run.outcome is not None:
-            return self._end(run.outcome)
+            return self._end(run.outcome, run.call.arguments)
         dialogue = self._waiting.dialogue
         waiting = self._waiting.runs.get(run.id)
         asked = [] if waiting is None else dialogue.askable(run.id, waiting.client)
@@ -177,14 +177,14 @@ class Tasks:
             return "input_required", {"inputRequests": {}, "statusMessage": "it waits for a person in haft's inbox"}
         return "working", {}
 
-    def _end(self, outcome: Outcome) -> tuple[str, dict[str, Any]]:
+    def _end(self, outcome: Outcome, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         if outcome.status == "cancelled":
             return "cancelled", {}
         error = outcome.error
         if error is not None and (error.code in FAILURES or self._died(outcome)):
             return "failed", {"error": {"code": types.INTERNAL_ERROR, "message": f"{error.code}: {error.message}"}}
         try:
-            return "completed", {"result": {**self._result_of(outcome), "resultType": "complete"}}
+            return "completed", {"result": {**self._result_of(outcome, arguments), "resultType": "complete"}}
         except MCPError as protocol_error:
             return "failed", {"error": {"code": protocol_error.error.code, "message": protocol_error.error.message}}
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 READ_RESOURCE: Final = "read_resource"
 GET_PROMPT: Final = "get_prompt"
+NOTES_KEY: Final = "dev.haft/notes"
 
 
 class Offer(NamedTuple):
@@ -56,27 +57,28 @@ class Hosted:
         self._prompts = _offers(await self._service.providers.prompts(), "name", "{server}__{name}", taken)
         return self._prompts
 
+    def left_out(self, kind: str) -> dict[str, Any]:
+        """The part of a result that says what the last list of this kind left out, and why."""
+        notes = self._service.providers.left_out(kind)
+        return {"_meta": {NOTES_KEY: notes}} if notes else {}
+
     async def resource(self, uri: str) -> tuple[str, str] | None:
         """The server of a resource, and the URI that the server knows; None if no server has the resource."""
         known = _resource_in(uri, self._resources, self._templates)
         return known or _resource_in(uri, await self.resources(), await self.templates())
 
     async def template(self, uri: str) -> tuple[str, str] | None:
-        """The server of a template or a resource, and the URI that the server knows; None if no server has it."""
+        """The server of a template, and the template as the server knows it; None if no server has it."""
         for offer in await self.templates():
             if offer.form["uriTemplate"] == uri:
                 return offer.server, offer.name
-        return await self.resource(uri)
+        return None
 
     async def prompt(self, name: str, taken: Collection[str]) -> Offer | None:
         """The prompt that clients know by this name; None if no server has it."""
         known = [offer for offer in self._prompts if offer.form["name"] == name]
         found = known or [offer for offer in await self.prompts(taken) if offer.form["name"] == name]
         return found[0] if found else None
-
-    async def complete(self, server: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """What a server would complete an argument with."""
-        return await self._service.providers.complete(server, params)
 
 
 def _resource_in(uri: str, resources: Sequence[Offer], templates: Sequence[Offer]) -> tuple[str, str] | None:

@@ -86,16 +86,24 @@ class OfferedTools:
         """The definition of one tool."""
         known = self._definitions.get((spec.name, spec.digest))
         if known is None or known[0] is not spec:
-            known = (spec, definition(spec, offered_name(spec.name, self._taken)))
+            known = (spec, definition(spec, self.shown_name(spec.name)))
             self._definitions[spec.name, spec.digest] = known
         return known[1]
+
+    def shown_name(self, name: str) -> str:
+        """The name under which clients see the tool with this name of haft's."""
+        return offered_name(name, self._taken)
+
+    def known_name(self, shown: str) -> str:
+        """haft's name for a name that clients see, also if this server does not offer the tool."""
+        return self._names().get(shown, shown)
 
     def real_name(self, name: str) -> str | None:
         """haft's name for an offered name; None if this server offers no such tool. A name that the catalogue does not
         have yet is returned as it is: calling it may discover its tool."""
         listing = None if name in self._taken else self._service.catalogue.listing(name)
         if listing is None:
-            name = self._names().get(name, name)
+            name = self.known_name(name)
             listing = self._service.catalogue.listing(name)
         if listing is None:
             return name if self._fits(name) and not self._read_only else None
@@ -106,7 +114,7 @@ class OfferedTools:
         version = self._service.catalogue.version
         if self._long_names[0] != version:
             names = (listing.spec.name for listing in self._service.tools(all=True))
-            renamed = {offered_name(name, self._taken): name for name in names}
+            renamed = {self.shown_name(name): name for name in names}
             self._long_names = (version, {shown: name for shown, name in renamed.items() if shown != name})
         return self._long_names[1]
 

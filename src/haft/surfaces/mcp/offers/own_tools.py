@@ -10,12 +10,12 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from haft.contracts import BadUsage, HaftError, Principal, ToolName, ToolSpec, outcome_from
+from haft.contracts import BadUsage, HaftError, Principal, ToolName, ToolSpec, marked_text, outcome_from
 from haft.service import check_arguments, search
 from haft.surfaces.mcp.calls import CallRequest, Calls, UnknownToolError, failure_result
-from haft.surfaces.mcp.offers.offered_tools import OfferedTools, offered_name
+from haft.surfaces.mcp.offers.offered_tools import OfferedTools
 from haft.surfaces.mcp.results import result_of, text_result
-from haft.surfaces.mcp.run_access import LONGEST_PAGE, Page, RunAccess
+from haft.surfaces.mcp.run_access import LONGEST_PAGE, Page, RunAccess, is_reversal
 from haft.values import dataclass
 
 if TYPE_CHECKING:
@@ -249,8 +249,9 @@ class OwnTools:
         if by_line:
             span = (given.get("first_line", 1), given.get("last_line"))
             page = await self.runs.lines(given["run"], call.caller, *span, given.get("containing"))
-            return _page_result(page, "first_line")
-        return _page_result(await self.runs.page(given["run"], call.caller, given.get("offset", 0)), "offset")
+            return _page_result(page, "first_line", self._server_of(page.record))
+        page = await self.runs.page(given["run"], call.caller, given.get("offset", 0))
+        return _page_result(page, "offset", self._server_of(page.record))
 
     async def _wait(self, call: OwnCall) -> dict[str, Any]:
         seconds = float(call.arguments.get("seconds", LONGEST_WAIT))
@@ -266,7 +267,7 @@ class OwnTools:
                         call.context, live.call.name, live.call.arguments, call.caller, call.params, joined=True
                     )
                     ended = await self._calls.wait(request, live)
-                    return ended if isinstance(ended, dict) else self._calls.result(ended)
+                    return ended if isinstance(ended, dict) else self._calls.result(ended, live.call.arguments)
                 return await self._stored_result(name, call)  # It has ended, or is a run of another process.
         except TimeoutError:
             return still_running(name, (await self._own(name, call)).status if live is None else live.status)
@@ -275,7 +276,10 @@ class OwnTools:
         """The result of a run that another process makes, as soon as it has ended."""
         while (record := await self._own(name, call)).is_open:  # noqa: ASYNC110  no event comes from that process
             await asyncio.sleep(POLL_SECONDS)
-        return result_of(outcome_from(record.outcome))
+        return result_of(outcome_from(record.outcome), server=self._server_of(record))
+
+    def _server_of(self, record: RunRecord) -> str | None:
+        return self._calls.server_of(record.tool, record.record["arguments"])
 
     async def _cancel(self, call: OwnCall) -> dict[str, Any]:
         name = call.arguments["run"]
@@ -288,13 +292,28 @@ class OwnTools:
     async def _list_runs(self, call: OwnCall) -> dict[str, Any]:
         given = call.arguments
         wanted = {key: given[key] for key in ("tool", "status") if key in given}
+        tool = wanted.get("tool")
+        if tool is not None:
+            wanted["tool"] = self._offered.known_name(tool)
         found = await self.runs.recent(call.caller, limit=int(given.get("limit", 20)), **wanted)
-        rows = [_row(record) for record in found]
+        rows = [self._row(record) for record in found]
+        if tool is not None and (tool in NAMES or tool != wanted["tool"]):
+            rows = [row for row in rows if row["tool"] == tool]  # Other runs have the same name in haft.
         lines = [
             f"{row['run']} {row['status']} {row['tool']}{' changed ' if row['files'] else ''}{', '.join(row['files'])}"
             for row in rows
         ]
         return text_result("\n".join(lines) or "you have no such runs", {"runs": rows})
+
+    def _row(self, record: RunRecord) -> dict[str, Any]:
+        return {
+            "run": record.id,
+            "tool": record.tool if is_reversal(record) else self._offered.shown_name(record.tool),
+            "status": record.status,
+            "startedAt": record.outcome["startedAt"],
+            "changes": record.changes["state"],
+            "files": record.changed_paths[:20],
+        }
 
     async def _search(self, call: OwnCall) -> dict[str, Any]:
         listings = self._offered.listings(call.caller.thread)
@@ -322,26 +341,16 @@ def still_running(run: str, status: str) -> dict[str, Any]:
     return text_result(said, {"run": run, "status": status, "message": said})
 
 
-def _page_result(page: Page, following: str) -> dict[str, Any]:
-    structured: dict[str, Any] = {"output": page.text, "totalBytes": page.total}
-    result = text_result(page.text, structured)
+def _page_result(page: Page, following: str, server: str | None) -> dict[str, Any]:
+    text = page.text if server is None else marked_text(server, page.text)
+    structured: dict[str, Any] = {"output": text, "totalBytes": page.total}
+    result = text_result(text, structured)
     if page.next is not None:
         structured["next"] = {following: page.next}
         said = f"[haft] the output goes on: call `output` with {following} {page.next} for the next page"
         structured["note"] = said
         result["content"].append({"type": "text", "text": said})
     return result
-
-
-def _row(record: RunRecord) -> dict[str, Any]:
-    return {
-        "run": record.id,
-        "tool": offered_name(record.tool),
-        "status": record.status,
-        "startedAt": record.outcome["startedAt"],
-        "changes": record.changes["state"],
-        "files": record.changed_paths[:20],
-    }
 
 
 def _found(definition: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp.shared.exceptions import MCPError
 
+from haft.contracts import marked_text
 from haft.surfaces.mcp.calls import Calls
 from haft.surfaces.mcp.offers.hosted import GET_PROMPT, Hosted, Offer
 from haft.surfaces.mcp.offers.offered_tools import OfferedTools
@@ -32,7 +33,8 @@ class Prompts:
         """All prompts."""
         own = self._own()
         prompts = [{"name": name, "title": f"Skill: {name}", "description": about} for name, about in own.items()]
-        return {"prompts": [*prompts, *(offer.form for offer in await self._of_servers(own))]}
+        found = [*prompts, *(offer.form for offer in await self._of_servers(own))]
+        return {"prompts": found, **(self._hosted.left_out("prompts") if self._offered.has(GET_PROMPT) else {})}
 
     def _own(self) -> dict[str, str]:
         """The skills: their names and descriptions."""
@@ -59,7 +61,7 @@ class Prompts:
             raise MCPError(code=UNKNOWN, message=f"Unknown prompt: {name[:100]}")
         wanted = {"server": offer.server, "name": offer.name, "arguments": dict(arguments)}
         ended = done_or_raise(await self._calls.run(context, GET_PROMPT, wanted, context.params or {}))
-        return ended if isinstance(ended, dict) else ended.result
+        return ended if isinstance(ended, dict) else _marked(ended.result, offer.server)
 
     async def server_of(self, name: str) -> tuple[str, str] | None:
         """The server of a prompt, and the name that the server knows; None if it is no prompt of a server."""
@@ -68,3 +70,15 @@ class Prompts:
             return None
         offer = await self._hosted.prompt(name, own)
         return None if offer is None else (offer.server, offer.name)
+
+
+def _marked(result: Mapping[str, Any], server: str) -> dict[str, Any]:
+    """What a server answered to `prompts/get`, with its texts marked: clients give them to the model as words of the
+    user."""
+    messages = []
+    for message in result.get("messages", ()):
+        content = message["content"]
+        if content.get("type") == "text":
+            content = {**content, "text": marked_text(server, content["text"])}
+        messages.append({**message, "content": content})
+    return {**result, "description": marked_text(server, result.get("description") or ""), "messages": messages}

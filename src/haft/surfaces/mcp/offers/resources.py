@@ -12,7 +12,7 @@ from haft.surfaces.mcp.calls import Calls
 from haft.surfaces.mcp.offers.hosted import READ_RESOURCE, Hosted
 from haft.surfaces.mcp.offers.offered_tools import OfferedTools
 from haft.surfaces.mcp.offers.skills import SKILL_FILE, ServedSkills
-from haft.surfaces.mcp.results import OUTPUT, OUTPUT_URI
+from haft.surfaces.mcp.results import OUTPUT, OUTPUT_URI, SERVER_KEY
 from haft.surfaces.mcp.run_access import RunAccess
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class Resources:
         found = self._skills.resources() if self._offered.has(SKILL) else []
         if self._offered.has(READ_RESOURCE):
             found += [offer.form for offer in await self._hosted.resources()]
+            return {"resources": found, **self._hosted.left_out("resources")}
         return {"resources": found}
 
     async def templates(self, context: ServerRequestContext[Any, Any]) -> dict[str, Any]:
@@ -57,8 +58,10 @@ class Resources:
             "description": _ABOUT_OUTPUT,
             "mimeType": "text/plain",
         }
-        hosted = await self._hosted.templates() if self._offered.has(READ_RESOURCE) else []
-        return {"resourceTemplates": [own, *(offer.form for offer in hosted)]}
+        if not self._offered.has(READ_RESOURCE):
+            return {"resourceTemplates": [own]}
+        found = [own, *(offer.form for offer in await self._hosted.templates())]
+        return {"resourceTemplates": found, **self._hosted.left_out("templates")}
 
     async def read(self, context: ServerRequestContext[Any, Any], uri: str) -> dict[str, Any]:
         """The content of a resource."""
@@ -79,7 +82,7 @@ class Resources:
             arguments = {"server": server, "uri": name}
             ended = await self._calls.run(context, READ_RESOURCE, arguments, context.params or {})
             ended = done_or_raise(ended)
-            return ended if isinstance(ended, dict) else ended.result
+            return ended if isinstance(ended, dict) else _of_server(ended.result, server)
         raise not_found(context, uri)
 
     async def _skill_file(self, context: Any, uri: str, skill: Any, path: str) -> dict[str, Any]:
@@ -93,10 +96,14 @@ class Resources:
             page = await self._runs.page(run, self._calls.caller_of(context), offset)
         except HaftError:
             raise not_found(context, uri) from None
-        contents: dict[str, Any] = {"uri": uri, "mimeType": "text/plain", "text": page.text}
+        meta = {}
         if page.next is not None:
-            contents["_meta"] = {NEXT_KEY: f"{OUTPUT_URI.format(run=run)}?offset={page.next}"}
-        return {"contents": [contents]}
+            meta[NEXT_KEY] = f"{OUTPUT_URI.format(run=run)}?offset={page.next}"
+        server = self._calls.server_of(page.record.tool, page.record.record["arguments"])
+        if server is not None:
+            meta[SERVER_KEY] = server
+        contents: dict[str, Any] = {"uri": uri, "mimeType": "text/plain", "text": page.text}
+        return {"contents": [{**contents, "_meta": meta} if meta else contents]}
 
     async def complete(self, context: ServerRequestContext[Any, Any], params: Mapping[str, Any]) -> list[str] | None:
         """Completions for the arguments of haft's own template; None for other templates."""
@@ -107,6 +114,15 @@ class Resources:
         begin = params["argument"]["value"]
         runs = await self._runs.recent(self._calls.caller_of(context), limit=200)
         return [str(record.id) for record in runs if record.id.startswith(begin)][:100]
+
+
+def _of_server(result: Mapping[str, Any], server: str) -> dict[str, Any]:
+    """What a server answered to `resources/read`, with the name of the server beside each content. A mark in the text
+    would spoil files for programs."""
+    contents = [
+        {**each, "_meta": {**(each.get("_meta") or {}), SERVER_KEY: server}} for each in result.get("contents", ())
+    ]
+    return {**result, "contents": contents}
 
 
 def _is_no_text(outcome: Outcome) -> bool:
