@@ -146,6 +146,27 @@ def test_a_server_on_a_python_framework_is_used_in_the_era_that_it_speaks(place,
     assert era >= "2025"
 
 
+def test_a_server_on_the_mcp_package_that_keeps_the_reason_for_its_log_gets_the_line_to_add(place, tmp_path):
+    program = tmp_path / "writer.py"
+    program.write_text(
+        FRAMEWORKS["mcp"]
+        + "@server.tool()\ndef put(path: str) -> str:\n    'Write a file.'\n"
+        + "    open(path, 'w').write('x')\n    return 'ok'\n"
+        + "server.run()\n"
+    )
+    place.add_table("s", {"command": sys.executable, "args": [str(program)]})
+    inside, deep, system = place.call(
+        ("put", {"path": "a.txt"}),
+        ("put", {"path": f"{tmp_path}/{'long-name-' * 12}.txt"}),
+        ("put", {"path": "/usr/a.txt"}),
+    )
+    assert inside.output == "Error executing tool put", "the answer does not say why"
+    assert [each.error.code for each in (inside, deep, system)] == ["sandbox-denied"] * 3
+    assert inside.error.hint.startswith('to allow it: grant = {write = ["."]} below `[providers.s]`')
+    assert f'grant = {{write = ["{tmp_path}"]}}' in deep.error.hint
+    assert "no grant is suggested" in system.error.hint
+
+
 @MORE
 def test_a_server_in_a_virtual_environment_of_the_user_finds_its_libraries(place):
     place.add_table("s", {"command": str(BIN / "python"), "args": ["-m", "mcp_server_time"]})
