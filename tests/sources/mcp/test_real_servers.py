@@ -24,7 +24,7 @@ def npm_server(place, name, *args, **more):
 
 
 def approve(request):
-    """Fill in every form with something that fits, and agree to visit every page."""
+    """Fill in every form with something that fits, and visit every page."""
     if request.question is None or request.question.schema is None:
         return True
     values = {}
