@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "mcp" / "conformance")
 from client_suite import ALL as CLIENT_SCENARIOS  # noqa: E402
 from client_suite import run_client  # noqa: E402
 from served_workspace import ServedWorkspace  # noqa: E402
-from suite import EXTENSIONS, VERSIONS, Scenario, attribute_runs, run_suite, wants_runs  # noqa: E402
+from suite import EXTENSIONS, VERSIONS, WITHOUT_RUNS, Scenario, attribute_runs, run_suite, wants_runs  # noqa: E402
 from token_proxy import TokenProxy  # noqa: E402
 
 import npm_programs  # noqa: E402
@@ -94,12 +94,16 @@ def page(served: dict[str, list[Scenario]], used: dict[str, list[Scenario]]) -> 
             tools = ", ".join(f"`{tool}`" for tool in sorted(set(each.runs)))
             counts = " | ".join(str(each.count(status)) for status in STATUSES[:3])
             lines.append(f"| `{each.name}` | {counts} | {tools} |")
+        exempt = [f"- `{each.name}`: {WITHOUT_RUNS[each.name]}." for each in scenarios if each.name in WITHOUT_RUNS]
+        lines += ["", "No tool may run in these scenarios, so they left no run:", "", *exempt] if exempt else []
+        lines += _not_applicable(scenarios)
     for version, scenarios in used.items():
         lines += ["", f"## haft as a client, protocol version {version}", "", *_summary(scenarios), ""]
         lines += ["| scenario | passed | failed | warnings |", "|---|---|---|---|"]
         for each in scenarios:
             counts = " | ".join(str(each.count(status)) for status in STATUSES[:3])
             lines.append(f"| `{each.name}` | {counts} |")
+        lines += _not_applicable(scenarios)
     return "\n".join([*lines, ""])
 
 
@@ -108,6 +112,19 @@ def _summary(scenarios: list[Scenario]) -> list[str]:
     skipped = f", {total['SKIPPED']} not applicable" if total["SKIPPED"] else ""
     passed = f"{total['SUCCESS']} passed, {total['FAILURE']} failed"
     return [f"{len(scenarios)} scenarios. Checks: {passed}, {total['WARNING']} warnings{skipped}."]
+
+
+def _not_applicable(scenarios: list[Scenario]) -> list[str]:
+    """The checks that the suite skipped, in its own words."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for scenario in scenarios:
+        for check in scenario.checks:
+            if check["status"] == "SKIPPED":
+                why = check.get("errorMessage") or check.get("description") or "the suite gives no reason"
+                words = " ".join(why.split()).removeprefix("Skipped: ")
+                found.setdefault((scenario.name, words), []).append(f"`{check['id']}`")
+    lines = [f"- `{name}`: {', '.join(dict.fromkeys(ids))}: {words}" for (name, words), ids in found.items()]
+    return ["", "Checks that are not applicable, in the words of the suite:", "", *lines] if lines else []
 
 
 def main() -> int:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from served_workspace import ServedWorkspace
-from suite import EXTENSIONS, VERSIONS, attribute_runs, run_suite, wants_runs
+from suite import EXTENSIONS, VERSIONS, Scenario, attribute_runs, run_suite, wants_runs
 from token_proxy import TokenProxy
 
 import npm_programs
@@ -31,3 +31,10 @@ def test_every_scenario_of_the_suite_passes_and_its_calls_are_in_the_log(version
     assert [problem for scenario in scenarios for problem in scenario.problems()] == []
     assert sum(scenario.count("SUCCESS") for scenario in scenarios) >= FEWEST_CHECKS[version]
     assert [each.name for each in scenarios if wants_runs(each.name) and not each.runs] == []
+
+
+def test_a_run_belongs_to_the_scenario_that_began_last_before_it():
+    first, second = Scenario("first", 100.0, []), Scenario("second", 100.5, [])
+    runs = [{"tool": name, "startedAt": f"1970-01-01T00:01:{at}Z"} for name, at in (("a", "40.499"), ("b", "59.000"))]
+    attribute_runs([first, second], runs)
+    assert (first.runs, second.runs) == (["a"], ["b"])

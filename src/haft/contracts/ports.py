@@ -149,7 +149,7 @@ class Session(Protocol):
 
     def begin_call(self) -> None:
         """Start a call, at the moment when the program hears of it: processor time and written bytes count from 0
-        again."""
+        again. What the program wrote to stderr before is reported."""
         ...
 
     async def end_call(self) -> None:
@@ -385,6 +385,11 @@ class ToolContext(OutputSink, Protocol):
     def stderr_only(self, data: bytes, stream: Stream = "stderr") -> None:
         """Add text to the outcome's `stderr` and not to its `output`. `stream` is the stream to which the program wrote
         the text."""
+        ...
+
+    def program_log(self, text: str, *, is_shared: bool) -> None:
+        """Report what the program of a failed call wrote to its own log meanwhile. It is no output: haft only looks in
+        it for the reason of the failure. With `is_shared`, some of it may be about other calls."""
         ...
 
     def progress(self, message: str = "", *, fraction: float | None = None, **facts: Any) -> None: ...

@@ -20,7 +20,7 @@ from haft.contracts import (
 )
 from haft.pipeline import nesting
 from haft.pipeline.questions import Questions
-from haft.pipeline.run import Run
+from haft.pipeline.run import ProgramLog, Run
 
 
 class CallContext:
@@ -120,6 +120,10 @@ class CallContext:
     def stderr_only(self, data: bytes, stream: Stream = "stderr") -> None:
         if self._run.outcome is None:
             self._run.stderr_only(data, stream)
+
+    def program_log(self, text: str, *, is_shared: bool) -> None:
+        if self._run.outcome is None:
+            self._run.program_log = ProgramLog(self.secrets.masked_text(text), is_shared)
 
     def processes_ended(self, children: Sequence[EndedChild]) -> None:
         self._run.processes_ended(children)

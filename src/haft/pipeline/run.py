@@ -31,6 +31,7 @@ from haft.contracts import (
     evolve,
 )
 from haft.pipeline.observer import Observer
+from haft.values import dataclass
 
 if TYPE_CHECKING:
     from haft.changes import Transaction
@@ -41,6 +42,15 @@ if TYPE_CHECKING:
 
 MAX_NOTES: Final = 20
 MAX_NOTE_LENGTH: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramLog:
+    """What a program that outlives its calls wrote to its own log during one of them."""
+
+    text: str
+    is_shared: bool
+    """Whether some of it may be about other calls."""
 
 
 class RunRecorder(Protocol):
@@ -70,8 +80,8 @@ class Run:
         "_cancel_requested", "_child_lock", "_facts", "_next_seq", "_observers", "_on_activity", "_outcome",
         "_recorder", "_task", "_task_has_started", "_waiters", "call", "cancelled_by", "changes", "children",
         "connections", "deadline", "descendants", "ended_children", "is_saved", "make_output_buffer", "notes",
-        "output_buffer", "parent", "place", "questions", "resolved_confinement", "started_at", "states", "status",
-        "tool_has_ended", "transaction", "unanswerable", "unsaved_events", "workspace",
+        "output_buffer", "parent", "place", "program_log", "questions", "resolved_confinement", "started_at",
+        "states", "status", "tool_has_ended", "transaction", "unanswerable", "unsaved_events", "workspace",
     )  # fmt: skip
 
     def __init__(self, call: Call, recorder: RunRecorder, parent: Run | None = None) -> None:
@@ -95,6 +105,8 @@ class Run:
         """Processes, not runs, that still ran when the call ended, and were ended with it."""
         self.connections: RunConnections | None = None
         """The network connections; None if no command has started, or the tool starts none."""
+        self.program_log: ProgramLog | None = None
+        """What the program of a failed call wrote to its own log; None if that is not known."""
         self.questions = 0
         """How many questions the tool has asked."""
         self.unanswerable: set[str] = set()

@@ -229,6 +229,8 @@ class ProcessSession:
         return await handle.order(words) if isinstance(handle, HelperHandle) else {}
 
     def begin_call(self) -> None:
+        _stdout, stderr = self._begin.drains
+        stderr.read_waiting()
         handle = self._begin.handle
         if self._counts_calls and isinstance(handle, HelperHandle):
             handle.begin_call()

@@ -37,7 +37,7 @@ _PATH: Final = regex(r"(?<![\w.])(?:~|/)[^\s'\"`:;,()\[\]{}<>|&‘’“”]+")
 _BUSY: Final = regex(r"device or resource busy|\bEBUSY\b|invalid cross-device link", re.IGNORECASE)
 _NO_COMMAND: Final = regex(r"(?:^|: )([\w.+-]+): (?:command )?not found")
 
-_SIGN: Final = regex(
+SIGN: Final = regex(
     "|".join(each.pattern for each in (_READ_ONLY, NO_NETWORK, _BUSY, _NO_REPOSITORY, _MISSING)), re.IGNORECASE
 )
 _NO_PACKAGE: Final = regex(r"cannot find (?:module|package) ['\"`](?![./~])", re.IGNORECASE)
@@ -84,7 +84,7 @@ def diagnose(
     looked_at = 0
     for line in reversed(lines):
         found = _limit(line, limits)
-        if found is None and looked_at < MAX_CANDIDATES and _SIGN.search(line):
+        if found is None and looked_at < MAX_CANDIDATES and SIGN.search(line):
             looked_at += 1
             names = names or set(protected_names(host.workspace))
             found = _denial(line, confinement, host, names)

@@ -732,6 +732,12 @@ class Sandbox:
             exit_code = exit_code if is_curls else None
         return diagnose(output, confinement, self._limits, self._host_facts(), exit_code)
 
+    def explain_by_log(self, call: Call, log: str, confinement: Confinement) -> HaftError | None:
+        """Like `explain`, but from what the program wrote to its own log while it worked on the call."""
+        from haft.sandbox.wrapped_lines import unwrapped
+
+        return self.explain(call, unwrapped(log), confinement, None)
+
     def _host_facts(self) -> HostFacts:
         from haft.sandbox.evidence import HostFacts
 

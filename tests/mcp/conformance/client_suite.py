@@ -72,5 +72,5 @@ def run_client(version, name, place):
     command = [*npm_programs.command("conformance"), *words]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE + 60, env=env, cwd=place)
     (found,) = Path(place).rglob("checks.json")
-    scenario = Scenario(name, began, time.time(), json.loads(found.read_text()))
+    scenario = Scenario(name, began, json.loads(found.read_text()))
     return scenario, f"exit {ran.returncode}\n{ran.stdout}{ran.stderr}"

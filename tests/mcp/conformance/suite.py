@@ -19,10 +19,12 @@ EXTENSIONS = {
 """Scenarios of extensions that no version requires."""
 WITH_RUNS = ("tools-call", "input-required-", "tasks-", "elicitation-")
 """How the names of scenarios begin that must leave runs in the log."""
-WITHOUT_RUNS = frozenset(
-    {"input-required-result-unsupported-methods", "tasks-required-task-error", "tasks-status-notifications"}
-)
-"""Of these, those in which no tool may run: the server refuses the call, or the suite makes none."""
+WITHOUT_RUNS = {
+    "input-required-result-unsupported-methods": "the suite calls no tool: it lists tools and prompts",
+    "tasks-required-task-error": "the server refuses the call, because the client did not declare tasks",
+    "tasks-status-notifications": "the suite makes no call",
+}
+"""Of these, those in which no tool may run, each with the reason."""
 
 
 @dataclass
@@ -31,7 +33,6 @@ class Scenario:
 
     name: str
     began: float
-    ended: float
     checks: list[dict]
     runs: list[str] = field(default_factory=list)
     """The names of the tools whose runs it left."""
@@ -48,7 +49,7 @@ class Scenario:
 
 
 def run_suite(url: str, version: str, output: Path, *, only: str | None = None) -> list[Scenario]:
-    """Run all scenarios of a version, extensions too, or only one. Each scenario knows when it began and ended."""
+    """Run all scenarios of a version, extensions too, or only one. Each scenario knows when it began."""
     command = [*npm_programs.command("conformance"), "server", "--url", url, "--output-dir", str(output)]
     command += ["--spec-version", version, "--scenario", only, "--force"] if only else ["--requirements", version]
     done = subprocess.run(command, capture_output=True, env=npm_programs.environment(), text=True)
@@ -62,9 +63,14 @@ def run_suite(url: str, version: str, output: Path, *, only: str | None = None) 
 
 
 def attribute_runs(scenarios: list[Scenario], runs: list[dict]) -> None:
-    """Give each scenario the tools of the runs that began while it ran."""
+    """Give each scenario the tools of the runs that began after it, and before the next one. When it ended is not
+    known exactly: the time of its file can be some milliseconds before."""
     for scenario in scenarios:
-        scenario.runs = [run["tool"] for run in runs if scenario.began <= _seconds(run["startedAt"]) < scenario.ended]
+        scenario.runs = []
+    for run in runs:
+        began = [each for each in scenarios if each.began <= _seconds(run["startedAt"])]
+        if began:
+            max(began, key=lambda each: each.began).runs.append(run["tool"])
 
 
 def _seconds(text: str) -> float:
@@ -83,4 +89,4 @@ def _result(output: Path, name: str) -> Scenario:
     day, hour, minute, second, part = folders[folder].groups()[1:]
     began = _seconds(f"{day}T{hour}:{minute}:{second}.{part}+00:00")
     checks = output / folder / "checks.json"
-    return Scenario(name, began, checks.stat().st_mtime, json.loads(checks.read_text()))
+    return Scenario(name, began, json.loads(checks.read_text()))

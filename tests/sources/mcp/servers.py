@@ -221,7 +221,7 @@ def call(ident, params):
             image["_meta"] = {"data": data}
         link = {"type": "resource_link", "uri": "memo://1", "name": "memo"}
         answer(ident, {"content": [{"type": "text", "text": "see"}, image, link]})
-    elif name == "fail":
+    elif name == "fail" and MODE != "masks":
         answer(ident, text("it cannot: no luck", isError=True))
     elif name == "slow":
         for number in range(int(arguments.get("text") or 1000)):
@@ -246,12 +246,22 @@ def call(ident, params):
                 time.sleep(1000)
             answer(ident, text("written"))
         except OSError as problem:
-            answer(ident, text(str(problem), isError=True))
+            if MODE == "masks":  # Like servers that keep the reason of a failure for their log.
+                print(f"    OSError: {str(problem).replace(' system', chr(10) + '    system')}", file=sys.stderr)
+                sys.stderr.flush()
+            answer(ident, text("Error" if MODE == "masks" else str(problem), isError=True))
+    elif name == "fail":
+        missed = os.environ.get("MISSES")
+        said = f"[Errno 2] No such file or directory: '{missed}'" if missed else "it ran out of luck"
+        print(said, file=sys.stderr, flush=True)
+        answer(ident, text("Error", isError=True))
+    elif MODE == "masks" and name == "cancelled":
+        error(ident, -32603, "Internal error")
     elif name == "pid":
         answer(ident, text(json.dumps({"pid": os.getpid(), "calls": STATE["calls"], "cwd": os.getcwd()})))
     elif name == "late":
         answer(ident, text("late"))
-    elif name == "cancelled":
+    elif name == "cancelled" and MODE != "masks":
         answer(ident, text(json.dumps(STATE["cancelled"])))
     elif name == "die":
         print("fatal: the disk is on fire", file=sys.stderr, flush=True)

@@ -1,7 +1,9 @@
 """MCP servers of others: three from npm, two from PyPI, and servers on two Python frameworks."""
 
+import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -22,8 +24,8 @@ def npm_server(place, name, *args, **more):
 
 
 def approve(request):
-    """Fill in every form with something that fits."""
-    if request.question is None:
+    """Fill in every form with something that fits, and visit every page."""
+    if request.question is None or request.question.schema is None:
         return True
     values = {}
     for name, field in request.question.schema["properties"].items():
@@ -53,6 +55,111 @@ def test_the_server_everything_can_be_used_with_all_its_kinds_of_tools(place):
     assert [block["type"] for block in links.content] == ["resource_link"] * 2
     assert progress.status == "done"
     assert "Ada" in asked.output
+
+
+EVERYTHING = {
+    "echo": ({"message": "hi"}, "Echo: hi"),
+    "get-annotated-message": ({"messageType": "error", "includeImage": True}, "Operation failed", "image"),
+    "get-env": ({}, "PATH"),
+    "get-resource-links": ({"count": 2}, "2 resource links", "resource_link", "resource_link"),
+    "get-resource-reference": ({"resourceType": "Text", "resourceId": 1}, "Resource 1", "resource"),
+    "get-structured-content": ({"location": "New York"}, "conditions"),
+    "get-sum": ({"a": 1, "b": 2}, "1 and 2 is 3"),
+    "get-tiny-image": ({}, "image you requested", "image"),
+    "gzip-file-as-resource": (
+        {"name": "a.gz", "data": "data:text/plain;base64,aGFmdA==", "outputType": "resource"},
+        "",
+        "resource",
+    ),
+    "simulate-research-query": ({"topic": "tides"}, "Research Report: tides"),
+    "toggle-simulated-logging": ({}, "Started simulated"),
+    "toggle-subscriber-updates": ({}, "Started simulated"),
+    "trigger-elicitation-request": ({}, "Name: Ada"),
+    "trigger-long-running-operation": ({"duration": 0.2, "steps": 2}, "operation completed"),
+    "trigger-url-elicitation": ({"url": "https://example.org/x"}, "URL: https://example.org/x"),
+}
+"""The tools that `server-everything` offers to a client with haft's capabilities: the arguments of a call, a part of
+its output, and its content."""
+
+
+@contextlib.contextmanager
+def listening(command, sign, **env):
+    """Run a program until it writes a line with `sign` to stderr, and end it with the block."""
+    process = subprocess.Popen(
+        command, env=os.environ | env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        said = []
+        while sign not in "".join(said[-1:]):
+            said.append(process.stderr.readline())
+            assert said[-1], "".join(said)
+        yield
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return str(found.getsockname()[1])
+
+
+@contextlib.contextmanager
+def everything(place, transport):
+    if transport == "stdio":
+        npm_server(place, "server-everything", "stdio")
+        yield
+        return
+    port = free_port()
+    place.add_table("s", {"url": f"http://127.0.0.1:{port}/mcp"})
+    with listening([*npm_programs.program("server-everything"), "streamableHttp"], "listening on port", PORT=port):
+        yield
+
+
+@MORE
+@pytest.mark.parametrize("transport", ["stdio", "streamableHttp"])
+def test_all_tools_of_the_server_everything_are_listed_and_answer(place, transport):
+    asked = []
+
+    def answer(request):
+        asked.append(request.question and request.question.params.get("url"))
+        return approve(request)
+
+    async def work(service):
+        await service.call("mcp__s__echo", {"message": "the first call starts it"})
+        names = {each.spec.name for each in service.tools() if each.spec.name.startswith("mcp__s__")}
+        outcomes = {name: await service.call(f"mcp__s__{name}", given) for name, (given, *_) in EVERYTHING.items()}
+        asked.clear()
+        url = {"url": "https://example.org/x", "errorPath": True}
+        return names, outcomes, await service.call("mcp__s__trigger-url-elicitation", url)
+
+    with everything(place, transport):
+        names, outcomes, visited = place.run(work, approver=answer, answers_questions=True)
+    assert names == {f"mcp__s__{name}" for name in EVERYTHING}
+    for name, (_given, words, *content) in EVERYTHING.items():
+        outcome = outcomes[name]
+        found = outcome.status, words in outcome.output, [block["type"] for block in outcome.content]
+        assert found == ("done", True, content), (name, outcome)
+    assert "URL: https://example.org/x" in visited.output
+    assert asked == [None, "https://modelcontextprotocol.io", "https://example.org/x"], "the error names another page"
+
+
+@MORE
+def test_who_declines_to_visit_the_page_of_an_error_makes_the_call_fail(place):
+    npm_server(place, "server-everything", "stdio")
+
+    def answer(request):
+        return request.question is None
+
+    url = {"url": "https://example.org/x"}
+    refused, failed = place.call(
+        ("trigger-url-elicitation", url),
+        ("trigger-url-elicitation", {**url, "errorPath": True}),
+        approver=answer,
+        answers_questions=True,
+    )
+    assert refused.status == "done" and "declined" in refused.output
+    assert failed.error.code == "tool-failed" and "nobody agreed" in failed.error.message
 
 
 @MORE
@@ -144,6 +251,43 @@ def test_a_server_on_a_python_framework_is_used_in_the_era_that_it_speaks(place,
     outcome, era = place.run(work)
     assert outcome.result == {"result": 3}
     assert era >= "2025"
+
+
+@MORE
+def test_a_server_on_fastmcp_is_used_over_http(place, tmp_path):
+    program, port = tmp_path / "adder.py", free_port()
+    program.write_text(
+        FRAMEWORKS["fastmcp"]
+        + "@server.tool()\ndef add(a: int, b: int) -> int:\n    'Add two numbers.'\n    return a + b\n"
+        + "@server.tool()\ndef fail():\n    'Fail.'\n    raise OSError('no luck')\n"
+        + f"server.run(transport='http', host='127.0.0.1', port={port})\n"
+    )
+    place.add_table("s", {"url": f"http://127.0.0.1:{port}/mcp"})
+    with listening([sys.executable, str(program)], "Uvicorn running"):
+        total, failed = place.call(("add", {"a": 1, "b": 2}), ("fail", {}))
+    assert total.result == {"result": 3} and total.changes.reason.startswith("it runs elsewhere")
+    assert failed.error.code == "tool-failed" and "no luck" in failed.error.message
+
+
+def test_a_server_on_the_mcp_package_that_keeps_the_reason_for_its_log_gets_the_line_to_add(place, tmp_path):
+    program = tmp_path / "writer.py"
+    program.write_text(
+        FRAMEWORKS["mcp"]
+        + "@server.tool()\ndef put(path: str) -> str:\n    'Write a file.'\n"
+        + "    open(path, 'w').write('x')\n    return 'ok'\n"
+        + "server.run()\n"
+    )
+    place.add_table("s", {"command": sys.executable, "args": [str(program)]})
+    inside, deep, system = place.call(
+        ("put", {"path": "a.txt"}),
+        ("put", {"path": f"{tmp_path}/{'long-name-' * 12}.txt"}),
+        ("put", {"path": "/usr/a.txt"}),
+    )
+    assert inside.output == "Error executing tool put", "the answer does not say why"
+    assert [each.error.code for each in (inside, deep, system)] == ["sandbox-denied"] * 3
+    assert inside.error.hint.startswith('to allow it: grant = {write = ["."]} below `[providers.s]`')
+    assert f'grant = {{write = ["{tmp_path}"]}}' in deep.error.hint
+    assert "no grant is suggested" in system.error.hint
 
 
 @MORE

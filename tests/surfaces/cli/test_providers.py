@@ -1,10 +1,16 @@
 """`haft providers`: which MCP servers there are, which may start, and how they come and go."""
 
 import json
+import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import npm_programs
+import sampling
 
 NAMED = {"command": "no-such-program", "args": ["--token", "literal-token-1"], "env": {"API_KEY": "literal-key-1"}}
 """A server that never starts."""
@@ -325,3 +331,26 @@ def test_listing_and_searching_start_none_of_ten_servers_and_load_nothing_heavy(
     )
     assert sum(line.startswith("mcp__s") for line in done.stdout.splitlines()) == 10
     assert done.stderr.splitlines()[-1] == "[]"
+
+
+@pytest.mark.skipif(not sampling.IS_WHOLE, reason="asks the real registry: HAFT_MORE=1")
+def test_the_command_from_the_page_of_a_server_is_pasted_and_works_without_the_network_from_then_on(haft, terminal):
+    npm_programs.program("server-memory")  # Skips if no registry answers.
+    own = Path.home() / ".npmrc"
+    if own.exists():
+        shutil.copy(own, haft.home.parent)
+    path = f"{npm_programs.node().parent}{os.pathsep}{os.defpath}"
+    added = haft("providers", "add", "memory", "--", "npx", "-y", "@modelcontextprotocol/server-memory", PATH=path)
+    assert added.code == 0 and "memory has 9 tools" in added.out and "mcp__memory__create_entities" in added.out
+    entity = {"name": "Ada", "entityType": "person", "observations": ["writes programs"]}
+    screen = terminal(
+        *("tools", "use", "mcp__memory__create_entities", "--args", json.dumps({"entities": [entity]})), PATH=path
+    )
+    screen.until("Approve mcp__memory__create_entities?")
+    screen.type("y\n")
+    assert screen.end() == 0, screen.seen
+    nowhere = {"npm_config_registry": "http://127.0.0.1:9/", "npm_config_cache": str(haft.home / "empty"), "PATH": path}
+    read = haft("tools", "use", "mcp__memory__read_graph", "--approve", "--json", **nowhere).json
+    assert read["status"] == "done" and read["sandbox"]["network"] is False
+    assert json.loads(read["output"])["entities"] == [entity]
+    assert haft("providers", "logs", "memory").out.count(" started: ") == 3

@@ -16,9 +16,11 @@ from haft.contracts import (
     NO_GRANTS,
     BadUsage,
     Confinement,
+    HaftError,
     LimitsApplied,
     Outcome,
     RenamedTool,
+    SandboxDenied,
     evolve,
 )
 from haft.pipeline.chain import Proceed
@@ -83,6 +85,11 @@ class Confine:
             )
         for note in self._sandbox.notes(run.call, text, confinement, failed=failed, explained=found is not None):
             run.add_note(note)
+        log, run.program_log = run.program_log, None
+        if found is None and log is not None:
+            found = self._sandbox.explain_by_log(run.call, log.text, confinement)
+            if found is not None and log.is_shared:
+                return _perhaps_denied(outcome, found)
         if found is None:
             return outcome
         hit = getattr(found, "limit", None)
@@ -107,6 +114,17 @@ class Confine:
         # The text of an exception is not part of the output.
         raised = "" if outcome.error is None else outcome.error.message
         return self._explain_denial(run, outcome, f"{outcome.output}\n{outcome.stderr}\n{raised}", confinement)
+
+
+def _perhaps_denied(outcome: Outcome, found: HaftError) -> Outcome:
+    """The outcome of a call whose program worked on several calls, and reported for one of them what `found` says. The
+    report is not shown, because it may be about the call of somebody else."""
+    error = outcome.error
+    assert error is not None
+    what = "the sandbox denied something" if isinstance(found, SandboxDenied) else "a limit was reached"
+    perhaps = f"perhaps {what}: the log of its process says so, but not for which of several calls"
+    hint = "; ".join(filter(None, (perhaps, found.hint, error.hint)))
+    return evolve(outcome, error=replace(error, hint=hint))
 
 
 def _grant_hint(run: Run, root: str) -> str:

@@ -400,10 +400,12 @@ class McpServer:
             try:
                 if session is not None:
                     session.begin_call()
+                    self._log.begin_call(context.run)
                 result = await work(call)
                 if session is not None:
                     await session.end_call()
             except asyncio.CancelledError:
+                self._log.end_call(context.run, abandoned=True)
                 await self._after_cancel(connection)
                 raise
             except HaftError:
@@ -420,13 +422,39 @@ class McpServer:
                     if is_last or self.removed is not None or session is None:
                         raise failure from None
                     continue
-                raise self._call_failure(connection, error) from None
+                raise await self._refusal(connection, error, context) from None
             else:
                 self._failures = 0
+                result = self._with_log(result, context)
                 return result if connection.remote is None else _without(connection.remote.secrets, result)
             finally:
                 self._calls.pop(context.run, None)
+                self._log.end_call(context.run)
         raise AssertionError("unreachable")
+
+    async def _refusal(self, connection: Connection, error: Exception, context: ToolContext) -> HaftError:
+        """The error for a call that the server got, and did not carry out."""
+        if connection.session is not None:
+            await connection.session.end_call()
+        failure = self._call_failure(connection, error)
+        failure.hint = failure.hint or self._tell_log(context)
+        return failure
+
+    def _with_log(self, result: T, context: ToolContext) -> T:
+        """A result. If it says that the call failed, it names the log."""
+        if not isinstance(result, Answer) or result.failure is None:
+            return result
+        hint = result.failure.hint or self._tell_log(context)
+        return replace(result, failure=replace(result.failure, hint=hint))
+
+    def _tell_log(self, context: ToolContext) -> str | None:
+        """Tell the pipeline what the server wrote to its log during a call that failed: servers may keep the reason of
+        a failure for themselves. Returns the hint that names the log; None if the server wrote nothing."""
+        text, is_shared = self._log.of_call(context.run)
+        if not text.strip():
+            return None
+        context.program_log(text, is_shared=is_shared)
+        return self._logs
 
     def _call_failure(self, connection: Connection, error: Exception) -> HaftError:
         """The error for a call that the server, or the way to it, answered with an error."""

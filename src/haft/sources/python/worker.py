@@ -125,6 +125,9 @@ class WorkerContext:
     def stderr_only(self, data: bytes, stream: Stream = "stderr") -> None:
         self.output("stderr", data)
 
+    def program_log(self, text: str, *, is_shared: bool) -> None:
+        """Do nothing: a function has no log of its own."""
+
     def processes_ended(self, children: Sequence[EndedChild]) -> None:
         """Do nothing: the host sees by itself which processes this worker left running."""
 
