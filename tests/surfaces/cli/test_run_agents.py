@@ -12,6 +12,7 @@ import pytest
 import haft as package
 
 START = Path(package.__file__).parent / "surfaces" / "hook" / "start.py"
+HAFT = f"{sys.executable} -m haft"
 
 
 @pytest.fixture
@@ -106,9 +107,11 @@ def test_a_link_is_never_carried_back(agent, haft):
     assert not os.path.lexists(agent.home / ".claude" / "todos")
 
 
-def test_a_hook_inside_the_run_gets_no_decision(agent, haft):
+@pytest.mark.parametrize("line", [f"{sys.executable} -I -S {START} claude-code", f"{HAFT} hook claude-code"])
+def test_a_hook_inside_the_run_gets_no_decision(agent, haft, line):
+    """In the person's own files, and in the files of a project."""
     given = '{"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "rm -rf x"}}'
-    done = agent(f"echo '{given}' | {sys.executable} -I -S {START} claude-code; echo code $?", "-q")
+    done = agent(f"echo '{given}' | {line}; echo code $?", "-q")
     assert done.out == "code 0\n" and done.err == ""
 
 

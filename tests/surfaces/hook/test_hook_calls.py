@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -200,6 +202,19 @@ def test_a_tool_that_haft_does_not_know_is_recorded_as_not_covered(hook: Hook, h
     [run] = runs(home)
     assert (run["tool"], run["status"], run["changes"]["complete"]) == ("claude-code:WebFetch", "done", False)
     assert any(note.startswith("not covered") for note in run["notes"])
+
+
+def test_shells_between_the_agent_and_the_command_for_a_project_are_not_the_agent(
+    hook: Hook, home: Path, workspace: Path, tmp_path: Path
+) -> None:
+    """Such a shell ends with the hook. If it counted as the agent, the calls would end with it."""
+    (tmp_path / "haft").write_text(f'#!/bin/sh\n{sys.executable} -m haft "$@"\nexit $?\n')
+    (tmp_path / "haft").chmod(0o755)
+    hook.words = ["env", f"PATH={tmp_path}:{os.environ['PATH']}", "sh", "-c", "haft hook claude-code"]
+    assert hook.before("WebFetch", {"url": "https://example.org"}) == {}
+    hook.after("WebFetch", {"url": "https://example.org"})
+    [run] = runs(home)
+    assert (run["tool"], run["status"]) == ("claude-code:WebFetch", "done")
 
 
 def test_a_call_that_the_agent_says_failed_is_an_error(hook: Hook, home: Path, workspace: Path) -> None:

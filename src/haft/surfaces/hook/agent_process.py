@@ -14,6 +14,8 @@ from haft.values import dataclass
 _VERSION: Final = regex(r"(?<![\d.])\d+\.\d+\.\d+(?:-[\w.]+)?(?![\d.])")
 _PLATFORM: Final = regex(r"-(?:linux|darwin|win32)-\w+$")
 """Codex names the platform in the version of the package with its program."""
+_COMMAND: Final = regex(r"(?:\S*/)?haft hook [a-z-]+")
+"""The line in the files of a project."""
 _MOST_PARENTS: Final = 8
 _HEADLESS: Final[Mapping[str, tuple[str, ...]]] = {
     "claude-code": ("-p", "--print"),
@@ -49,7 +51,7 @@ def agent_process(hook: int | None, start: str) -> AgentProcess | None:
         if parent is None or parent <= 1:
             return None
         words = _words(parent)
-        if not any(start in word for word in words):
+        if not any(start in word or _COMMAND.fullmatch(word) for word in (*words, " ".join(words[-3:]))):
             return AgentProcess(parent, tuple(words), _link(f"/proc/{parent}/exe"), _has_terminal(parent))
         process = parent
     return None
