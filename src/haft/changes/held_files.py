@@ -19,8 +19,8 @@ def hold_files(
     transactions: Transactions, owner: Owner, source: str, paths: Sequence[str], reason: str
 ) -> TransactionResult:
     """Hold the difference between the workspace and the directory `source`, for these paths, which are relative to both
-    and no directories. A path that is missing in `source` is a deletion. If the disk fails, the result has an error, and
-    says whether the changes are held nevertheless."""
+    and no directories. A path that is missing in `source` is a deletion. If the disk fails, the result has an error,
+    and says whether the changes are held nevertheless."""
     with transactions.locked():
         upper = f"{transactions.live_in_area}/{owner.run}.layer/upper"
         os.makedirs(os.path.join(transactions.area.path, upper), mode=0o700)

@@ -229,26 +229,82 @@ def test_haft_decides_about_its_own_tools_when_they_are_called(hook: Hook, home:
     assert runs(home) == []
 
 
-@pytest.mark.parametrize("file", ["{home}/haft.db", "{config}/haft/haft.toml", "{user}/.claude/settings.json"])
-def test_an_agent_does_not_edit_what_decides_about_it(home: Path, workspace: Path, tmp_path: Path, file: str) -> None:
-    hook = Hook(home, workspace, HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path / "config"), **ATTENDED)
-    path = file.format(home=home, config=tmp_path / "config", user=tmp_path)
+@pytest.fixture
+def places(home: Path, tmp_path: Path) -> dict[str, Path]:
+    """Directories that an agent's variables may name, and that of another project."""
+    names = ("user", "config", "claude", "project")
+    return {"home": home, **{name: tmp_path / name for name in names}}
+
+
+def agent_elsewhere(home: Path, workspace: Path, places: dict[str, Path]) -> Hook:
+    """An agent whose variables are not those of the resident, which another agent has started."""
+    Hook(home, workspace).before("Read", {"file_path": "note.txt"})
+    variables = {"HOME": "user", "XDG_CONFIG_HOME": "config", "CLAUDE_CONFIG_DIR": "claude"}
+    return Hook(home, workspace, **{name: str(places[place]) for name, place in variables.items()}, **ATTENDED)
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["{home}/haft.db", "{config}/haft/haft.toml", "{claude}/settings.json", "{user}/.codex/hooks.json",
+     "{config}/opencode/plugins/haft.js", "~/.claude/settings.json"],
+)  # fmt: skip
+def test_an_agent_does_not_edit_what_decides_about_it(
+    home: Path, workspace: Path, places: dict[str, Path], file: str
+) -> None:
+    hook = agent_elsewhere(home, workspace, places)
+    path = os.path.expanduser(file.format(**places))
     answer = hook.before("Write", {"file_path": path, "content": ""})
     assert answer["permissionDecision"] == "deny"
     assert "only a person may change" in answer["permissionDecisionReason"]
 
 
-def test_an_edit_of_a_protected_path_is_not_approved_in_the_agents_prompt(home: Path, workspace: Path) -> None:
-    hook = Hook(home, workspace, **ATTENDED)
-    given = {"file_path": str(workspace / ".git/hooks/pre-commit"), "content": "#!/bin/sh\n"}
-    asking = threading.Thread(target=lambda: hook.before("Write", given))
+def reason_in_inbox(hook: Hook, file: str) -> str:
+    """What the inbox says about an edit of this file, which is then rejected."""
+    answers: list[dict[str, Any]] = []
+    asking = threading.Thread(target=lambda: answers.append(hook.before("Write", {"file_path": file, "content": ""})))
     asking.start()
-    with ToolService.open_sync(workspace, home=home) as service:
+    with ToolService.open_sync(hook.workspace, home=hook.home) as service:
         while not (waiting := service.inbox()):
-            pass
-        assert "git runs it as a hook" in waiting[0].shown["reason"]
+            assert asking.is_alive(), answers
         service.reject(waiting[0].id)
     asking.join()
+    assert answers[0]["permissionDecision"] == "deny"
+    return str(waiting[0].shown["reason"])
+
+
+def test_an_edit_of_a_protected_path_is_not_approved_in_the_agents_prompt(home: Path, workspace: Path) -> None:
+    hook = Hook(home, workspace, **ATTENDED)
+    assert "git runs it as a hook" in reason_in_inbox(hook, str(workspace / ".git/hooks/pre-commit"))
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["{claude}/.claude.json", "~/.claude.json", "{user}/.codex/config.toml", "{config}/opencode/opencode.jsonc",
+     "{user}/.cursor/mcp.json"],
+)  # fmt: skip
+def test_an_edit_of_a_list_of_servers_is_not_approved_in_the_agents_prompt(
+    home: Path, workspace: Path, places: dict[str, Path], file: str
+) -> None:
+    hook = agent_elsewhere(home, workspace, places)
+    reason = reason_in_inbox(hook, os.path.expanduser(file.format(**places)))
+    assert "starts the MCP servers" in reason
+
+
+def test_an_edit_of_a_file_of_another_project_that_connect_wrote_is_not_approved_in_the_agents_prompt(
+    hook: Hook, home: Path, places: dict[str, Path], haft: Call
+) -> None:
+    other = places["project"]
+    other.mkdir()
+    (other / "haft.toml").write_text("")
+    haft(home, other, "connect", "cursor", "--project", "--yes")
+    assert "`haft connect` has written into it" in reason_in_inbox(hook, str(other / ".cursor" / "mcp.json"))
+
+
+def test_without_a_workspace_no_edit_of_a_list_of_servers_passes(home: Path, tmp_path: Path) -> None:
+    hook = Hook(home, tmp_path, HOME=str(tmp_path), **ATTENDED)
+    answer = hook.before("Write", {"file_path": str(tmp_path / ".claude.json"), "content": ""})
+    assert answer["permissionDecision"] == "deny"
+    assert "without a workspace nobody can approve such an edit" in answer["permissionDecisionReason"]
 
 
 def test_a_command_that_counts_as_a_persons_is_denied(hook: Hook, home: Path, workspace: Path) -> None:

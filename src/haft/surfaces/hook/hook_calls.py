@@ -37,7 +37,7 @@ from haft.surfaces.hook.events import Format, HookEvent, Output, Reply, ShellUse
 from haft.surfaces.hook.formats import FORMATS
 from haft.surfaces.hook.line import START, shell_line
 from haft.surfaces.hook.living_agents import LivingAgents
-from haft.surfaces.hook.own_files import why_not_edited
+from haft.surfaces.hook.own_files import why_held, why_not_edited
 from haft.surfaces.hook.probes import Probes
 from haft.surfaces.hook.resident import signs_of_life
 from haft.surfaces.hook.workspaces import Workspaces
@@ -181,7 +181,11 @@ class HookCalls:
         return None
 
     async def _without_workspace(self, asking: Asking, event: HookEvent, error: BadConfig) -> Reply:
-        why_not = why_not_edited(event.meaning.files, self._home.path, os.environ)
+        files = event.meaning.files
+        why_not = why_not_edited(files, self._home.path, asking.variables)
+        held = why_held(files, self._home.path, asking.variables)
+        if why_not is None and held is not None:
+            why_not = f"{held}, and without a workspace nobody can approve such an edit"
         if why_not is None and event.meaning.shell is not None:
             why_not = _why_not_run(event.meaning.shell, event.cwd)
         reason = why_not or f"there is no workspace: {error.message}"
@@ -277,8 +281,10 @@ class HookCalls:
     ) -> Reply:
         meaning, shell = event.meaning, event.meaning.shell
         key = self._key(asking, event)
+        held = None
         if denies is None and meaning.changes:
-            denies = why_not_edited(meaning.files, self._home.path, os.environ)
+            denies = why_not_edited(meaning.files, self._home.path, asking.variables)
+            held = why_held(meaning.files, self._home.path, asking.variables)
         from haft.service import Observed  # A hook of a shell command does not wait for this import.
 
         observed = Observed(
@@ -292,6 +298,7 @@ class HookCalls:
             files=meaning.files,
             changes=meaning.changes,
             note=note,
+            held=held,
         )
         decided = await service.observed.begin(
             key,
