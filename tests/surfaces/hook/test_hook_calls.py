@@ -229,6 +229,41 @@ def test_haft_decides_about_its_own_tools_when_they_are_called(hook: Hook, home:
     assert runs(home) == []
 
 
+def told(agent: str, workspace: Path, tool: str, server: str | None = None) -> dict[str, Any]:
+    """What an agent writes before a call of an MCP tool."""
+    if agent == "opencode":
+        call = {"tool": tool, "sessionID": "s", "callID": "c", "directory": str(workspace), "args": {}}
+        return {**call, "hook_event_name": "tool.execute.before"}
+    context = {} if server is None else {"mcp_context": {"server_name": server, "tool_name": "x"}}
+    names = {"hook_event_name": "BeforeTool" if agent == "gemini" else "PreToolUse", "tool_name": tool}
+    return {**names, **context, "tool_input": {}, "session_id": "s", "cwd": str(workspace)}
+
+
+@pytest.mark.parametrize(
+    ("agent", "tool", "server", "is_ours"),
+    [
+        ("opencode", "haft_shell", None, True),
+        ("opencode", "haft_search_tools", None, True),
+        ("opencode", "haft_x_run", None, False),
+        ("opencode", "haft_run_anything", None, False),
+        ("gemini", "mcp_haft_shell", "haft", True),
+        ("gemini", "mcp_haft_shell", None, True),
+        ("gemini", "mcp_haft_x_run", "haft_x", False),
+        ("gemini", "mcp_haft_shell", "haft_shell", False),
+        ("gemini", "mcp_haft_x_run", None, False),
+        ("codex", "mcp__haft__shell", None, True),
+        ("codex", "mcp__haft__x__run", None, False),
+        ("claude-code", "mcp__haft_x__shell", None, False),
+    ],
+)
+def test_the_tools_of_another_server_are_recorded_although_its_name_begins_as_hafts(
+    warm_home: Path, workspace: Path, agent: str, tool: str, server: str | None, *, is_ours: bool
+) -> None:
+    ended = Hook(warm_home, workspace, agent).run(told(agent, workspace, tool, server))
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    assert [run["tool"] for run in runs(warm_home)] == ([] if is_ours else [f"{agent}:{tool}"])
+
+
 @pytest.fixture
 def places(home: Path, tmp_path: Path) -> dict[str, Path]:
     """Directories that an agent's variables may name, and that of another project."""

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import BadUsage, HaftError, Principal, ToolName, ToolSpec, outcome_from
-from haft.service import check_arguments, search
+from haft.service import check_arguments, offered_name, search
 from haft.surfaces.mcp.calls import CallRequest, Calls, UnknownToolError, failure_result
-from haft.surfaces.mcp.offers.offered_tools import OfferedTools, offered_name
+from haft.surfaces.mcp.offers.offered_tools import OfferedTools
 from haft.surfaces.mcp.results import result_of, text_result
 from haft.surfaces.mcp.run_access import LONGEST_PAGE, Page, RunAccess
 from haft.values import dataclass
@@ -73,7 +73,6 @@ class OwnTool:
         }
 
 
-NAMES: Final = ("undo", "redo", "diff", "output", "wait", "cancel", "runs", "search_tools", "call_tool")
 LAZY_NAMES: Final = ("search_tools", "call_tool")
 
 
