@@ -208,7 +208,10 @@ def test_equal_lines_have_their_writers_as_often_as_an_oracle_says(number, tmp_p
 def test_a_file_that_others_renamed_has_no_writers_from_before(tmp_path):
     async def scenario():
         async with opened(tmp_path) as service:
-            await service.call("write_file", {"path": "a", "content": "1\n2\n"})
+            oracle = Oracle(tmp_path, service, "")
+            first = await service.call("write_file", {"path": "a", "content": "1\n2\n"})
+            oracle.become(first.run_id, {"a": [("1", OLDER), ("2", OLDER)]})
+            await oracle.stored()
             (tmp_path / "ws" / "a").rename(tmp_path / "ws" / "b")
             assert blamed(tmp_path, "b") == [("1", OLDER), ("2", OLDER)]
             made = await service.call("shell", {"command": "echo 3 >> b"})
