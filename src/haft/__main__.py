@@ -4,6 +4,7 @@ Surfaces do not import each other: this module gives the command line the server
 program behind `haft hook`.
 """
 
+import contextlib
 import gc
 import os
 import sys
@@ -20,6 +21,10 @@ def main() -> None:
     gc.set_threshold(100_000, 50, 100)  # Imports create tens of thousands of objects, and none of them is garbage.
     if sys.argv[1:3] == ["hook", "--resident"]:  # An agent waits: the command line would only cost time.
         sys.exit(_serve_hooks(sys.argv[3:]))
+    if sys.argv[1:2] == ["hook"] and not {"--help", "-h"} & {*sys.argv[2:]}:
+        # Not through the command line: some agents let a call pass after its exit code 1, and inside `haft run` it
+        # refuses to run, although the run itself answers hooks.
+        sys.exit(_answer_agent(sys.argv[2:]))
     if "serve" in sys.argv and os.environ.get("HAFT_INSIDE"):
         _serve_inside_run()
     first = _first_answers(sys.argv[1:]) if "serve" in sys.argv else None
@@ -63,6 +68,19 @@ def _serve_hooks(words: list[str]) -> int:
     from haft.surfaces.hook.serving import serve_resident
 
     return serve_resident(int(words[1]) if words[:1] == ["--ready"] else None)
+
+
+def _answer_agent(words: list[str]) -> int:
+    """Become the hook's program: `haft hook AGENT`. If that fails, the call is denied: exit code 2."""
+    try:
+        from haft.surfaces.hook.line import run_line
+
+        return run_line(" ".join(words))
+    except BaseException as error:
+        why = f"its hook could not start: {type(error).__name__}: {error}"
+        with contextlib.suppress(OSError):
+            os.write(2, f"haft denied this call, because {why}. `haft doctor` says more.\n".encode(errors="replace"))
+        return 2
 
 
 def _run_hook(agent: str | None, resident: bool) -> int:

@@ -3,8 +3,9 @@
     python tests/agents/hook_probe.py [AGENT…]
 
 One session of the agent runs `touch CASE.original` for each case; the hook answers, or fails, as the case says. Which
-file is there afterwards says what ran: the original line, the line that the hook wrote, or none. `outcomes` is used by
-`test_real_hooks`, which keeps the table in the documentation true.
+file is there afterwards says what ran: the original line, the line that the hook wrote, or none. A hook that is not
+there needs a session of its own. `outcomes` is used by `test_real_answers`, which keeps the table in the documentation
+true.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent)]
 
+from expected_answers import ABSENT, LEFT_OUT  # noqa: E402
 from real_agents import AGENTS, RealAgent  # noqa: E402
 from recording import install_recorder  # noqa: E402
 from scripted_model import ScriptedModel, call, say  # noqa: E402
 
 SECONDS = 3
 """The time limit that the hook's entry names."""
+NOWHERE = "/nowhere/haft-hook"
 REASON = "refused by the hook"
-LEFT_OUT = {"gemini": ("ask", "ask-rewrite")}
-"""Gemini CLI without a terminal waits for ever if a hook asks."""
 
 
 def rewritten(case: str) -> str:
@@ -97,17 +98,31 @@ def code_shell(agent: str, command: str):
     return call("exec", text=f"text(await tools.exec_command({json.dumps({'cmd': command})}))")
 
 
-def outcomes(agent: str, base: Path, *options: str, leave_out: tuple[str, ...] = ()) -> dict[str, tuple[str, str]]:
-    """For each case what ran, and what the model was told."""
+CODE_MODE = ("-c", 'model="gpt-5.6-sol"')
+"""The options that let Codex use a model that calls tools from JavaScript."""
+
+
+def outcomes(
+    agent: str, base: Path, *, leave_out: tuple[str, ...] = (), from_code: bool = False
+) -> dict[str, tuple[str, str]]:
+    """For each case what ran, and what the model was told. With `from_code`, the model calls the shell from code."""
+    step = code_shell if from_code else shell
     with ScriptedModel() as model:
         real = AGENTS[agent](base / agent, model.url)
         _, answering = install_recorder(real, seconds=SECONDS)
         cases = {case: answer for case, answer in answers(agent).items() if case not in leave_out}
         answering.write_text(json.dumps({f"touch {case}.original": answer for case, answer in cases.items()}))
-        prompt = model.task(*(shell(agent, f"touch {case}.original") for case in cases), say("done"))
-        real.run(prompt, *(options or (*real.unattended, *real.trusting)))
+        options = (*real.unattended, *real.trusting, *(CODE_MODE if from_code else ()))
+        prompt = model.task(*(step(agent, f"touch {case}.original") for case in cases), say("done"))
+        real.run(prompt, *options)
         told = model.results(prompt)
         told += [""] * (len(cases) - len(told))
+        if ABSENT not in leave_out:
+            real.install_hooks(NOWHERE, NOWHERE, seconds=SECONDS)
+            prompt = model.task(step(agent, f"touch {ABSENT}.original"), say("done"))
+            real.run(prompt, *options)
+            told = [*told[: len(cases)], *model.results(prompt), ""]
+            cases[ABSENT] = {}
         return {case: (ran(real, case), words) for case, words in zip(cases, told, strict=False)}
 
 

@@ -1,7 +1,9 @@
 """The page about real agents, `docs/reference/agents.md`: what `make test-agents` found, and measured facts.
 
-A row is a test, a column an agent. The facts are those of `recorded/README.md`; the tests in `test_real_answers` keep
-them true.
+A row is a test, a column an agent. The facts are those of `recorded/README.md`. `test_real_answers` keeps its table of
+answers true: all rows for Claude Code, Codex (its shell and code mode) and Gemini CLI, except hooks that ask in Gemini
+CLI; for opencode the answers that its plugin obeys, since the plugin decides about the rest. The other tables are from
+the recordings, and no test repeats them.
 """
 
 from __future__ import annotations

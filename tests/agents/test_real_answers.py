@@ -1,30 +1,14 @@
 """What each agent does with every answer of a hook, and with every failure of one, is what the table in
 `recorded/README.md` says."""
 
-import pytest
-from hook_probe import LEFT_OUT, outcomes
-from real_agents import AGENTS
+import re
 
-RUNS, DENIED, REWRITTEN = "original", "none", "rewritten"
-CASES = (
-    *("nothing", "empty-object", "deny", "ask", "rewrite", "allow-rewrite", "ask-rewrite", "status-1", "status-2"),
-    *("status-2-silent", "status-1-deny", "killed", "garbage", "unknown-decision", "hang", "hang-after-deny"),
-)
-PASSING = dict.fromkeys(CASES, RUNS) | {"deny": DENIED, "status-2": DENIED, "allow-rewrite": REWRITTEN}
-CLAUDE = PASSING | {
-    "ask": DENIED,
-    "rewrite": REWRITTEN,
-    "ask-rewrite": DENIED,
-    "status-2-silent": DENIED,
-    "status-1-deny": DENIED,
-}
-BLOCKING = dict.fromkeys(("status-1", "killed", "unknown-decision", "hang", "hang-after-deny"), DENIED)
-EXPECTED = {
-    "claude-code": CLAUDE,
-    "claude-code-onFailure-block": CLAUDE | BLOCKING,
-    "codex": PASSING,
-    "gemini": PASSING | {"rewrite": REWRITTEN, "status-1-deny": DENIED},
-}
+import pytest
+from expected_answers import EXPECTED, LEFT_OUT
+from hook_probe import outcomes
+from real_agents import AGENTS
+from recording import events, install_recorder
+from scripted_model import ScriptedModel, call, say
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -33,6 +17,25 @@ def test_the_hooks_answers_have_the_effect_that_the_table_says(name, tmp_path, m
     if name.endswith("block"):
         monkeypatch.setattr(AGENTS[agent], "hook_fields", {"onFailure": "block"})
     left_out = LEFT_OUT.get(agent, ())
-    found = outcomes(agent, tmp_path, leave_out=left_out)
+    found = outcomes(agent, tmp_path, leave_out=left_out, from_code=name.endswith("from-code"))
     expected = {case: what for case, what in EXPECTED[name].items() if case not in left_out}
     assert {case: what for case, (what, _) in found.items()} == expected
+
+
+@pytest.mark.parametrize("name", ["codex"])
+def test_input_for_a_running_command_reaches_no_hook(name, tmp_path):
+    with ScriptedModel() as model:
+        agent = AGENTS[name](tmp_path, model.url)
+        log, _ = install_recorder(agent)
+
+        def typing():
+            session = re.search(r"session ID (\d+)", model.results(prompt)[0])
+            return call("write_stdin", session_id=int(session[1]), chars="typed\n", yield_time_ms=2000)
+
+        reads = call("exec_command", cmd="read -r line; touch $line", tty=True, yield_time_ms=500)
+        # The result of a call is known here when the next but one is asked for.
+        prompt = model.task(reads, call("exec_command", cmd="true"), typing, say("done"))
+        agent.run(prompt, *agent.unattended, *agent.trusting, "-c", 'model="gpt-5.5"')
+    assert (agent.workspace / "typed").exists()
+    befores = [event["stdin"]["tool_name"] for event in events(log) if event["event"] == "before"]
+    assert befores == ["Bash", "Bash"], "the two commands, and not the input"

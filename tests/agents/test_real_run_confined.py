@@ -49,6 +49,25 @@ def ran(agent):
     return found
 
 
+def test_its_hook_in_the_files_of_a_project_gives_no_decision(agent, model):
+    name = agent.real.id
+    agent.haft("connect", name, "--hooks", "--project", "--yes")
+    prompt = model.task(shell(name, "echo in run > made.txt; cat made.txt"), say("done"))
+    words = [*agent.real.headless(prompt), *unattended(agent), *options(name), *agent.real.trusting]
+    done = subprocess.run(
+        command(agent, model, *words),
+        cwd=agent.workspace,
+        env=agent.real.env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    [result] = model.results(prompt)
+    assert "in run" in result, done
+    assert "made.txt" in agent.haft("diff", ran(agent)["id"])
+
+
 def test_it_edits_and_tests_and_is_refused_secrets_other_hosts_and_pushing(agent, model, tmp_path):
     name = agent.real.id
     there = tmp_path / "remote.git"

@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import itertools
 import random
+from collections import Counter
 
 import pytest
 
@@ -43,7 +44,8 @@ class Oracle:
     def __init__(self, place, service, seed):
         self.place, self.service, self.random = place, service, random.Random(seed)
         self.numbers = itertools.count()
-        self.files, self.known, self.newest = {}, set(), None
+        self.files, self.known, self.newest = {}, {}, None
+        """`known`: what the last run left at each path that some run changed."""
         self.before, self.after, self.runs, self.undone = {}, {}, [], []
 
     def edited(self, path, writer):
@@ -66,7 +68,7 @@ class Oracle:
         self.before[run] = {path: self.files.get(path) for path in changed}
         self.after[run] = changed
         self.put(changed)
-        self.known |= changed.keys()
+        self.known |= changed
 
     def put(self, changed):
         for path, lines in changed.items():
@@ -84,10 +86,14 @@ class Oracle:
         self.become(made.run_id, {path: mine})
         self.runs.append(made.run_id)
 
+    async def stored(self):
+        """haft keeps the content of new files soon after the call."""
+        while self.newest is not None and not Blobs(str(self.place / "home" / "blobs")).has(self.newest):
+            await asyncio.sleep(0.01)
+
     async def by_others(self):
         path = self.random.choice(PATHS)
-        while self.newest is not None and not Blobs(str(self.place / "home" / "blobs")).has(self.newest):
-            await asyncio.sleep(0.01)  # haft keeps the content of new files soon after the call.
+        await self.stored()
         self.files[path] = self.edited(path, OUTSIDE if path in self.known else OLDER)
         self.write(path, self.files[path])
 
@@ -101,6 +107,18 @@ class Oracle:
         assert made.status == "done", made.error
         self.become(made.run_id, {old: None, new: self.files[old]})
         self.runs.append(made.run_id)
+
+    async def by_rename_of_others(self):
+        """haft does not see where the lines come from. They are new at their new place."""
+        there = [path for path in PATHS if self.files.get(path)]
+        free = [path for path in PATHS if path not in self.files and not self.known.get(path)]
+        if not there or not free:
+            return
+        await self.stored()
+        old, new = self.random.choice(there), self.random.choice(free)
+        (self.place / "ws" / old).rename(self.place / "ws" / new)
+        writer = OUTSIDE if new in self.known else OLDER
+        self.files[new] = [(text, writer) for text, _ in self.files.pop(old)]
 
     async def by_undo(self):
         if not self.runs:
@@ -132,7 +150,11 @@ def test_every_line_has_the_writer_that_an_oracle_names(number, tmp_path):
     async def scenario():
         async with opened(tmp_path) as service:
             oracle = Oracle(tmp_path, service, f"{SEED} {number}")
-            ways = [oracle.by_run] * 3 + [oracle.by_others, oracle.by_rename] + [oracle.by_undo, oracle.by_redo] * 2
+            ways = (
+                [oracle.by_run] * 3
+                + [oracle.by_others, oracle.by_rename, oracle.by_rename_of_others]
+                + [oracle.by_undo, oracle.by_redo] * 2
+            )
             await oracle.by_others()
             done = []
             for _ in range(30):
@@ -143,6 +165,59 @@ def test_every_line_has_the_writer_that_an_oracle_names(number, tmp_path):
                 assert (tmp_path / "ws" / path).read_text() == text_of(lines)
                 assert blamed(tmp_path, path) == lines, (path, done)
             assert len(service.runs()) > 5
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("number", range(2 * MORE))
+def test_equal_lines_have_their_writers_as_often_as_an_oracle_says(number, tmp_path):
+    """Lines are only inserted: which one of several equal lines is the new one cannot be said, but how many are."""
+    chance = random.Random(f"{SEED} equal {number}")
+    numbers = itertools.count()
+
+    def inserted(lines, writer):
+        lines = list(lines)
+        for _ in range(chance.randint(1, 4)):
+            text = chance.choice(["", "}", "    pass", f"line {next(numbers)}"])
+            lines.insert(chance.randint(0, len(lines)), (text, writer))
+        return lines
+
+    async def scenario():
+        async with opened(tmp_path) as service:
+            oracle = Oracle(tmp_path, service, "")
+            lines = inserted([], OLDER)
+            for _ in range(15):
+                oracle.write("a", lines)
+                new = inserted(lines, "it")
+                made = await service.call("write_file", {"path": "a", "content": text_of(new)})
+                lines = [(text, ("run", made.run_id) if writer == "it" else writer) for text, writer in new]
+                if chance.random() < 0.4:
+                    oracle.become(made.run_id, {"a": lines})
+                    await oracle.stored()
+                    lines = inserted(lines, OUTSIDE)
+            oracle.write("a", lines)
+            found = blamed(tmp_path)
+            assert [text for text, _ in found] == [text for text, _ in lines]
+            assert Counter(found) == Counter(lines)
+            alone = [line for line in lines if line[0].startswith("line")]
+            assert [line for line in found if line[0].startswith("line")] == alone
+
+    asyncio.run(scenario())
+
+
+def test_a_file_that_others_renamed_has_no_writers_from_before(tmp_path):
+    async def scenario():
+        async with opened(tmp_path) as service:
+            oracle = Oracle(tmp_path, service, "")
+            first = await service.call("write_file", {"path": "a", "content": "1\n2\n"})
+            oracle.become(first.run_id, {"a": [("1", OLDER), ("2", OLDER)]})
+            await oracle.stored()
+            (tmp_path / "ws" / "a").rename(tmp_path / "ws" / "b")
+            assert blamed(tmp_path, "b") == [("1", OLDER), ("2", OLDER)]
+            made = await service.call("shell", {"command": "echo 3 >> b"})
+            assert blamed(tmp_path, "b") == [("1", OLDER), ("2", OLDER), ("3", ("run", made.run_id))]
+            (tmp_path / "ws" / "b").rename(tmp_path / "ws" / "a")
+            assert blamed(tmp_path)[2] == ("3", OUTSIDE)
 
     asyncio.run(scenario())
 

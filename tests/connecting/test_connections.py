@@ -195,6 +195,8 @@ REPLACED = {
     "opencode: jsonc with comments",
     "opencode: one word for all permissions",
 }
+LAYOUT = {"codex: windows line ends, no newline at the end", "opencode: jsonc with comments"}
+"""Only blanks and line ends may differ afterwards: a line end was missing, or a value that was replaced is back."""
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -227,14 +229,18 @@ def test_removing_after_somebody_else_changed_the_file_takes_only_our_entries(ho
             continue
         with open(change.path, "ab") as file:
             file.write(b"\n# later\n" if change.path.endswith(".toml") else b"\n// later\n")
-        added[change.path] = loaded(change.path, change.before.content or b"")
+        added[change.path] = change.before.content
     home.remove(agent, **options | {"hooks": False, "replace": False})
     for path, old in added.items():
         with open(path, "rb") as file:
             content = file.read()
-        assert content.rstrip().endswith(b"later")
-        assert loaded(path, content) == old, path
-        assert b"haft" not in content.replace(b"mcp__haft", b"")
+        later = b"\n# later\n" if path.endswith(".toml") else b"\n// later\n"
+        if not old:
+            assert b"".join(content.split()) in (b"#later", b"{}//later"), path
+        elif name in LAYOUT:
+            assert b"".join(content.split()) == b"".join((old + later).split()), path
+        else:
+            assert content == old + later, path
 
 
 @pytest.mark.parametrize("name", [name for name in SHAPES if name.startswith("project")])

@@ -12,13 +12,15 @@ from haft.changes.commit.exact_copy import copy
 from haft.changes.commit.manifest import Manifest, PathChange
 from haft.changes.commit.read_entry import read_entry
 from haft.changes.commit.tree import Tree
-from haft.changes.transactions import Owner, Transactions
-from haft.contracts import Changes
+from haft.changes.transactions import Owner, TransactionResult, Transactions
 
 
-def hold_files(transactions: Transactions, owner: Owner, source: str, paths: Sequence[str], reason: str) -> Changes:
+def hold_files(
+    transactions: Transactions, owner: Owner, source: str, paths: Sequence[str], reason: str
+) -> TransactionResult:
     """Hold the difference between the workspace and the directory `source`, for these paths, which are relative to both
-    and no directories. A path that is missing in `source` is a deletion."""
+    and no directories. A path that is missing in `source` is a deletion. If the disk fails, the result has an error,
+    and says whether the changes are held nevertheless."""
     with transactions.locked():
         upper = f"{transactions.live_in_area}/{owner.run}.layer/upper"
         os.makedirs(os.path.join(transactions.area.path, upper), mode=0o700)
@@ -53,5 +55,5 @@ def hold_files(transactions: Transactions, owner: Owner, source: str, paths: Seq
             notes={"began": time.time(), "owner": owner.to_json(), "verb": "call", "accepted": False},
         )
         if not manifest.entries:
-            return manifest.changes("none")
-        return transactions.end_held(owner, manifest, upper, reason).changes
+            return TransactionResult(manifest.changes("none"))
+        return transactions.end_held(owner, manifest, upper, reason)

@@ -9,7 +9,7 @@ from haft.lazy import face
 if TYPE_CHECKING:
     from haft.config.collector import ProviderTables, SettingsCollector
     from haft.config.config import Config, configured, load_config, newly_ignored, secret_texts, working_directory
-    from haft.config.connected_files import connected_inside, note_connected
+    from haft.config.connected_files import connected_inside, connected_paths, note_connected
     from haft.config.files import ConfigFile, read_config, user_config, workspace_config
     from haft.config.locations import WORKSPACE_FILES, config_signature, is_configured, user_file
     from haft.config.narrowing import Ignored
@@ -27,7 +27,7 @@ else:
         __name__,
         {
             "config": "Config configured secret_texts load_config newly_ignored working_directory",
-            "connected_files": "connected_inside note_connected",
+            "connected_files": "connected_inside connected_paths note_connected",
             "files": "ConfigFile read_config user_config workspace_config",
             "collector": "ProviderTables SettingsCollector",
             "narrowing": "Ignored",

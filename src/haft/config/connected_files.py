@@ -28,10 +28,15 @@ def note_connected(home: str | os.PathLike[str], paths: Iterable[str]) -> None:
     os.replace(temporary, place)
 
 
+def connected_paths(home: str | os.PathLike[str]) -> list[str]:
+    """The files in the list."""
+    place = os.path.join(os.fspath(home), _NAME)
+    with contextlib.suppress(FileNotFoundError), open(place, encoding="utf-8", errors="surrogateescape") as file:
+        return [line.rstrip("\n") for line in file]
+    return []
+
+
 def connected_inside(home: str | os.PathLike[str], workspace: str) -> list[str]:
     """The files in a workspace that are in the list, relative to the workspace."""
     inside = os.path.realpath(workspace).rstrip("/") + "/"
-    place = os.path.join(os.fspath(home), _NAME)
-    with contextlib.suppress(FileNotFoundError), open(place, encoding="utf-8", errors="surrogateescape") as file:
-        return [line[len(inside) :].rstrip("\n") for line in file if line.startswith(inside)]
-    return []
+    return [path[len(inside) :] for path in connected_paths(home) if path.startswith(inside)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
+    from haft.config import connected_paths
     from haft.connecting.agents import AGENTS, agent_named, agent_of_program
     from haft.connecting.agents.agent import Agent, HookFacts, Place, Replacing, Rewriting, Scope
     from haft.connecting.changes import FileChange
@@ -24,6 +25,7 @@ else:
             "changes": "FileChange",
             "connections": "Connections Plan Record",
             "entries": "Choice Entry Launch hook_line",
+            "haft.config": "connected_paths",
             "examination": "Examined Problem examine is_installed present_token",
         },
     )

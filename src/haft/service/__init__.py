@@ -76,6 +76,7 @@ if TYPE_CHECKING:
         refuse_clients,
     )
     from haft.service.observed_calls import Observed, ObservedCalls, ObservedDecision
+    from haft.service.offered_names import SERVER_TOOLS, offered_name
     from haft.service.own_file import OwnFile
     from haft.service.permissions import (
         Replayed,
@@ -133,6 +134,7 @@ else:
             "reachable_hosts": "Reach network_reach one_host",
             "living_clients": ("Announcement LivingClient announce belongs_to clients_alive refuse_clients"),
             "observed_calls": "Observed ObservedCalls ObservedDecision",
+            "offered_names": "SERVER_TOOLS offered_name",
             "own_file": "OwnFile",
             "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",
             "plugins": "ListedPlugin PluginsFacade",

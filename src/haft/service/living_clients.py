@@ -1,8 +1,9 @@
 """Living clients: which agents use haft now, and whether this process belongs to one of them.
 
-A surface announces its client: `haft serve mcp`, the hook, `haft run`. A command that counts as a person's calls
-`refuse_clients`, which raises if this process descends from a living client, shares its session, or was cut loose from
-its parents and has no terminal older than the client.
+A surface announces its client: `haft serve mcp` and the hook. `haft run` does not, because its program does not see
+the state home: decision 0059. A command that counts as a person's calls `refuse_clients`, which raises if this process
+descends from a living client, shares its session, or was cut loose from its parents and has no terminal older than the
+client.
 
 This stops an agent that runs haft's commands in its own shell. It does not stop a program of the same user that removes
 the files of the announcements, writes into the state home, or types into a terminal of the person: `approval.secret`

@@ -81,6 +81,8 @@ class Observed:
     """Whether the call may change something."""
     note: str | None = None
     """A text for the person, such as why haft does not run the call itself."""
+    held: str | None = None
+    """Why the agent's own prompt is not enough to approve this call; None if it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +191,9 @@ class ObservedCalls:
         if observed.changes and len(inside) < len(observed.files):
             decision = max(decision, _OUTSIDE, key=lambda each: _STRICTNESS.index(each.action))
         objection = None if files is None or decision.action == "reject" else files.objection(decision.grants.write)
-        if objection is not None:
-            decision = replace(decision, action="ask", reason=objection.message, is_dangerous=True, unasked=False)
+        held = objection.message if objection is not None else observed.held
+        if held is not None and decision.action != "reject":
+            decision = replace(decision, action="ask", reason=held, is_dangerous=True, unasked=False)
         return decision
 
     def _policy(self, observed: Observed, arguments: Mapping[str, Any]) -> Decision:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from .conftest import until
+from .conftest import short, until
 
 WRITE = ["tools", "use", "shell", "--wait", "100", "--json", "--command"]
 
@@ -50,6 +50,41 @@ def test_a_key_chooses_and_enter_approves(haft, terminal, asks):
     assert outcome_of(late)["status"] == "rejected-by-user"
     screen.type("q")
     assert screen.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "label", "holds_elsewhere"), [("t", "approve in its thread", False), ("a", "approve always", True)]
+)
+def test_a_key_approves_later_calls_too_in_the_thread_or_always(haft, terminal, asks, key, label, holds_elsewhere):
+    process, _ = asks("touch made", "--thread", "t")
+    screen = terminal("inbox", "--watch")
+    screen.until("t: approve in its thread, a: approve always, n: reject")
+    screen.type(key)
+    screen.until(f"{label} shell? Enter confirms")
+    screen.type("\r")
+    screen.until("is approved")
+    assert outcome_of(process)["status"] == "done"
+    screen.type("q")
+    assert screen.end() == 0
+    again = ["use", "shell", "--command", "touch made", "--json", "--thread"]
+    assert haft(*again, "t").json["status"] == "done"
+    elsewhere = haft(*again, "other").json
+    assert (elsewhere["status"] == "done") == holds_elsewhere, elsewhere
+
+
+def test_the_bell_rings_once_for_each_new_call(haft, terminal, asks):
+    screen = terminal("inbox", "--watch")
+    screen.until("waiting for calls")
+    asks("touch one")
+    screen.until("Enter confirms")
+    asks("touch two")
+    screen.until("\a")
+    assert screen.seen.count("\a") == 2
+    screen.type("s")
+    screen.until("touch two")
+    screen.type("q")
+    screen.end()
+    assert screen.seen.count("\a") == 2
 
 
 def test_without_enter_nothing_is_answered_and_s_leaves_it_in_the_inbox(haft, terminal, asks):
@@ -112,6 +147,27 @@ def test_a_watched_thread_tells_of_each_call(haft, terminal):
     last = call(haft, "echo 3 > c")
     screen.until(last["run"])
     assert made["run"] in screen.seen
+    assert "echo 2" not in screen.seen
+
+
+def test_a_watched_thread_tells_of_each_call_as_text(haft, terminal, asks):
+    screen = terminal("watch", "--thread", "t")
+    screen.until("waiting for calls of the thread t; Ctrl-C ends")
+    process, request = asks("touch made", "--thread", "t")
+    screen.until("blocked-on-user")
+    screen.until("touch made")
+    run = short(request["run"])
+    screen.until(f"`haft approve {run}`, `haft reject {run}`")
+    haft("reject", request["id"], "--message", "not now")
+    assert outcome_of(process)["status"] == "rejected-by-user"
+    screen.until("rejected-by-user")
+    screen.until("not now")
+    made = call(haft, "echo 1 > a")
+    screen.until(f"{short(made['run'])}  done  shell  after ")
+    screen.until("1 path committed")
+    call(haft, "echo 2 > b", thread="other")
+    screen.type("\x03")
+    assert screen.end() == 130
     assert "echo 2" not in screen.seen
 
 

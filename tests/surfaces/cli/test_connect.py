@@ -82,6 +82,19 @@ def test_the_overview_says_what_is_connected_and_how_well(haft):
     assert "not connected" in rows["amp"]
 
 
+def test_the_overview_says_which_agents_are_installed(haft, tmp_path):
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("codex", "cursor-agent"):
+        (programs / name).write_text("#!/bin/sh\n")
+        (programs / name).chmod(0o755)
+    (programs / "gemini").write_text("no program")
+    said = {each["agent"]: each["installed"] for each in haft("connect", "--json", PATH=str(programs)).json}
+    assert {agent for agent, is_installed in said.items() if is_installed} == {"codex", "cursor"}
+    rows = {line.split()[0]: line.split()[1] for line in haft("connect", PATH=str(programs)).out.splitlines()}
+    assert (rows["codex"], rows["cursor"], rows["gemini"]) == ("installed", "installed", "not")
+
+
 def test_removing_takes_everything_back(haft):
     before = sorted(os.listdir(haft.env["HOME"]))
     for agent in AGENTS:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import fcntl
 import os
+import pty
 import signal
 import struct
+import subprocess
+import sys
 import termios
 from pathlib import Path
 
 import pytest
 
-from .conftest import until
+from .conftest import Terminal, until
 
 
 def own_settings(haft, text):
@@ -199,6 +202,26 @@ def test_when_the_program_is_killed_its_changes_are_held_and_its_children_end(ha
 # On a terminal.
 
 
+class Shell(Terminal):
+    """Another program on a terminal of its own."""
+
+    def __init__(self, haft, *words):
+        self._master, slave = pty.openpty()
+        self.process = subprocess.Popen(
+            words, stdin=slave, stdout=slave, stderr=slave, cwd=haft.workspace, env={**haft.env, "TERM": "xterm"},
+            start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )  # fmt: skip
+        os.close(slave)
+        self.seen = ""
+        self._looked_at = 0
+
+
+def children_of(process):
+    """The process ids of the children of a process."""
+    with open(f"/proc/{process}/task/{process}/children") as file:
+        return [*map(int, file.read().split())]
+
+
 def on_terminal(terminal, *words):
     return terminal("run", "--", *words)
 
@@ -289,6 +312,56 @@ def test_ctrl_c_at_the_question_keeps_the_changes_held_and_says_so(terminal, haf
     shown.until("held: ")
     assert shown.end() == 130
     assert len(haft("changes", "list", "--json").json) == 1
+
+
+def test_a_connection_of_the_program_rings_the_bell_and_is_approved_in_the_inbox(terminal, haft):
+    """A message would destroy the screen of the program."""
+    shown = on_terminal(terminal, "bash", "-c", "exec 3<>/dev/tcp/one.invalid/4711 && cat <&3; echo ended")
+    shown.until("\a")
+    (waiting,) = haft("inbox", "--json").json
+    assert (waiting["connection"]["host"], waiting["connection"]["port"]) == ("one.invalid", 4711)
+    assert haft("approve", waiting["id"]).code == 0
+    shown.until("Connection reset by peer\n")  # There is no such host.
+    shown.until("ended\n")
+    assert shown.end() == 0
+    assert waiting["id"] not in shown.seen
+    (run,) = haft("log", "--host", "one.invalid", "--json").json
+    (connection,) = haft("show", run["id"], "--json").json["outcome"]["sandbox"]["connections"]
+    assert (connection["allowed"], connection["by"].endswith("who was asked")) == (True, True)
+
+
+def test_stopping_haft_in_its_job_gives_the_terminal_back_until_it_goes_on(haft, tmp_path):
+    """A shell of the person starts haft as a job, another program stops it, and `fg` continues it."""
+    run = f"{sys.executable} -m haft run -q -- bash --norc --noprofile"
+    (tmp_path / "rc").write_text(f"PS1='person> '\nalias program='{run}'\n")
+    shell = Shell(haft, "bash", "--noprofile", "--noediting", "--rcfile", str(tmp_path / "rc"), "-i")
+    try:
+        shell.until("person> ")
+        shell.type("program\n")
+        shell.until("bash")
+        shell.type("echo in$((1+1))side; stty -a > /dev/null\n")
+        shell.until("in2side\n")
+        [haft_process] = children_of(shell.process.pid)
+        os.kill(haft_process, signal.SIGTSTP)
+        shell.until("Stopped")
+        shell.until("person> ")
+        modes = termios.tcgetattr(shell._master)
+        assert modes[3] & termios.ICANON and modes[3] & termios.ECHO
+        shell.type("echo out$((1+1))side; fg\n")
+        shell.until("out2side\n")
+        shell.until("haft run")
+        shell.type("echo back$((1+1))again > n.txt; cat n.txt\n")
+        shell.until("back2again\n")
+        assert not termios.tcgetattr(shell._master)[3] & termios.ICANON
+        shell.type("exit\n")
+        shell.until("drop them] ")
+        shell.type("y\n")
+        shell.until("person> ")
+        shell.type("exit\n")
+        assert shell.end() == 0
+    finally:
+        shell.close()
+    assert (haft.workspace / "n.txt").read_text() == "back2again\n"
 
 
 def test_the_program_cannot_type_into_the_persons_terminal(terminal):

@@ -12,6 +12,7 @@ import pytest
 import haft as package
 
 START = Path(package.__file__).parent / "surfaces" / "hook" / "start.py"
+HAFT = f"{sys.executable} -m haft"
 
 
 @pytest.fixture
@@ -89,6 +90,32 @@ def test_settings_commands_and_servers_are_held_until_the_person_applies_them(ag
     assert not (agent.home / ".claude" / "commands").exists()
 
 
+def test_the_settings_and_the_history_of_several_that_run_side_by_side_all_count(agent, haft):
+    script = "echo $RANDOM$RANDOM > ~/.claude/settings.json; echo line $$-$RANDOM >> ~/.claude/history.jsonl"
+    for _ in range(3):  # They end at the same time only sometimes.
+        done = agent(script, "--times", "3", "-q")
+        assert done.code == 0 and "not all changes" not in done.err
+    rows = [row for row in haft("changes", "list", "--json").json if row["workspace"] == str(agent.home)]
+    assert len(rows) == 9
+    assert all(row["files"] == 1 for row in rows), rows
+    assert len((agent.home / ".claude" / "history.jsonl").read_text().splitlines()) == 10
+
+
+def test_settings_that_cannot_be_held_are_told(agent, haft):
+    """The directory of held changes is a file."""
+    assert agent("echo 1 > ~/.claude/settings.json").code == 0
+    [row] = haft("changes", "list", "--json").json
+    assert haft("changes", "drop", row["run"], HOME=str(agent.home)).code == 0
+    [place] = [
+        path.parent for path in (haft.home / "changes").glob("*/workspace") if path.read_text() == str(agent.home)
+    ]
+    (place / "held").rmdir()
+    (place / "held").write_text("")
+    done = agent("echo 2 > ~/.claude/settings.json", "-q")
+    assert "not all changes of the agent's own files were carried back: .claude/settings.json: " in done.err
+    assert "because the disk failed" in done.err
+
+
 def test_records_of_a_project_decide_nothing_and_allowed_tools_do(agent, haft):
     (agent.home / ".claude.json").write_text(json.dumps({"projects": {"/w": {"allowedTools": [], "lastCost": 1}}}))
     after = {"projects": {"/w": {"allowedTools": [], "lastCost": 2, "history": ["x"]}, "/new": {"allowedTools": []}}}
@@ -106,9 +133,11 @@ def test_a_link_is_never_carried_back(agent, haft):
     assert not os.path.lexists(agent.home / ".claude" / "todos")
 
 
-def test_a_hook_inside_the_run_gets_no_decision(agent, haft):
+@pytest.mark.parametrize("line", [f"{sys.executable} -I -S {START} claude-code", f"{HAFT} hook claude-code"])
+def test_a_hook_inside_the_run_gets_no_decision(agent, haft, line):
+    """In the person's own files, and in the files of a project."""
     given = '{"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "rm -rf x"}}'
-    done = agent(f"echo '{given}' | {sys.executable} -I -S {START} claude-code; echo code $?", "-q")
+    done = agent(f"echo '{given}' | {line}; echo code $?", "-q")
     assert done.out == "code 0\n" and done.err == ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from haft.surfaces.hook.line import hook_words
 
 class Hook:
     """Calls the hook of one agent, in one workspace."""
+
+    words: Sequence[str] | None = None
+    """The words of the hook, if they are not those in the person's own files."""
 
     def __init__(self, home: Path, workspace: Path, agent: str = "claude-code", **variables: str) -> None:
         self.home = home
@@ -25,7 +29,7 @@ class Hook:
         """Start the hook with these words on stdin."""
         env = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
         return subprocess.run(
-            hook_words(self.agent),
+            self.words or hook_words(self.agent),
             input=given if isinstance(given, str) else json.dumps(given),
             capture_output=True,
             text=True,

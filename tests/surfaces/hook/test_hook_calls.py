@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -202,6 +204,19 @@ def test_a_tool_that_haft_does_not_know_is_recorded_as_not_covered(hook: Hook, h
     assert any(note.startswith("not covered") for note in run["notes"])
 
 
+def test_shells_between_the_agent_and_the_command_for_a_project_are_not_the_agent(
+    hook: Hook, home: Path, workspace: Path, tmp_path: Path
+) -> None:
+    """Such a shell ends with the hook. If it counted as the agent, the calls would end with it."""
+    (tmp_path / "haft").write_text(f'#!/bin/sh\n{sys.executable} -m haft "$@"\nexit $?\n')
+    (tmp_path / "haft").chmod(0o755)
+    hook.words = ["env", f"PATH={tmp_path}:{os.environ['PATH']}", "sh", "-c", "haft hook claude-code"]
+    assert hook.before("WebFetch", {"url": "https://example.org"}) == {}
+    hook.after("WebFetch", {"url": "https://example.org"})
+    [run] = runs(home)
+    assert (run["tool"], run["status"]) == ("claude-code:WebFetch", "done")
+
+
 def test_a_call_that_the_agent_says_failed_is_an_error(hook: Hook, home: Path, workspace: Path) -> None:
     hook.before("WebFetch", {"url": "https://example.org"})
     hook.after("WebFetch", {"url": "https://example.org"}, "PostToolUseFailure", error="no network")
@@ -214,26 +229,117 @@ def test_haft_decides_about_its_own_tools_when_they_are_called(hook: Hook, home:
     assert runs(home) == []
 
 
-@pytest.mark.parametrize("file", ["{home}/haft.db", "{config}/haft/haft.toml", "{user}/.claude/settings.json"])
-def test_an_agent_does_not_edit_what_decides_about_it(home: Path, workspace: Path, tmp_path: Path, file: str) -> None:
-    hook = Hook(home, workspace, HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path / "config"), **ATTENDED)
-    path = file.format(home=home, config=tmp_path / "config", user=tmp_path)
+def told(agent: str, workspace: Path, tool: str, server: str | None = None) -> dict[str, Any]:
+    """What an agent writes before a call of an MCP tool."""
+    if agent == "opencode":
+        call = {"tool": tool, "sessionID": "s", "callID": "c", "directory": str(workspace), "args": {}}
+        return {**call, "hook_event_name": "tool.execute.before"}
+    context = {} if server is None else {"mcp_context": {"server_name": server, "tool_name": "x"}}
+    names = {"hook_event_name": "BeforeTool" if agent == "gemini" else "PreToolUse", "tool_name": tool}
+    return {**names, **context, "tool_input": {}, "session_id": "s", "cwd": str(workspace)}
+
+
+@pytest.mark.parametrize(
+    ("agent", "tool", "server", "is_ours"),
+    [
+        ("opencode", "haft_shell", None, True),
+        ("opencode", "haft_search_tools", None, True),
+        ("opencode", "haft_x_run", None, False),
+        ("opencode", "haft_run_anything", None, False),
+        ("gemini", "mcp_haft_shell", "haft", True),
+        ("gemini", "mcp_haft_shell", None, True),
+        ("gemini", "mcp_haft_x_run", "haft_x", False),
+        ("gemini", "mcp_haft_shell", "haft_shell", False),
+        ("gemini", "mcp_haft_x_run", None, False),
+        ("codex", "mcp__haft__shell", None, True),
+        ("codex", "mcp__haft__x__run", None, False),
+        ("claude-code", "mcp__haft_x__shell", None, False),
+    ],
+)
+def test_the_tools_of_another_server_are_recorded_although_its_name_begins_as_hafts(
+    warm_home: Path, workspace: Path, agent: str, tool: str, server: str | None, *, is_ours: bool
+) -> None:
+    ended = Hook(warm_home, workspace, agent).run(told(agent, workspace, tool, server))
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    assert [run["tool"] for run in runs(warm_home)] == ([] if is_ours else [f"{agent}:{tool}"])
+
+
+@pytest.fixture
+def places(home: Path, tmp_path: Path) -> dict[str, Path]:
+    """Directories that an agent's variables may name, and that of another project."""
+    names = ("user", "config", "claude", "project")
+    return {"home": home, **{name: tmp_path / name for name in names}}
+
+
+def agent_elsewhere(home: Path, workspace: Path, places: dict[str, Path]) -> Hook:
+    """An agent whose variables are not those of the resident, which another agent has started."""
+    Hook(home, workspace).before("Read", {"file_path": "note.txt"})
+    variables = {"HOME": "user", "XDG_CONFIG_HOME": "config", "CLAUDE_CONFIG_DIR": "claude"}
+    return Hook(home, workspace, **{name: str(places[place]) for name, place in variables.items()}, **ATTENDED)
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["{home}/haft.db", "{config}/haft/haft.toml", "{claude}/settings.json", "{user}/.codex/hooks.json",
+     "{config}/opencode/plugins/haft.js", "~/.claude/settings.json"],
+)  # fmt: skip
+def test_an_agent_does_not_edit_what_decides_about_it(
+    home: Path, workspace: Path, places: dict[str, Path], file: str
+) -> None:
+    hook = agent_elsewhere(home, workspace, places)
+    path = os.path.expanduser(file.format(**places))
     answer = hook.before("Write", {"file_path": path, "content": ""})
     assert answer["permissionDecision"] == "deny"
     assert "only a person may change" in answer["permissionDecisionReason"]
 
 
-def test_an_edit_of_a_protected_path_is_not_approved_in_the_agents_prompt(home: Path, workspace: Path) -> None:
-    hook = Hook(home, workspace, **ATTENDED)
-    given = {"file_path": str(workspace / ".git/hooks/pre-commit"), "content": "#!/bin/sh\n"}
-    asking = threading.Thread(target=lambda: hook.before("Write", given))
+def reason_in_inbox(hook: Hook, file: str) -> str:
+    """What the inbox says about an edit of this file, which is then rejected."""
+    answers: list[dict[str, Any]] = []
+    asking = threading.Thread(target=lambda: answers.append(hook.before("Write", {"file_path": file, "content": ""})))
     asking.start()
-    with ToolService.open_sync(workspace, home=home) as service:
+    with ToolService.open_sync(hook.workspace, home=hook.home) as service:
         while not (waiting := service.inbox()):
-            pass
-        assert "git runs it as a hook" in waiting[0].shown["reason"]
+            assert asking.is_alive(), answers
         service.reject(waiting[0].id)
     asking.join()
+    assert answers[0]["permissionDecision"] == "deny"
+    return str(waiting[0].shown["reason"])
+
+
+def test_an_edit_of_a_protected_path_is_not_approved_in_the_agents_prompt(home: Path, workspace: Path) -> None:
+    hook = Hook(home, workspace, **ATTENDED)
+    assert "git runs it as a hook" in reason_in_inbox(hook, str(workspace / ".git/hooks/pre-commit"))
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["{claude}/.claude.json", "~/.claude.json", "{user}/.codex/config.toml", "{config}/opencode/opencode.jsonc",
+     "{user}/.cursor/mcp.json"],
+)  # fmt: skip
+def test_an_edit_of_a_list_of_servers_is_not_approved_in_the_agents_prompt(
+    home: Path, workspace: Path, places: dict[str, Path], file: str
+) -> None:
+    hook = agent_elsewhere(home, workspace, places)
+    reason = reason_in_inbox(hook, os.path.expanduser(file.format(**places)))
+    assert "starts the MCP servers" in reason
+
+
+def test_an_edit_of_a_file_of_another_project_that_connect_wrote_is_not_approved_in_the_agents_prompt(
+    hook: Hook, home: Path, places: dict[str, Path], haft: Call
+) -> None:
+    other = places["project"]
+    other.mkdir()
+    (other / "haft.toml").write_text("")
+    haft(home, other, "connect", "cursor", "--project", "--yes")
+    assert "`haft connect` has written into it" in reason_in_inbox(hook, str(other / ".cursor" / "mcp.json"))
+
+
+def test_without_a_workspace_no_edit_of_a_list_of_servers_passes(home: Path, tmp_path: Path) -> None:
+    hook = Hook(home, tmp_path, HOME=str(tmp_path), **ATTENDED)
+    answer = hook.before("Write", {"file_path": str(tmp_path / ".claude.json"), "content": ""})
+    assert answer["permissionDecision"] == "deny"
+    assert "without a workspace nobody can approve such an edit" in answer["permissionDecisionReason"]
 
 
 def test_a_command_that_counts_as_a_persons_is_denied(hook: Hook, home: Path, workspace: Path) -> None:

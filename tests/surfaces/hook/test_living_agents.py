@@ -102,6 +102,31 @@ def test_a_rewritten_line_that_the_agent_never_ran_is_not_covered(home: Path, wo
     assert ended(home)["error"]["code"] == "not-covered"
 
 
+@pytest.mark.parametrize("is_told", [False, True])
+def test_a_background_line_that_the_agent_never_ran_is_not_covered(
+    home: Path, workspace: Path, *, is_told: bool
+) -> None:
+    """Claude Code tells at once that it has started such a command: it may run the line later."""
+    agent = Agent(home, workspace)
+    given = {"command": "cat note.txt", "run_in_background": True}
+    line = agent.hook("PreToolUse", "Bash", given)["updatedInput"]["command"]
+    if is_told:
+        agent.hook("PostToolUse", "Bash", {**given, "command": line})
+    agent.end()
+    assert ended(home)["error"]["code"] == "not-covered"
+
+
+def test_a_background_line_may_run_after_the_agent_told_of_it(home: Path, workspace: Path) -> None:
+    agent = Agent(home, workspace)
+    given = {"command": "cat note.txt", "run_in_background": True}
+    line = agent.hook("PreToolUse", "Bash", given)["updatedInput"]["command"]
+    agent.hook("PostToolUse", "Bash", {**given, "command": line})
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=workspace)
+    agent.end()
+    assert (done.returncode, done.stdout) == (0, "old\n"), done.stderr
+    assert ended(home)["status"] == "done"
+
+
 def test_an_agent_that_ended_before_it_ran_a_rewritten_line_is_still_rewritten(home: Path, workspace: Path) -> None:
     refused = Agent(home, workspace)
     assert "updatedInput" in refused.hook("PreToolUse", "Bash", {"command": "cat note.txt"})

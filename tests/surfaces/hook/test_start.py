@@ -26,10 +26,14 @@ BEFORE = b'{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"com
 AFTER = b'{"hook_event_name":"PostToolUse","tool_name":"Bash","tool_input":{"command":"ls"}}'
 
 
-def run(home: Path, given: bytes = BEFORE, agent: str = "claude-code") -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        hook_words(agent), input=given, capture_output=True, env={"HAFT_HOME": str(home), "PATH": os.environ["PATH"]}
-    )
+HAFT = [sys.executable, "-m", "haft", "hook"]
+
+
+def run(
+    home: Path, given: bytes = BEFORE, agent: str = "claude-code", words: list[str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    env = {"HAFT_HOME": str(home), "PATH": os.environ["PATH"]}
+    return subprocess.run(words or hook_words(agent), input=given, capture_output=True, env=env)
 
 
 @contextlib.contextmanager
@@ -143,6 +147,34 @@ def test_an_unknown_agent_is_denied(tmp_path: Path) -> None:
     ended = run(tmp_path, agent="nobody")
     assert ended.returncode == 2
     assert b"it knows no such agent" in ended.stderr
+
+
+def test_the_command_for_the_files_of_a_project_answers_as_the_line_does(home: Path, tmp_path: Path) -> None:
+    with answering(tmp_path / "other", encode_hook_message(HookKind.ANSWER, b"7", b'{"a":1}', b"told")) as got:
+        ended = run(tmp_path / "other", words=[*HAFT, "claude-code"])
+    assert (ended.returncode, ended.stdout, ended.stderr) == (7, b'{"a":1}', b"told")
+    assert got[0][:2] == (b"1", b"claude-code")
+    assert got[0][3] == BEFORE
+    for given in (b"", b"{", b"[]"):
+        one, other = run(home, given), run(home, given, words=[*HAFT, "claude-code"])
+        assert (one.returncode, one.stderr) == (other.returncode, other.stderr)
+        assert other.returncode == 2
+
+
+@pytest.mark.parametrize(
+    "words", [["nobody"], [], ["shell"], ["shell", "t_1", "ls"], ["--no-such-option"], ["claude-code", "codex"]]
+)
+def test_the_command_denies_for_words_that_name_no_agent(tmp_path: Path, words: list[str]) -> None:
+    ended = run(tmp_path, words=[*HAFT, *words])
+    assert (ended.returncode, ended.stdout) == (2, b"")
+    assert b"it knows no such agent" in ended.stderr
+
+
+def test_the_command_denies_if_it_cannot_start(tmp_path: Path) -> None:
+    script = "import sys; sys.argv = ['haft', 'hook', 'codex']; sys.executable = '/nowhere'; import haft.__main__ as m"
+    ended = run(tmp_path, words=[sys.executable, "-c", f"{script}; m.main()"])
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(b"haft denied this call, because its hook could not start: FileNotFoundError")
 
 
 def test_a_failure_after_the_call_denies_nothing_and_says_so(tmp_path: Path) -> None:

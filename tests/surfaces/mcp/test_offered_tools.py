@@ -3,8 +3,8 @@
 import asyncio
 
 from haft import tool
+from haft.service.offered_names import LONGEST_NAME, offered_name
 from haft.surfaces.mcp.offers.hosted import _offers, matches
-from haft.surfaces.mcp.offers.offered_tools import LONGEST_NAME, offered_name
 
 
 def test_long_names_are_cut_with_a_hash_that_never_changes():

@@ -39,13 +39,18 @@ class Place:
             self.mac if self.mac is not None and sys.platform == "darwin" else self.path, env, workspace
         )
         if self.others and not os.path.lexists(first):
-            folder = os.path.dirname(first)
-            others = (
-                os.path.join(folder, each) if "/" not in each else self._absolute(each, env, workspace)
-                for each in self.others
-            )
+            others = (self._other(each, first, env, workspace) for each in self.others)
             return next((each for each in others if os.path.lexists(each)), first)
         return first
+
+    def paths(self, env: Mapping[str, str]) -> list[str]:
+        """All paths at which the agent looks for the file."""
+        first = self._absolute(self.mac if self.mac is not None and sys.platform == "darwin" else self.path, env, None)
+        return [first, *(self._other(each, first, env, None) for each in self.others)]
+
+    def _other(self, other: str, first: str, env: Mapping[str, str], workspace: str | None) -> str:
+        beside = os.path.join(os.path.dirname(first), other)
+        return beside if "/" not in other else self._absolute(other, env, workspace)
 
     def _absolute(self, path: str, env: Mapping[str, str], workspace: str | None) -> str:
         if self.variable is not None and env.get(self.variable) and path.startswith(self.replaced):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from typing import Final
 
 from haft.changes import Transactions
@@ -85,10 +87,19 @@ class HostPrograms:
             )
         )
 
-    def _transactions(self, directory: str) -> Transactions:
-        """The change sets of a directory that is not the workspace."""
+    @contextlib.contextmanager
+    def _transactions(self, directory: str) -> Iterator[Transactions]:
+        """The change sets of a directory. Only one thread of this host may have them at a time, because closing them
+        removes everything that this host has begun in the directory: `ProgramTool` sees to that."""
         host = self._host
-        return transactions_of(host.home, directory, host.lease.host, host.config.limits, lease=host.lease)
+        if os.path.realpath(directory) == host.root.root:
+            yield host.changes()
+            return
+        own = transactions_of(host.home, directory, host.lease.host, host.config.limits, lease=host.lease)
+        try:
+            yield own
+        finally:
+            own.close()
 
     def _decision(self, program: Program) -> Decision:
         """The decision about a program: a rule can reject it. In all other cases, the person who starts it has approved

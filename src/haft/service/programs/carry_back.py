@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from haft import changes
@@ -23,13 +24,20 @@ RECORDS: Final = ("last", "history", "example", "projectOnboarding", "hasComplet
 """How the keys begin, in a table for each project, that only record what happened."""
 MOST_PROBLEMS: Final = 3
 """How many problems are told."""
+MOST_NAMED: Final = 5
+"""How many files that could not be held are named."""
 REASON: Final = "they change what {} runs later"
 
 
 class CarryBack:
     """Carries the changes of one run back."""
 
-    def __init__(self, private: PrivateHome, owner: Owner, open_transactions: Callable[[str], Transactions]) -> None:
+    def __init__(
+        self,
+        private: PrivateHome,
+        owner: Owner,
+        open_transactions: Callable[[str], AbstractContextManager[Transactions]],
+    ) -> None:
         """`open_transactions` opens the change sets of a directory. `owner` names the change set of what is held."""
         self._private = private
         self._owner = owner
@@ -144,13 +152,13 @@ class CarryBack:
     def _hold(self) -> str | None:
         """Hold the files as one change set of the home directory. Returns its id; None if nothing differs."""
         os.makedirs(self._staging, mode=0o700, exist_ok=True)
-        transactions = self._open(self._private.home)
-        try:
+        with self._open(self._private.home) as transactions:
             reason = REASON.format(self._private.agent.title)
-            found = changes.hold_files(transactions, self._owner, self._staging, self._held, reason)
-        finally:
-            transactions.close()
+            result = changes.hold_files(transactions, self._owner, self._staging, self._held, reason)
+        found = result.changes
         self._held[:] = [each.path for each in found.files if each.kind != "directory"]
+        if result.error is not None:
+            self._problems.append(f"{', '.join(self._held[:MOST_NAMED])}: {result.error.message}")
         return self._owner.run if found.state == "held" else None
 
 

@@ -6,7 +6,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from haft.changes import Owner, Transactions
@@ -45,6 +47,10 @@ SPEC: Final = ToolSpec(
     meta={"noDeadline": True},
 )
 
+_CARRYING: Final = threading.Lock()
+"""Held while an agent's files are carried back: several agents that end at the same time write to the same files, and
+to the same change sets of the home directory."""
+
 
 class ProgramTool:
     """The tool for one run of one program."""
@@ -58,7 +64,7 @@ class ProgramTool:
         readable: Sequence[str],
         home: str,
         person_home: str,
-        open_transactions: Callable[[str], Transactions],
+        open_transactions: Callable[[str], AbstractContextManager[Transactions]],
     ) -> None:
         """`home` is the state home, `person_home` the person's home directory. `open_transactions` opens the change
         sets of a directory."""
@@ -88,7 +94,8 @@ class ProgramTool:
 
     def _carry_back(self, private: PrivateHome, context: ToolContext) -> None:
         owner = Owner(new_run_id(), context.who, context.thread, context.run)
-        carried = CarryBack(private, owner, self._open_transactions).run()
+        with _CARRYING:
+            carried = CarryBack(private, owner, self._open_transactions).run()
         if self._program.on_carried is not None:
             self._program.on_carried(carried)
 

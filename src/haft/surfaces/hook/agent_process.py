@@ -14,6 +14,8 @@ from haft.values import dataclass
 _VERSION: Final = regex(r"(?<![\d.])\d+\.\d+\.\d+(?:-[\w.]+)?(?![\d.])")
 _PLATFORM: Final = regex(r"-(?:linux|darwin|win32)-\w+$")
 """Codex names the platform in the version of the package with its program."""
+_COMMAND: Final = regex(r"(?:\S*/)?haft hook [a-z-]+")
+"""The line in the files of a project."""
 _MOST_PARENTS: Final = 8
 _HEADLESS: Final[Mapping[str, tuple[str, ...]]] = {
     "claude-code": ("-p", "--print"),
@@ -39,6 +41,12 @@ class AgentProcess:
         script = next((word for word in self.words[1:2] if os.path.isabs(word)), "")
         return _version(self.program, script)
 
+    def build(self) -> str | None:
+        """What is equal for two processes of the same version: the version, or, if it is unknown, the path, size and
+        time of the program and of the script that it runs."""
+        stamps = (_stamp(self.program) or self.program, *map(_stamp, self.words[1:2]))
+        return self.version() or " ".join(filter(None, stamps)) or None
+
 
 def agent_process(hook: int | None, start: str) -> AgentProcess | None:
     """The agent that started the hook with this process id: the nearest parent that is no part of the hook's line.
@@ -49,7 +57,7 @@ def agent_process(hook: int | None, start: str) -> AgentProcess | None:
         if parent is None or parent <= 1:
             return None
         words = _words(parent)
-        if not any(start in word for word in words):
+        if not any(start in word or _COMMAND.fullmatch(word) for word in (*words, " ".join(words[-3:]))):
             return AgentProcess(parent, tuple(words), _link(f"/proc/{parent}/exe"), _has_terminal(parent))
         process = parent
     return None
@@ -65,6 +73,15 @@ def shows_person(agent: str, process: AgentProcess | None, mode: str, variables:
     if process is None or not process.has_terminal:
         return False
     return not set(process.words[1:]) & set(_HEADLESS.get(agent, ()))
+
+
+def _stamp(path: str) -> str:
+    """The path, size and time of a file; empty if this is no absolute path of one."""
+    try:
+        found = os.stat(path) if os.path.isabs(path) else None
+    except OSError:
+        found = None
+    return "" if found is None else f"{path} {found.st_size} {found.st_mtime_ns}"
 
 
 def _parent(process: int) -> int | None:

@@ -41,6 +41,9 @@ class Meaning:
     """Whether the call may change something."""
     is_ours: bool = False
     """Whether the tool is one of haft's own, over MCP: haft decides about the call when it comes."""
+    perhaps_ours: str = ""
+    """The name of the tool without what the agent puts before it, if the tool is either haft's own or one of a server
+    whose name begins as haft's does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import json
 import os
 import time
-from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -33,13 +31,15 @@ from haft.service import (
     record_uncovered,
 )
 from haft.surfaces.hook.agent_process import AgentProcess, agent_process, shows_person
+from haft.surfaces.hook.call_keys import CallKeys
 from haft.surfaces.hook.events import Format, HookEvent, Output, Reply, ShellUse
 from haft.surfaces.hook.formats import FORMATS
 from haft.surfaces.hook.line import START, shell_line
 from haft.surfaces.hook.living_agents import LivingAgents
-from haft.surfaces.hook.own_files import why_not_edited
+from haft.surfaces.hook.own_files import why_held, why_not_edited
 from haft.surfaces.hook.probes import Probes
 from haft.surfaces.hook.resident import signs_of_life
+from haft.surfaces.hook.served_tools import is_served
 from haft.surfaces.hook.workspaces import Workspaces
 from haft.values import dataclass, replace
 
@@ -72,6 +72,11 @@ class Asking:
         """Whether the agent can ask a person in its own prompt."""
         return self.format.can_ask and shows_person(self.agent, self.process, mode, self.variables)
 
+    @property
+    def build(self) -> str | None:
+        """What distinguishes versions of the agent; None if nothing is known about the agent's process."""
+        return None if self.process is None else self.process.build()
+
     def wait_seconds(self) -> float:
         """How long a request may wait in the inbox."""
         return max(self.until - time.monotonic(), SHORTEST_WAIT)
@@ -84,7 +89,7 @@ class _Rewritten:
     service: ToolService
     ticket: str
     agent: str
-    version: str | None
+    build: str | None
     is_background: bool
 
 
@@ -100,9 +105,7 @@ class HookCalls:
         """The shell calls whose end was not told, by key."""
         self._keys: dict[str, str] = {}
         """The keys of shell calls, by ticket."""
-        self._nameless: dict[str, deque[str]] = {}
-        """The keys of calls without an id, by what they are recognized by."""
-        self._count = 0
+        self._calls = CallKeys()
         self._is_prepared = False
 
     async def handle(self, connection: HookConnection, message: HookMessage) -> None:
@@ -168,6 +171,8 @@ class HookCalls:
             if shell is not None:  # Otherwise the model could leave the sandbox by naming another directory.
                 denies = f"{shell.cwd} is not in the workspace {found}, so haft cannot run the command there"
         async with self._workspaces.service(workspace, asking.variables) as service:
+            if event.meaning.perhaps_ours and is_served(service, event.meaning.perhaps_ours):
+                return Reply("none")
             if shell is not None and denies is None:
                 return await self._shell(asking, event, shell, service)
             return await self._observe(asking, event, service, denies=denies)
@@ -181,7 +186,11 @@ class HookCalls:
         return None
 
     async def _without_workspace(self, asking: Asking, event: HookEvent, error: BadConfig) -> Reply:
-        why_not = why_not_edited(event.meaning.files, self._home.path, os.environ)
+        files = event.meaning.files
+        why_not = why_not_edited(files, self._home.path, asking.variables)
+        held = why_held(files, self._home.path, asking.variables)
+        if why_not is None and held is not None:
+            why_not = f"{held}, and without a workspace nobody can approve such an edit"
         if why_not is None and event.meaning.shell is not None:
             why_not = _why_not_run(event.meaning.shell, event.cwd)
         reason = why_not or f"there is no workspace: {error.message}"
@@ -195,8 +204,7 @@ class HookCalls:
 
     async def _shell(self, asking: Asking, event: HookEvent, shell: ShellUse, service: ToolService) -> Reply:
         denies = _why_not_run(shell, service.workspace)
-        version = None if asking.process is None else asking.process.version()
-        why_plain = self._why_not_rewritten(asking, shell, service, version)
+        why_plain = self._why_not_rewritten(asking, shell, service)
         if denies is not None or why_plain is not None:
             return await self._observe(asking, event, service, denies=denies, note=why_plain)
         decided = await service.hooked.ticket(
@@ -212,7 +220,8 @@ class HookCalls:
         )
         if decided.action == "deny" or decided.ticket is None:
             return Reply("deny", f"{decided.reason} ({decided.run})")
-        self._remember(asking, event, _Rewritten(service, decided.ticket, asking.agent, version, shell.is_background))
+        rewritten = _Rewritten(service, decided.ticket, asking.agent, asking.build, shell.is_background)
+        self._remember(asking, event, rewritten)
         may_move = decided.may_move and asking.agent in _KEEPS_DIRECTORY
         line = shell_line(self._home.path, decided.ticket, shell.command, may_move=may_move)
         arguments = {**event.arguments, shell.argument: line}
@@ -221,14 +230,13 @@ class HookCalls:
         allows = asking.facts.rewriting == "with-allow"
         return Reply("rewrite", f"haft runs it in its sandbox ({decided.run})", arguments, allows=allows)
 
-    def _why_not_rewritten(
-        self, asking: Asking, shell: ShellUse, service: ToolService, version: str | None
-    ) -> str | None:
+    def _why_not_rewritten(self, asking: Asking, shell: ShellUse, service: ToolService) -> str | None:
         """Why this command is not rewritten; None if it is."""
         agent = AGENTS[asking.agent]
         if asking.facts.rewriting == "off":
             return f"haft was not seen to run commands of {agent.title} through its sandbox, so it does not try"
-        proof = self._probes.proof(asking.agent, version)
+        version = None if asking.process is None else asking.process.version()
+        proof = self._probes.proof(asking.agent, asking.build)
         if proof == "refuted":
             return f"{agent.title} {version or ''} runs commands as they are, although haft's hook rewrites them"
         if asking.facts.rewriting == "plain" or proof == "proven" or version == agent.version:
@@ -238,7 +246,7 @@ class HookCalls:
         return f"{agent.title} {version or 'of this version'} has not yet run a command that haft's hook rewrote"
 
     def _remember(self, asking: Asking, event: HookEvent, rewritten: _Rewritten) -> None:
-        key = self._key(asking, event)
+        key = self._calls.begun(asking.agent, event)
         self._rewritten[key] = rewritten
         self._keys[rewritten.ticket] = key
         why = f"{asking.agent} ended before it ran the rewritten line"
@@ -249,7 +257,7 @@ class HookCalls:
         key = self._keys.pop(ticket, None)
         found = None if key is None else self._rewritten.get(key)
         if found is not None:
-            self._probes.note(found.agent, found.version, runs_rewritten=True)
+            self._probes.note(found.agent, found.build, runs_rewritten=True)
 
     def _end_shell(self, key: str, why: str, *, proves: bool) -> None:
         """End a shell call. `proves`: the agent said that it ran the command, so an unused ticket proves that it does
@@ -258,11 +266,11 @@ class HookCalls:
         if found is None:
             return
         is_unused = self._keys.pop(found.ticket, None) is not None
-        if is_unused and not found.is_background:
+        if is_unused:
             # From inside an agent's own sandbox, the ticket is redeemed over pipes, and `redeemed` is not called.
             is_not_run = found.service.hooked.give_up(found.ticket, why)
             if proves or not is_not_run:
-                self._probes.note(found.agent, found.version, runs_rewritten=not is_not_run)
+                self._probes.note(found.agent, found.build, runs_rewritten=not is_not_run)
 
     # All other tools.
 
@@ -276,9 +284,11 @@ class HookCalls:
         note: str | None = None,
     ) -> Reply:
         meaning, shell = event.meaning, event.meaning.shell
-        key = self._key(asking, event)
+        key = self._calls.begun(asking.agent, event)
+        held = None
         if denies is None and meaning.changes:
-            denies = why_not_edited(meaning.files, self._home.path, os.environ)
+            denies = why_not_edited(meaning.files, self._home.path, asking.variables)
+            held = why_held(meaning.files, self._home.path, asking.variables)
         from haft.service import Observed  # A hook of a shell command does not wait for this import.
 
         observed = Observed(
@@ -292,6 +302,7 @@ class HookCalls:
             files=meaning.files,
             changes=meaning.changes,
             note=note,
+            held=held,
         )
         decided = await service.observed.begin(
             key,
@@ -301,7 +312,7 @@ class HookCalls:
             denies=denies,
         )
         if decided.action == "deny":
-            self._forget(key)
+            self._calls.forget(key)
             return Reply("deny", f"{decided.reason} ({decided.run})")
         why = f"{asking.agent} ended and never said so"
         self._agents.await_end(asking.process, key, lambda: service.observed.lose(key, why))
@@ -311,8 +322,11 @@ class HookCalls:
         key = self._key_of_ended(asking, event)
         if key is None:
             return Reply("none")
+        rewritten = self._rewritten.get(key)
+        if rewritten is not None and rewritten.is_background and event.failure is None:
+            return Reply("none")  # The agent tells this at once, perhaps before its shell runs the line.
         self._agents.forget(key)
-        if key in self._rewritten:
+        if rewritten is not None:
             why = f"{asking.agent} ran the command, but not the line that haft gave it"
             self._end_shell(key, why, proves=event.failure is None)
             return Reply("none")
@@ -321,38 +335,13 @@ class HookCalls:
                 break
         return Reply("none")
 
-    # Keys of calls.
-
-    def _key(self, asking: Asking, event: HookEvent) -> str:
-        if event.call:
-            return "\0".join((asking.agent, event.session, event.call))
-        self._count += 1
-        key = f"{asking.agent}\0{event.session}\0#{self._count}"
-        self._nameless.setdefault(_likeness(asking, event), deque()).append(key)
-        return key
-
     def _key_of_ended(self, asking: Asking, event: HookEvent) -> str | None:
         words = json.dumps(dict(event.arguments))
         for key, rewritten in self._rewritten.items():
             if rewritten.ticket in words:  # The agent tells the rewritten command.
-                self._forget(key)
+                self._calls.forget(key)
                 return key
-        if event.call:
-            return "\0".join((asking.agent, event.session, event.call))
-        waiting = self._nameless.get(_likeness(asking, event))
-        if not waiting:
-            return None
-        key = waiting.popleft()
-        if not waiting:
-            del self._nameless[_likeness(asking, event)]
-        return key
-
-    def _forget(self, key: str) -> None:
-        for likeness, waiting in list(self._nameless.items()):
-            if key in waiting:
-                waiting.remove(key)
-                if not waiting:
-                    del self._nameless[likeness]
+        return self._calls.ended(asking.agent, event)
 
 
 def _json(given: bytes) -> Mapping[str, Any]:
@@ -370,13 +359,6 @@ def _variables(told: bytes) -> dict[str, str]:
 def _session(asking: Asking, event: HookEvent) -> str:
     pid = 0 if asking.process is None else asking.process.pid
     return event.session or f"{asking.agent}-{pid}"
-
-
-def _likeness(asking: Asking, event: HookEvent) -> str:
-    """What a call without an id is recognized by. A rewritten command is recognized by the command that it replaces,
-    because the agent may tell either after the call."""
-    arguments = json.dumps(dict(event.arguments), sort_keys=True)
-    return hashlib.sha256("\0".join((asking.agent, event.session, event.tool, arguments)).encode()).hexdigest()
 
 
 def _why_not_run(shell: ShellUse, workspace: str) -> str | None:

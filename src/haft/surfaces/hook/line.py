@@ -7,6 +7,8 @@ import shlex
 import sys
 from typing import Final
 
+from haft.surfaces.hook.start_hook import SECONDS
+
 START: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "start.py")
 LAUNCHER: Final = "haft-shell"
 
@@ -17,8 +19,9 @@ def hook_words(agent: str) -> list[str]:
 
 
 def run_line(agent: str | None) -> int:
-    """Become the program that an agent's configuration names: `haft hook AGENT`."""
-    words = hook_words(agent or "")
+    """Become the program that an agent's configuration names: `haft hook AGENT`. A name that is no agent is denied:
+    `shell`, which `start.py` also takes, is none."""
+    words = hook_words(agent if agent in SECONDS else "")
     os.execv(words[0], words)  # noqa: S606  no shell is wanted
 
 

@@ -22,7 +22,7 @@ class Probes:
         self._known: dict[str, bool] | None = None
 
     def proof(self, agent: str, version: str | None) -> Proof:
-        """Whether this version runs rewritten lines."""
+        """Whether this version runs rewritten lines. `version` is `AgentProcess.build`."""
         found = self._load().get(f"{agent} {version}")
         return "unknown" if found is None else "proven" if found else "refuted"
 

@@ -31,7 +31,7 @@ AFTER = (b'"PostToolUse"', b'"PostToolUseFailure"', b'"AfterTool"', b'"tool.exec
 BEFORE = (b'"PreToolUse"', b'"BeforeTool"', b'"tool.execute.before"', b'"PermissionRequest"', b'"before')
 PREFIXES = (
     b"CLAUDE", b"CODEX", b"GEMINI", b"OPENCODE", b"CURSOR", b"VSCODE", b"TERM", b"HAFT_HOME", b"PATH", b"VIRTUAL_ENV",
-    b"CONDA_PREFIX", b"LANG", b"LC_", b"TZ",
+    b"CONDA_PREFIX", b"LANG", b"LC_", b"TZ", b"HOME", b"XDG_CONFIG_HOME",
 )  # fmt: skip
 """The variables of the agent that the resident gets begin with these names."""
 DENIED = b"haft denied this call, because its hook could not decide: "

@@ -15,6 +15,7 @@ from mcp.server.lowlevel.server import NotificationOptions
 from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel
 
+from haft.service import SERVER_TOOLS
 from haft.surfaces.mcp.calls import SKILL, CallerOf, Calls
 from haft.surfaces.mcp.dialogues.dialogue import Dialogue
 from haft.surfaces.mcp.dialogues.tasks import Tasks
@@ -25,7 +26,7 @@ from haft.surfaces.mcp.offers.instructions import instructions
 from haft.surfaces.mcp.offers.list_news import ListNews
 from haft.surfaces.mcp.offers.log_messages import set_level
 from haft.surfaces.mcp.offers.offered_tools import OfferedTools
-from haft.surfaces.mcp.offers.own_tools import NAMES, OwnTools
+from haft.surfaces.mcp.offers.own_tools import OwnTools
 from haft.surfaces.mcp.offers.prompts import Prompts
 from haft.surfaces.mcp.offers.resources import Resources
 from haft.surfaces.mcp.offers.skills import EXTENSION, ServedSkills
@@ -56,7 +57,7 @@ class HaftServer:
         """`dialogue` is the approver of the service; without it, clients are asked nothing."""
         self.service = service
         self.options = options
-        self.offered = OfferedTools(service, globs=options.tools, read_only=options.read_only, taken=NAMES)
+        self.offered = OfferedTools(service, globs=options.tools, read_only=options.read_only, taken=SERVER_TOOLS)
         self.calls = Calls(service, self.offered, caller_of)
         self.own = OwnTools(service, self.offered, self.calls, lazy=options.lazy, read_only=options.read_only)
         self.skills = ServedSkills(service)

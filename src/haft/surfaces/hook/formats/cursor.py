@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from haft.surfaces.hook.events import HookEvent, Output, Phase, Reply, text_in
-from haft.surfaces.hook.formats.tool_table import ToolUse, is_own_tool, meaning_of
-from haft.values import replace
+from haft.surfaces.hook.formats.tool_table import ToolUse, marked, meaning_of
 
 _PHASES: Final[Mapping[str, Phase]] = {"preToolUse": "before", "postToolUse": "after", "postToolUseFailure": "after"}
 _TOOLS: Final = {
@@ -43,9 +42,7 @@ class CursorFormat:
             arguments=arguments if isinstance(arguments, dict) else {},
             session=text_in(given, "conversation_id", "session_id"),
             cwd=where,
-            meaning=replace(
-                meaning_of(_TOOLS.get(tool) if phase == "before" else None, arguments, where), is_ours=is_own_tool(tool)
-            ),
+            meaning=marked(meaning_of(_TOOLS.get(tool) if phase == "before" else None, arguments, where), tool),
             call=text_in(given, "tool_use_id"),
             failure=(text_in(given, "error_message", "error") or "it failed") if name == "postToolUseFailure" else None,
             name=name,

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from haft.surfaces.hook.events import HookEvent, Output, Phase, Reply, text_in
-from haft.surfaces.hook.formats.tool_table import ToolUse, is_own_tool, meaning_of
-from haft.values import replace
+from haft.surfaces.hook.formats.tool_table import ToolUse, marked, meaning_of
 
 _PHASES: Final[Mapping[str, Phase]] = {"BeforeTool": "before", "AfterTool": "after"}
 _TOOLS: Final = {
@@ -51,8 +50,8 @@ class GeminiFormat:
             arguments=arguments if isinstance(arguments, dict) else {},
             session=text_in(given, "session_id"),
             cwd=where,
-            meaning=replace(
-                meaning_of(_TOOLS.get(tool) if phase == "before" else None, arguments, where), is_ours=is_own_tool(tool)
+            meaning=marked(
+                meaning_of(_TOOLS.get(tool) if phase == "before" else None, arguments, where), tool, _server(given)
             ),
             failure=None if not failure else failure if isinstance(failure, str) else json.dumps(failure),
             name=name,
@@ -69,6 +68,13 @@ class GeminiFormat:
         facts = {"hookEventName": event.name, "tool_input": dict(reply.arguments)}
         told = {"decision": "allow"} if reply.allows else {}
         return Output(json.dumps({**told, "hookSpecificOutput": facts}).encode())
+
+
+def _server(given: Mapping[str, Any]) -> str | None:
+    """The MCP server of a call; None if Gemini CLI does not say that it is a call of one."""
+    context = given.get("mcp_context")
+    name = context.get("server_name") if isinstance(context, dict) else None
+    return name if isinstance(name, str) else None
 
 
 GEMINI: Final = GeminiFormat()

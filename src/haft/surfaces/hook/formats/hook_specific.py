@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from haft.surfaces.hook.events import HookEvent, Output, Phase, Reply, text_in
-from haft.surfaces.hook.formats.tool_table import ToolUse, is_own_tool, meaning_of
-from haft.values import replace
+from haft.surfaces.hook.formats.tool_table import ToolUse, marked, meaning_of
 
 BEFORE: Final = "PreToolUse"
 _PHASES: Final[Mapping[str, Phase]] = {"PreToolUse": "before", "PostToolUse": "after", "PostToolUseFailure": "after"}
@@ -37,7 +36,7 @@ class HookSpecificFormat:
             arguments=arguments if isinstance(arguments, dict) else {},
             session=text_in(given, "session_id", "sessionId"),
             cwd=where,
-            meaning=replace(meaning, is_ours=is_own_tool(tool)),
+            meaning=marked(meaning, tool),
             call=text_in(given, "tool_use_id"),
             failure=(text_in(given, "error") or "it failed") if name == "PostToolUseFailure" else None,
             mode=text_in(given, "permission_mode"),

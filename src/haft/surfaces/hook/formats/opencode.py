@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from haft.surfaces.hook.events import HookEvent, Output, Phase, Reply, text_in
-from haft.surfaces.hook.formats.tool_table import ToolUse, is_own_tool, meaning_of
-from haft.values import replace
+from haft.surfaces.hook.formats.tool_table import ToolUse, marked, meaning_of
 
 _PHASES: Final[Mapping[str, Phase]] = {"tool.execute.before": "before", "tool.execute.after": "after"}
 _TOOLS: Final = {
@@ -48,9 +47,7 @@ class OpencodeFormat:
             arguments=arguments,
             session=text_in(given, "sessionID"),
             cwd=where,
-            meaning=replace(
-                meaning_of(_TOOLS.get(tool) if phase == "before" else None, arguments, where), is_ours=is_own_tool(tool)
-            ),
+            meaning=marked(meaning_of(_TOOLS.get(tool) if phase == "before" else None, arguments, where), tool),
             call=text_in(given, "callID"),
             name=name,
         )

@@ -8,12 +8,20 @@ from typing import Any, Final, Literal
 
 from haft.surfaces.hook.events import Meaning, ShellUse, absolute, text_in
 from haft.surfaces.hook.formats.patches import files_in_patch
-from haft.values import dataclass
+from haft.values import dataclass, replace
 
 NO_LIMIT: Final = 86_400.0
 """The deadline of a command for which the agent sets none."""
 OWN_SERVER: Final = "haft"
 """The name that `haft connect` gives haft's MCP server."""
+_OWN_PREFIXES: Final = (
+    f"mcp__{OWN_SERVER}__",
+    f"mcp_{OWN_SERVER}_",
+    f"{OWN_SERVER}_",
+    f"MCP:{OWN_SERVER}:",
+    f"MCP:{OWN_SERVER}_",
+)
+"""What agents put before the names of haft's tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +94,15 @@ def _shell(use: ToolUse, arguments: Mapping[str, Any], cwd: str) -> Meaning:
     )
 
 
-def is_own_tool(name: str) -> bool:
-    """Whether a tool is one of haft's own, as agents name the tools of MCP servers."""
-    return name.startswith((f"mcp__{OWN_SERVER}__", f"mcp_{OWN_SERVER}_", f"{OWN_SERVER}_", f"MCP:{OWN_SERVER}"))
+def marked(meaning: Meaning, name: str, server: str | None = None) -> Meaning:
+    """The meaning of a call of this tool, with a mark if the tool is one of haft's own. `server` is the name of the MCP
+    server, if the agent says it. If not, only the tool's name tells: with one underscore in the middle, `haft_x` may be
+    the tool `x` of `haft`, and `haft_a_b` the tool `b` of a server `haft_a`."""
+    if server is not None:
+        return replace(meaning, is_ours=server == OWN_SERVER)
+    for prefix in _OWN_PREFIXES:
+        if name.startswith(prefix):
+            rest = name.removeprefix(prefix)
+            is_clear = prefix.endswith("__") and "__" not in f"_{rest}"
+            return replace(meaning, is_ours=is_clear, perhaps_ours="" if is_clear else rest)
+    return meaning

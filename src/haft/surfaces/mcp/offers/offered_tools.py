@@ -1,32 +1,18 @@
 """The tools that MCP clients see: which of haft's tools, under which names, and their definitions as MCP writes them.
-
-Clients put a prefix of their own before each name, and model providers refuse names of more than 64 characters. So
-names offered have at most 50: a longer one is cut, and gets a hash of the whole name, which is the same at every start.
-"""
+`service/offered_names.py` makes the names."""
 
 from __future__ import annotations
 
 import fnmatch
-import hashlib
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from haft.contracts import Listing, ToolSpec
+from haft.service import offered_name
 from haft.surfaces.mcp.results import outcome_schema
 
 if TYPE_CHECKING:
     from haft.service import ToolService
-
-LONGEST_NAME: Final = 50
-_HASH_LENGTH: Final = 8
-
-
-def offered_name(name: str, taken: Iterable[str] = ()) -> str:
-    """The name under which clients see a tool: its own, unless the name is too long or haft's own tools have it."""
-    if len(name) <= LONGEST_NAME and name not in taken:
-        return name
-    mark = hashlib.sha256(name.encode()).hexdigest()[:_HASH_LENGTH]
-    return f"{name[: LONGEST_NAME - _HASH_LENGTH - 1]}_{mark}"
 
 
 def definition(spec: ToolSpec, name: str) -> dict[str, Any]:

@@ -73,7 +73,6 @@ class OwnTool:
         }
 
 
-NAMES: Final = ("undo", "redo", "diff", "output", "wait", "cancel", "runs", "search_tools", "call_tool")
 LAZY_NAMES: Final = ("search_tools", "call_tool")
 
 
