@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import BadUsage, HaftError, Principal, ToolName, ToolSpec, marked_text, outcome_from
-from haft.service import check_arguments, search
+from haft.service import SERVER_TOOLS, check_arguments, search
 from haft.surfaces.mcp.calls import CallRequest, Calls, UnknownToolError, failure_result
 from haft.surfaces.mcp.offers.offered_tools import OfferedTools
 from haft.surfaces.mcp.results import result_of, text_result
@@ -296,7 +296,7 @@ class OwnTools:
             wanted["tool"] = self._offered.known_name(tool)
         found = await self.runs.recent(call.caller, limit=int(given.get("limit", 20)), **wanted)
         rows = [self._row(record) for record in found]
-        if tool is not None and (tool in NAMES or tool != wanted["tool"]):
+        if tool is not None and (tool in SERVER_TOOLS or tool != wanted["tool"]):
             rows = [row for row in rows if row["tool"] == tool]  # Other runs have the same name in haft.
         lines = [
             f"{row['run']} {row['status']} {row['tool']}{' changed ' if row['files'] else ''}{', '.join(row['files'])}"
