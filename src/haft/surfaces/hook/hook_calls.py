@@ -194,6 +194,7 @@ class HookCalls:
     # Shell commands.
 
     async def _shell(self, asking: Asking, event: HookEvent, shell: ShellUse, service: ToolService) -> Reply:
+        service.start_helper()  # It starts while this process loads what reads the command.
         denies = _why_not_run(shell, service.workspace)
         version = None if asking.process is None else asking.process.version()
         why_plain = self._why_not_rewritten(asking, shell, service, version)
