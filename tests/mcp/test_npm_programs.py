@@ -39,7 +39,7 @@ def test_the_node_of_the_tests_is_new_enough_for_the_suite():
 
 
 def test_without_a_registry_nothing_half_installed_stays_and_later_tests_do_not_try_again(elsewhere, monkeypatch):
-    with pytest.raises(npm_programs.CannotInstall, match="npm could not install the MCP programs: .*ECONNREFUSED"):
+    with pytest.raises(npm_programs.CannotInstall, match=r"npm could not install the MCP programs: .*ECONNREFUSED"):
         npm_programs.installed()
     assert not [path for path in elsewhere.iterdir() if path.is_dir()]
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("tried again"))
