@@ -52,7 +52,7 @@ test-more: setup  ## run every step, every size, and many times over what uses c
 
 test-agents: setup  ## run Claude Code, Codex, opencode and Gemini CLI with haft, and write the page about it (long)
 	@PYTHONPATH=tests $(BIN)/python tests/agents/installed_agents.py
-	@scripts/test-programs
+	@scripts/test-programs at:at crontab:cron
 	@rm -f $(VENV)/agent-results.json
 	@HAFT_AGENTS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q tests/agents
 
