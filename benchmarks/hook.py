@@ -119,10 +119,11 @@ def start_python() -> None:
 
 
 def list_tools() -> None:
-    """`haft tools list`, in an empty state home."""
+    """`haft tools list`, in a new state home and a workspace like that of the agent."""
     with tempfile.TemporaryDirectory(prefix="haft-bench-") as place:
-        env = {**os.environ, "HAFT_HOME": os.path.join(place, "home")}
-        subprocess.run([sys.executable, "-m", "haft", "tools", "list"], capture_output=True, cwd=place, env=env)
+        agent = BenchedAgent(place)
+        words = [sys.executable, "-m", "haft", "tools", "list"]
+        subprocess.run(words, capture_output=True, check=True, cwd=agent.workspace, env=agent.env)
 
 
 def warm_and_python(agent: BenchedAgent, tool: str) -> tuple[float, float]:
