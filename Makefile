@@ -13,10 +13,10 @@ WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) 
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tour toolbox test test-more test-agents mutations conformance check bench bench-growth docs wrappers lock format clean
+.PHONY: help setup tour toolbox test test-more test-agents mutations conformance check bench bench-growth bench-programs docs wrappers lock format clean
 
 help:  ## show this
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP)  ## make .venv with everything in it, as locked
 
@@ -52,7 +52,7 @@ test-more: setup  ## run every step, every size, and many times over what uses c
 
 test-agents: setup  ## run Claude Code, Codex, opencode and Gemini CLI with haft, and write the page about it (long)
 	@PYTHONPATH=tests $(BIN)/python tests/agents/installed_agents.py
-	@scripts/test-programs
+	@scripts/test-programs at:at crontab:cron
 	@rm -f $(VENV)/agent-results.json
 	@HAFT_AGENTS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q tests/agents
 
@@ -80,6 +80,9 @@ bench: setup  ## measure against peers, in one run
 
 bench-growth: setup  ## measure how costs grow with files, change sets, runs and tools (long)
 	@$(BIN)/python -m benchmarks.growth
+
+bench-programs: setup  ## measure three programs side by side in haft run, on 100,000 files: start and memory (minutes)
+	@$(BIN)/python -m benchmarks.programs
 
 docs: setup  ## write the reference pages and the pictures anew from the code
 	@$(BIN)/python scripts/reference.py

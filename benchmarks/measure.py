@@ -46,17 +46,24 @@ async def in_turns(
     return statistics.median(taken[0]), statistics.median(taken[1])
 
 
-def in_turns_blocking(ours: Callable[[], object], theirs: Callable[[], object], *, rounds: int) -> tuple[float, float]:
-    """The same for blocking functions; one call in each round."""
+def in_turns_blocking(
+    ours: Callable[[], object],
+    theirs: Callable[[], object],
+    *,
+    rounds: int,
+    between: Callable[[], object] = lambda: None,
+) -> tuple[float, float]:
+    """The same for blocking functions; one call in each round. `between` is called after each call of `ours`, and does
+    not count."""
     taken: tuple[list[float], list[float]] = ([], [])
-    for _ in range(2):
-        ours()
-        theirs()
-    for _ in range(rounds):
+    for number in range(rounds + 2):
         for place, work in zip(taken, (ours, theirs), strict=True):
             start = time.perf_counter()
             work()
-            place.append(time.perf_counter() - start)
+            if number > 1:  # The first two rounds warm up.
+                place.append(time.perf_counter() - start)
+            if work is ours:
+                between()
     return statistics.median(taken[0]), statistics.median(taken[1])
 
 

@@ -1,7 +1,8 @@
 """`haft run --times 3` on a repository of 100,000 files: how long each program waits for its start, and the memory that
 haft itself and its helpers take, beside three copies of the repository.
 
-`python -m benchmarks.programs [FILES]` prints the numbers. It promises nothing.
+`make bench-programs` prints the numbers, `python -m benchmarks.programs FILES` those of another repository. Nothing is
+promised.
 """
 
 from __future__ import annotations

@@ -80,3 +80,13 @@ def test_the_first_value_of_a_plain_schema_loads_nothing(monkeypatch):
     assert validator.is_valid({"a": "x"})
     with pytest.raises(ImportError):
         validator.is_valid({"a": "x"})
+
+
+def test_an_object_with_any_properties_loads_nothing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
+    assert Validator({"type": "object"}).is_valid({"a": "x", "b": [1, None, {"c": True}]})
+
+
+@pytest.mark.parametrize("value", [{"a": "é"}, {"é": 1}, {"a": {1: 2}}, {"a": float("nan")}, {"a": {1}}, {"a": b""}])
+def test_what_may_be_no_json_is_not_certain_to_fit(value):
+    assert not fits({"type": "object"}, value)

@@ -252,14 +252,15 @@ def test_a_new_window_of_a_terminal_multiplexer_is_a_persons_though_the_client_r
         subprocess.run([*tmux, "kill-server"], check=False)
 
 
-def test_a_command_of_a_scheduler_without_a_terminal_may_be_the_clients(home, asked, tmp_path):
+@pytest.mark.parametrize("start", ["setsid -w ", ""], ids=["in a session of its own", "in the scheduler's session"])
+def test_a_command_of_a_scheduler_without_a_terminal_may_be_the_clients(home, asked, tmp_path, start):
     shutil.copy(shutil.which("dash") or shutil.which("sh"), tmp_path / "crond")
     with shell(str(tmp_path / "crond")) as scheduler:
         next_tick()
         with shell() as agent:
             announce(home, "agent", agent.pid)
             next_tick()
-            scheduler.run(f"setsid -w {asked.line}")
+            scheduler.run(f"{start}{asked.line}")
             assert asked.answer() == "crond started it without a terminal, after this client"
 
 

@@ -11,7 +11,7 @@ from haft.lazy import face
 if TYPE_CHECKING:
     from haft.processes.egress import Egress, EgressCall
     from haft.processes.handle import Starter
-    from haft.processes.helper import Helper
+    from haft.processes.helper import Helper, start_spare
     from haft.processes.launcher import ProcessLauncher, ProcessSession, StaleHelper, plain_starter, replaced_error
     from haft.processes.warm import WarmStarter
 else:
@@ -20,7 +20,7 @@ else:
         {
             "egress": "Egress EgressCall",
             "handle": "Starter",
-            "helper": "Helper",
+            "helper": "Helper start_spare",
             "launcher": "ProcessLauncher ProcessSession StaleHelper plain_starter replaced_error",
             "warm": "WarmStarter",
         },

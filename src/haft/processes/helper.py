@@ -168,33 +168,64 @@ def _resolve_answer(waiting: asyncio.Future[dict[str, Any]], answer: dict[str, A
         waiting.set_result(answer)
 
 
+_spares: dict[Program, tuple[subprocess.Popen[bytes], socket.socket]] = {}
+"""Programs that run already and wait for their first message."""
+
+
+def start_spare(program: Program) -> None:
+    """Start a helper program before it is known what it is for: the next `HelperProcess` takes it. If that fails now,
+    it is tried again then."""
+    if program not in _spares:
+        with contextlib.suppress(OSError):
+            _spares[program] = _start(program)
+
+
+def _take_spare(program: Program) -> tuple[subprocess.Popen[bytes], socket.socket] | None:
+    spare = _spares.pop(program, None)
+    if spare is None or spare[0].poll() is None:
+        return spare
+    spare[1].close()
+    return None
+
+
+def _start(program: Program) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    _open.add(ours)
+    ours.setblocking(False)
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", BOOT.format(program), SOURCE, str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+            cwd="/",
+            env={},
+        )
+    except OSError:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
+    return process, ours
+
+
 class HelperProcess:
     """A running helper program, and the socket over which the host talks to it."""
 
     def __init__(self, program: Program, site: Mapping[str, Any]) -> None:
         """Start the program, and send `site` as its first message. Raises `StartFailed`."""
         self.loop = asyncio.get_running_loop()
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        _open.add(ours)
-        ours.setblocking(False)
         try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", BOOT.format(program), SOURCE, str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-                cwd="/",
-                env={},
-            )
-            ours.send(json.dumps(site).encode())
+            self._process, self.socket = _take_spare(program) or _start(program)
         except OSError as error:
-            ours.close()
             raise StartFailed(f"the helper process cannot be started with {sys.executable}: {error}") from error
-        finally:
-            theirs.close()
-        self.socket = ours
+        try:
+            self.socket.send(json.dumps(site).encode())
+        except OSError as error:
+            self.close()
+            raise StartFailed(f"the helper process does not take its first message: {error}") from error
 
     @property
     def pid(self) -> int:

@@ -90,11 +90,26 @@ def _is_within(schema: Mapping[str, Any], value: float) -> bool:
 
 
 def _fits_object(schema: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
-    properties, more = schema.get("properties", {}), schema.get("additionalProperties")
+    properties, more = schema.get("properties", {}), schema.get("additionalProperties", True)
     if not all(name in value for name in schema.get("required", ())):
         return False
     for name, each in value.items():
         known = properties.get(name, more)
-        if type(name) is not str or not name.isascii() or type(known) is not dict or not fits(known, each):
+        if type(name) is not str or not name.isascii():
+            return False
+        if not (_is_json(each) if known is True else type(known) is dict and fits(known, each)):
             return False
     return True
+
+
+def _is_json(value: Any, depth: int = 0) -> bool:
+    """Whether a value is certainly JSON."""
+    if type(value) is list:
+        return depth < _DEEPEST and all(_is_json(each, depth + 1) for each in value)
+    if type(value) is dict:
+        return (
+            depth < _DEEPEST
+            and all(_is_json(each, depth + 1) for pair in value.items() for each in pair)
+            and all(type(name) is str for name in value)
+        )
+    return _is_scalar(value) and (type(value) is not str or value.isascii())

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from haft.files import grant_words
     from haft.pipeline import Run
     from haft.policy import Explanation, Rule, Signer, Suggestion, Waiting, name_matches
+    from haft.processes import start_spare
     from haft.registry import search, unknown_tool
     from haft.runs import Frame, History, RunRecord, follow
     from haft.schema import coerce
@@ -171,6 +172,7 @@ else:
             "haft.files": "grant_words",
             "haft.pipeline": "Run",
             "haft.policy": "Explanation Rule Signer Suggestion Waiting name_matches",
+            "haft.processes": "start_spare",
             "haft.registry": "search unknown_tool",
             "haft.runs": "Frame History RunRecord follow",
             "haft.schema": "coerce",

@@ -27,6 +27,7 @@ class Answers:
 
     def __init__(self, stores: Stores, workspace: str, lease: Lease, checks: AnswerChecks) -> None:
         self._checks = checks
+        self._stores = stores
         self._leases = stores.leases()
         self._workspace = workspace
         self._reading = stores.connect()
@@ -91,6 +92,8 @@ class Answers:
     def remembered(self) -> Sequence[Rule]:
         """The rules that people's answers made. They are read from disk again after any process has changed the
         database."""
+        if self._version is None and not self._stores.exists():
+            return ()  # A new state home: others create the database when they write.
         version = self._reading.version()
         if version != self._version:
             self._pins.clear()

@@ -171,12 +171,15 @@ def _relation(client: LivingClient, chain: Sequence[Process]) -> str | None:
     now = process_tree.process(client.pid)
     if own.session in (client.session, client.session if now is None else now.session):
         return "it shares the session of this client"
-    if own.started < client.started or _session_is_older(own, chain, client):
+    if own.started < client.started:
         return None
     below, above = _boundary(chain, client)
+    is_scheduled = own.terminal == 0 and above is not None and above.name in SCHEDULERS
+    if _session_is_older(own, chain, client) and not is_scheduled:  # `atd` runs commands in its own session.
+        return None
     if above is not None and _may_have_adopted(above, below, chain, client):
         return "it was cut loose from its parents, and has no terminal older than this client"
-    if own.terminal == 0 and above is not None and (above.owner != own.owner or above.name in SCHEDULERS):
+    if above is not None and (is_scheduled or (own.terminal == 0 and above.owner != own.owner)):
         return f"{above.name or 'another program'} started it without a terminal, after this client"
     return None
 

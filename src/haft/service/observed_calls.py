@@ -48,6 +48,8 @@ from haft.service.assembly import Host
 from haft.values import dataclass, replace
 
 LONGEST_FAILURE: Final = 1_000
+ANSWER_SECONDS: Final = 0.1
+"""How long a call that only reads rests when its hook can answer: the agent does not wait for what follows."""
 _STRICTNESS: Final[tuple[Action, ...]] = ("allow", "try", "ask", "delegate", "reject")
 _ANYTHING: Final[Mapping[str, Any]] = {"type": "object"}
 _OUTSIDE: Final = Decision(
@@ -116,7 +118,13 @@ class ObservedCalls:
         call whatever the rules say. Cancelling cancels the run."""
         host = self._host
         trusted = observed.agent in host.trusted_clients
-        attachment = _Attachment(observed.agent, asks_agent=asks_agent, wait_seconds=wait_seconds, trusted=trusted)
+        attachment = _Attachment(
+            observed.agent,
+            asks_agent=asks_agent,
+            wait_seconds=wait_seconds,
+            trusted=trusted,
+            changes=observed.changes,
+        )
         inside = [path for file in observed.files for path in inside_of(file, host.root.root)]
         files = ObservedFiles(host.changes(), inside) if inside else None
         decision = self._decide(observed, files, inside) if denies is None else _rejected(denies)
@@ -215,7 +223,8 @@ class _Attachment:
     is_background = True
     profile: Profile | None = None
 
-    def __init__(self, agent: str, *, asks_agent: bool, wait_seconds: float, trusted: bool) -> None:
+    def __init__(self, agent: str, *, asks_agent: bool, wait_seconds: float, trusted: bool, changes: bool) -> None:
+        """`changes`: whether the call may change something."""
         loop = asyncio.get_running_loop()
         self.answered: asyncio.Future[tuple[Literal["none", "ask"], str]] = loop.create_future()
         """Set when the hook can answer its agent."""
@@ -225,6 +234,7 @@ class _Attachment:
         self._asks_agent = asks_agent
         self._wait_seconds = wait_seconds
         self._trusted = trusted
+        self._changes = changes
 
     async def approve(self, request: ApprovalRequest) -> ApprovalAnswer:
         if not self._asks_agent or not (request.client_may_approve or self._trusted):
@@ -238,6 +248,8 @@ class _Attachment:
 
     async def wait_for_start(self) -> None:
         self._answer("none", "")
+        if not self._changes:  # Any other call is in the audit log before the agent may begin it.
+            await asyncio.wait({self.ended}, timeout=ANSWER_SECONDS)
 
     def output(self, stream: Stream, data: bytes) -> None: ...
 

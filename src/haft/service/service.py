@@ -321,6 +321,11 @@ class ToolService:
             )
         )
 
+    def start_helper(self) -> None:
+        """Start the sandbox's helper before the first call needs it. Returns at once."""
+        self._host.running()
+        self._host.sandbox.begin()
+
     async def preview(
         self, name: str, arguments: Mapping[str, Any] | None = None, *, config: Mapping[str, Any] | None = None
     ) -> str | None:

@@ -18,7 +18,7 @@ import sys
 __file__ = {path!r}
 exec(compile(open(__file__).read().replace('__name__ == "__main__"', "False"), __file__, "exec"))
 start = load("start_hook")
-def forbidden(home):
+def forbidden(*_, **__):
     raise PermissionError(1, "Operation not permitted")
 start.connected = forbidden
 import posix

@@ -36,6 +36,11 @@ PERSONS = [
     ["tools", "use", "shell", "--command", "true", "--write", "/tmp"],
     ["tools", "use", "shell", "--command", "true", "--read", "/etc"],
     ["tools", "use", "shell", "--command", "true", "--env", "HOME"],
+    ["tools", "use", "shell", "--command", "true", "--scratch"],
+    ["approval", "secret", "--new", "-"],
+    ["approval", "secret", "--remove"],
+    ["run", "--", "true"],
+    ["templates", "build", "a_template", "--allow-builds"],
 ]
 
 HARMLESS = [
@@ -50,6 +55,7 @@ HARMLESS = [
     ["connect", "codex", "--print"],
     ["audit", "verify"],
     ["undo", "--help"],
+    ["approval", "secret", "--show"],
 ]
 
 
@@ -101,6 +107,14 @@ def test_a_refused_approval_leaves_the_call_waiting(haft):
     assert haft("approve", request["id"]).code == 0
     out, _ = call.communicate()
     assert json.loads(out)["status"] == "done"
+
+
+def test_an_agent_cannot_watch_the_inbox_on_a_terminal(haft, agent):
+    terminal = Terminal(haft, "inbox", "--watch")
+    terminal.until(f"was refused: this process may belong to agent (pid {os.getpid()})")
+    assert terminal.end() == 3
+    (entry,) = [json.loads(line) for line in haft("audit", "export").out.splitlines()]
+    assert (entry["type"], entry["command"]) == ("refuse", "haft inbox --watch")
 
 
 def test_an_agent_is_not_asked_at_its_own_terminal(haft, agent):

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import sqlite3
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -14,9 +15,8 @@ from typing import Any
 
 import pytest
 from hooking import Hook
-from residents import end_resident
+from residents import end_resident, resident_of
 
-import sampling
 from haft.service import Filter, StateHome, ToolService, open_history
 
 Call = Callable[..., str]
@@ -128,11 +128,21 @@ def test_a_version_that_ran_the_original_line_is_rewritten_no_more(hook: Hook, h
     assert [run["error"]["code"] for run in covered] == ["not-covered"]
 
 
-def test_where_nobody_sees_the_prompt_a_command_waits_in_the_inbox(home: Path, workspace: Path) -> None:
-    hook = Hook(home, workspace, CLAUDE_CODE_SESSION_ATTENDED="0")
-    hook.shell(hook.before("Bash", {"command": "ls"})["updatedInput"]["command"])
+@pytest.mark.parametrize(
+    ("attended", "mode"), [("0", "default"), ("1", "bypassPermissions"), ("1", "dontAsk"), ("1", "auto")]
+)
+def test_where_nobody_sees_the_prompt_a_command_waits_in_the_inbox(
+    warm_home: Path, workspace: Path, attended: str, mode: str
+) -> None:
+    home = warm_home
+    hook = Hook(home, workspace, CLAUDE_CODE_SESSION_ATTENDED=attended)
+    hook.shell(hook.before("Bash", {"command": "ls"}, permission_mode=mode)["updatedInput"]["command"])
     answers: list[dict[str, Any]] = []
-    asking = threading.Thread(target=lambda: answers.append(hook.before("Bash", {"command": "touch new.txt"})))
+
+    def ask() -> None:
+        answers.append(hook.before("Bash", {"command": "touch new.txt"}, permission_mode=mode))
+
+    asking = threading.Thread(target=ask)
     asking.start()
     with ToolService.open_sync(workspace, home=home) as service:
         while not (waiting := service.inbox()):
@@ -384,14 +394,28 @@ def test_what_the_hook_does_not_understand_is_denied(hook: Hook, given: str) -> 
     assert ended.stderr.startswith("haft denied this call")
 
 
-@pytest.mark.skipif(not sampling.IS_WHOLE, reason="it waits until haft gives up on the database")
-def test_a_locked_database_denies_what_must_wait_in_the_inbox(home: Path, workspace: Path) -> None:
+IMPATIENT = """
+import haft.storage.sqlite.database as database
+database.BUSY_SECONDS = 0.2
+from haft.surfaces.hook.serving import serve_resident
+serve_resident()
+"""
+
+
+def test_a_locked_database_denies_what_must_wait_in_the_inbox(home: Path, workspace: Path, haft: Call) -> None:
+    """The resident gives up on the database soon: the test waits for it."""
+    haft(home, workspace, "tools", "use", "read_file", "--path", "note.txt")
+    resident = subprocess.Popen([sys.executable, "-c", IMPATIENT], env={**os.environ, "HAFT_HOME": str(home)})
+    while resident_of(home) is None:
+        assert resident.poll() is None
     hook = Hook(home, workspace, CLAUDE_CODE_SESSION_ATTENDED="0")
-    hook.before("Read", {"file_path": "note.txt"})
     with contextlib.closing(sqlite3.connect(home / "haft.db")) as other:
         other.execute("BEGIN EXCLUSIVE")
         answer = hook.before("Bash", {"command": "touch x"})
     assert answer["permissionDecision"] == "deny"
+    assert "the database cannot be" in answer["permissionDecisionReason"]
+    end_resident(home)
+    assert resident.wait() == 0
 
 
 def test_a_state_home_that_cannot_be_written_denies(workspace: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -62,16 +63,14 @@ def workspace(tmp_path: Path) -> Path:
 
 
 def ended(home: Path) -> dict[str, Any]:
-    """The one run, when it has ended."""
-    history = open_history(StateHome(str(home)))
-    assert history is not None
-    try:
-        while True:
-            [run] = history.runs(Filter())
-            if not run.is_open:
-                return {**run.rest, **run.record}
-    finally:
-        history.close()
+    """The one run, when it has ended. A call that does nothing yet is saved a moment after its hook got the answer."""
+    while True:
+        history = open_history(StateHome(str(home)))
+        if history is not None:
+            with contextlib.closing(history):
+                for run in history.runs(Filter()):
+                    if not run.is_open:
+                        return {**run.rest, **run.record}
 
 
 def test_a_call_whose_agent_ended_ends_as_unknown_and_never_as_done(home: Path, workspace: Path) -> None:

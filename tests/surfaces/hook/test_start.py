@@ -121,26 +121,87 @@ def test_the_limits_end_before_those_of_the_agents() -> None:
     assert {name: seconds + 5 for name, seconds in start.SECONDS.items()} == limits
 
 
+def with_settings(settings: str) -> list[str]:
+    """The words of the hook line, with other settings: tests wait for its limits."""
+    words = hook_words("claude-code")
+    script = (
+        "import sys; sys.argv = sys.argv[1:]; start = {'__name__': 'start', '__file__': sys.argv[0]};"
+        "exec(open(sys.argv[0]).read(), start); sys.modules['__main__'].load = start['load'];"
+        f"hook = start['load']('start_hook'); {settings}; hook.main()"
+    )
+    return [*words[:3], "-c", script, *words[3:]]
+
+
 def test_a_resident_that_hangs_is_denied_in_time(home: Path) -> None:
-    """The limit is shortened: the test waits for it."""
     run(home)
     process = resident_of(home)
     assert process is not None
     os.kill(process, signal.SIGSTOP)
     try:
-        words = hook_words("claude-code")
-        script = (
-            "import sys; sys.argv = sys.argv[1:]; start = {'__name__': 'start', '__file__': sys.argv[0]};"
-            "exec(open(sys.argv[0]).read(), start); sys.modules['__main__'].load = start['load'];"
-            "hook = start['load']('start_hook'); hook.SILENCE = 1; hook.main()"
-        )
-        ended = subprocess.run(
-            [*words[:3], "-c", script, *words[3:]], input=BEFORE, capture_output=True, env={"HAFT_HOME": str(home)}
-        )
+        words = with_settings("hook.SILENCE = 1")
+        ended = subprocess.run(words, input=BEFORE, capture_output=True, env={"HAFT_HOME": str(home)})
     finally:
         os.kill(process, signal.SIGCONT)
     assert ended.returncode == 2
     assert b"its helper does not answer" in ended.stderr
+
+
+@contextlib.contextmanager
+def living(home: Path) -> Iterator[None]:
+    """Something that listens at the socket, and sends every connection signs of life and nothing else."""
+    path = hook_socket_path(home)
+    os.makedirs(os.path.dirname(path))
+    is_over = threading.Event()
+
+    def serve() -> None:
+        connection, _ = listening.accept()
+        with connection, contextlib.suppress(OSError):
+            while not is_over.wait(0.05):
+                connection.sendall(b".")
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(path)
+        listening.listen()
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join()
+
+
+LIMITED = "hook.SECONDS['claude-code'] = 1"
+
+
+@pytest.mark.parametrize(("given", "code", "said"), [(BEFORE, 2, start.DENIED), (AFTER, 0, b"haft could not record")])
+def test_a_resident_that_lives_and_never_decides_is_denied_at_the_limit(
+    tmp_path: Path, given: bytes, code: int, said: bytes
+) -> None:
+    with living(tmp_path):
+        words = with_settings(LIMITED)
+        ended = subprocess.run(words, input=given, capture_output=True, env={"HAFT_HOME": str(tmp_path)})
+    assert (ended.returncode, ended.stdout) == (code, b"")
+    assert ended.stderr.startswith(said)
+    assert b"it did not decide within 1 seconds" in ended.stderr
+
+
+def test_an_agent_that_never_closes_the_hooks_input_is_denied_at_the_limit(tmp_path: Path) -> None:
+    for given in (b"", BEFORE, AFTER[:20]):
+        with subprocess.Popen(
+            with_settings(LIMITED),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={"HAFT_HOME": str(tmp_path)},
+        ) as process:
+            assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+            process.stdin.write(given)
+            process.stdin.flush()
+            assert process.wait() == 2
+            assert process.stdout.read() == b""
+            assert b"it did not decide within 1 seconds" in process.stderr.read()
+    assert not os.listdir(tmp_path), "nothing was started"
 
 
 def test_an_unknown_agent_is_denied(tmp_path: Path) -> None:

@@ -203,6 +203,7 @@ class HookCalls:
     # Shell commands.
 
     async def _shell(self, asking: Asking, event: HookEvent, shell: ShellUse, service: ToolService) -> Reply:
+        service.start_helper()  # It starts while this process loads what reads the command.
         denies = _why_not_run(shell, service.workspace)
         why_plain = self._why_not_rewritten(asking, shell, service)
         if denies is not None or why_plain is not None:

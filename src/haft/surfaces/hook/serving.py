@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import socket
+import sys
 from typing import TYPE_CHECKING, Final
 
-from haft.service import HookConnection, HookKind, HookMessage, StateHome, default_home
+from haft.service import HookConnection, HookKind, HookMessage, StateHome, default_home, start_spare
 from haft.surfaces.hook.resident import Resident
 
 if TYPE_CHECKING:
@@ -18,8 +20,8 @@ CLOSE_SECONDS: Final = 60.0
 
 
 def serve_resident(ready: int | None = None) -> int:
-    """Be the resident of the state home, until nobody needs it. `ready` is a descriptor that is closed when the
-    resident listens."""
+    """Be the resident of the state home, until nobody needs it. `ready` is a socket that is closed when the resident
+    listens: see `start_cold.py`."""
     return asyncio.run(_serve(ready))
 
 
@@ -29,11 +31,11 @@ async def _serve(ready: int | None) -> int:
     os.makedirs(home.path, mode=0o700, exist_ok=True)
     resident = Resident(home.path)
     listening = resident.take()
-    if ready is not None:
-        with contextlib.suppress(OSError):
-            os.close(ready)
+    needs_sandbox = _close_ready(ready)
     if listening is None:
         return 0
+    if needs_sandbox and sys.platform == "linux":
+        start_spare("zygote")  # The sandbox's helper starts while this process loads the rest.
     # Imported now, while the first hook sends its message.
     from haft.surfaces.hook.hook_calls import HookCalls
     from haft.surfaces.hook.line import write_launcher
@@ -61,6 +63,17 @@ async def _serve(ready: int | None) -> int:
         agents.close()
         await workspaces.close()
     return 0
+
+
+def _close_ready(ready: int | None) -> bool:
+    """Tell the hook that started this process that the resident listens. Returns whether the hook is about a shell
+    command."""
+    if ready is None:
+        return False
+    with contextlib.suppress(OSError), socket.socket(fileno=ready) as told:
+        told.setblocking(False)
+        return told.recv(1) == b"s"
+    return False
 
 
 async def _close_idle(workspaces: Workspaces) -> None:

@@ -9,10 +9,13 @@ import posix
 import sys
 
 
-def start_resident(home: bytes, silence: float) -> None:
-    """Start the resident, and wait until it listens, or has ended. Raises `TimeoutError` if it does neither."""
+def start_resident(home: bytes, silence: float, *, is_shell: bool) -> None:
+    """Start the resident, and wait until it listens, or has ended. Raises `TimeoutError` if it does neither.
+    `is_shell`: the first thing that it is asked is probably about a shell command."""
     ours, its = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
     ours.settimeout(silence)
+    if is_shell:
+        ours.send(b"s")
     child = posix.fork()
     if child == 0:
         try:

@@ -72,8 +72,8 @@ def beside(name: str):  # type: ignore[no-untyped-def]  # noqa: ANN201  only mod
     return sys.modules["__main__"].load(name)
 
 
-def connected(home: bytes) -> _socket.socket:
-    """A connection to the resident. Starts the resident if nobody listens."""
+def connected(home: bytes, *, is_shell: bool) -> _socket.socket:
+    """A connection to the resident. Starts the resident if nobody listens. `is_shell`: see `start_cold.py`."""
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     connection.settimeout(SILENCE)
     try:
@@ -81,7 +81,7 @@ def connected(home: bytes) -> _socket.socket:
     except OSError as error:
         if error.errno == 1:  # EPERM: a sandbox forbids sockets. Nobody could start the resident from inside.
             raise
-        beside("start_cold").start_resident(home, SILENCE)
+        beside("start_cold").start_resident(home, SILENCE, is_shell=is_shell)
         connection.connect(address(home))
     return connection
 
@@ -159,7 +159,7 @@ def main() -> None:
                 break
             given += data
         variables = b"\0".join([k + b"=" + v for k, v in posix.environ.items() if k.startswith(PREFIXES)])
-        connection = connected(state_home())
+        connection = connected(state_home(), is_shell=b'"command"' in given)
         connection.sendall(message(b"h", b"1", agent.encode(), posix.getcwdb(), given, variables))
         told, out, err = answer_of(connection)[:3]
         code = int(told)

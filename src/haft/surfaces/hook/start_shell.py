@@ -23,7 +23,7 @@ def main(start, words: list[str]) -> int:  # type: ignore[no-untyped-def]  # noq
     ticket, command = (each.encode("utf-8", "surrogateescape") for each in words)
     variables = b"\0".join([name + b"=" + value for name, value in posix.environ.items()])
     try:
-        connection = start.connected(start.state_home())
+        connection = start.connected(start.state_home(), is_shell=True)
     except OSError as error:
         if error.errno == 1:  # EPERM: the agent's own sandbox forbids sockets.
             return over_pipes(start, ticket, command, variables)

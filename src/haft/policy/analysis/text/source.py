@@ -14,10 +14,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+from typing import TYPE_CHECKING, Any, Final
 
 import tree_sitter
-import tree_sitter_bash
 
 from haft.lazy import regex
 from haft.policy.analysis.deadline import Deadline, NotUnderstood
@@ -87,8 +88,22 @@ _own = threading.local()
 def _parser() -> Parser:
     parser: Parser | None = getattr(_own, "parser", None)
     if parser is None:
-        parser = _own.parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+        parser = _own.parser = tree_sitter.Parser(tree_sitter.Language(_grammar()))
     return parser
+
+
+def _grammar() -> Any:
+    """The grammar of bash, from the package's extension module. The package's own `__init__` imports
+    `importlib.resources` too, which takes longer than the first parse."""
+    package = PathFinder.find_spec("tree_sitter_bash")
+    binding = package and PathFinder.find_spec("tree_sitter_bash._binding", package.submodule_search_locations)
+    if binding is None or binding.loader is None:  # Another version of the package.
+        import tree_sitter_bash
+
+        return tree_sitter_bash.language()
+    module = module_from_spec(binding)
+    binding.loader.exec_module(module)
+    return module.language()
 
 
 def parse(command: str, deadline: Deadline | None = None) -> Source:

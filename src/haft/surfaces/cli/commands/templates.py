@@ -238,10 +238,11 @@ def build_environment(options: Globals, word: str, workflow: str | None, allow_b
 
     from haft.authoring.studio import find_template
 
+    if allow_builds:
+        require_person("templates build --allow-builds")
     one = find_template(word, places_of(options).directories, workflow=workflow)
     environments = environments_of(options)
     if allow_builds:
-        require_person("templates build --allow-builds")
         environments.allow_build(one.folder, environments.requirements(one.folder))
     report = (lambda _line: None) if options.quiet else say
     made = asyncio.run(environments.prepare(one.folder, report, may_build=is_own(one.folder, options)))
