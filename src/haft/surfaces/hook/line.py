@@ -41,10 +41,13 @@ def moved_file(home: str, ticket: str) -> str:
     return os.path.join(home, "hook", "moved", ticket)
 
 
-def shell_line(home: str, ticket: str, command: str, *, may_move: bool) -> str:
+def shell_line(home: str, ticket: str, command: str, *, shown: str, may_move: bool) -> str:
     """The line that replaces an agent's shell command. It has the whole command, so that a person can read what runs.
-    If the command may change its directory, the agent's own shell then goes where the command ended."""
+    `shown` are the commands that the agent's own rules check, in a form that never runs: see `never_run`. If the
+    command may change its directory, the agent's own shell then goes where the command ended."""
     line = f"{shlex.quote(os.path.join(home, 'hook', LAUNCHER))} {ticket} {shlex.quote(command)}"
+    if shown:
+        line = f"{shown}; {line}"
     if not may_move:
         return line
     file = shlex.quote(moved_file(home, ticket))
