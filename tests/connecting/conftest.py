@@ -38,7 +38,8 @@ class Home:
         if project:
             return Launch(("haft", "serve", "mcp"), ("haft", "hook"))
         start = f"/opt/{version}/haft/surfaces/hook/start.py"
-        return Launch((f"/opt/{version}/bin/haft", "serve", "mcp"), ("/opt/python", "-I", "-S", start))
+        hook = ("/opt/python", "-I", "-S", start)
+        return Launch((f"/opt/{version}/bin/haft", "serve", "mcp"), hook, shell="/state/hook/haft-shell")
 
     def connect(self, name: str, launch: Launch | None = None, token: str | None = None, **options: bool):
         choice = self.choice(**options)

@@ -9,6 +9,7 @@ import pytest
 from haft.connecting import AGENTS, Launch, agent_named
 from haft.connecting.json_text import parse
 from haft.contracts import BadConfig, BadUsage, Conflict, HaftError
+from haft.values import replace as evolve
 
 CLAUDE_STATE = (
     '{"numStartups": 12, "projects": {"/w": {"allowedTools": [], "mcpServers": {}}}, "oauthAccount": {"x": "y"}}'
@@ -122,6 +123,26 @@ SHAPES = {
         {"replace": True},
         {".config/opencode/opencode.json": '{\n  "permission": "allow"\n}\n'},
     ),
+    "opencode: own rules for commands": (
+        "opencode",
+        {"hooks": True},
+        {".config/opencode/opencode.json": '{"permission": {"bash": {"npm test": "allow", "*": "ask"}}}\n'},
+    ),
+    "opencode: one word for all commands": (
+        "opencode",
+        {"hooks": True},
+        {".config/opencode/opencode.json": '{"permission": {"edit": "ask", "bash": "ask"}}\n'},
+    ),
+    "opencode: one word for everything": (
+        "opencode",
+        {"hooks": True},
+        {".config/opencode/opencode.json": '{\n  "permission": "ask"\n}\n'},
+    ),
+    "opencode: no commands": (
+        "opencode",
+        {"hooks": True},
+        {".config/opencode/opencode.json": '{"permission": {"bash": "deny"}}\n'},
+    ),
     "opencode: another plugin": (
         "opencode",
         {"hooks": True},
@@ -194,6 +215,8 @@ REPLACED = {
     "codex: shell switched on by hand",
     "opencode: jsonc with comments",
     "opencode: one word for all permissions",
+    "opencode: one word for all commands",
+    "opencode: one word for everything",
 }
 LAYOUT = {"codex: windows line ends, no newline at the end", "opencode: jsonc with comments"}
 """Only blanks and line ends may differ afterwards: a line end was missing, or a value that was replaced is back."""
@@ -225,8 +248,8 @@ def test_removing_after_somebody_else_changed_the_file_takes_only_our_entries(ho
     plan = home.connect(agent, **options)
     added = {}
     for change in plan.changes:
-        if change.path.endswith((".js", ".ts")):
-            continue
+        if change.path.endswith((".js", ".ts", "policies/haft-shell.toml")):
+            continue  # A file of haft's own.
         with open(change.path, "ab") as file:
             file.write(b"\n# later\n" if change.path.endswith(".toml") else b"\n// later\n")
         added[change.path] = change.before.content
@@ -491,3 +514,60 @@ def test_a_directory_in_the_place_of_a_file_is_an_error(home):
     (home.path / ".claude.json").mkdir()
     with pytest.raises(BadConfig, match="cannot be read"):
         home.connect("claude-code")
+
+
+OWN = {"false": "allow", "/state/hook/haft-shell *": "allow"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"bash": OWN}),
+        ({"permission": "ask"}, {"*": "ask", "bash": OWN}),
+        ({"permission": {"bash": "ask"}}, {"bash": {"*": "ask", **OWN}}),
+        ({"permission": {"bash": {"npm *": "allow", "*": "ask"}}}, {"bash": {"npm *": "allow", "*": "ask", **OWN}}),
+        ({"permission": {"bash": "deny"}}, {"bash": "deny"}),
+        ({"permission": "deny"}, "deny"),
+    ],
+)
+def test_opencode_allows_hafts_program_after_its_other_rules(home, before, after):
+    path = home.write(".config/opencode/opencode.json", json.dumps(before))
+    home.connect("opencode", hooks=True)
+    permission = json.loads(path.read_text())["permission"]
+    assert permission == after
+    if isinstance(permission, dict) and isinstance(permission["bash"], dict):
+        assert list(permission["bash"])[-2:] == list(OWN), "the last rule that matches counts"
+    home.connect("opencode", replace=True)
+    assert "haft-shell" not in path.read_text()
+    home.remove("opencode")
+    assert json.loads(path.read_text()) == before
+
+
+def test_gemini_gets_a_policy_of_its_own_that_goes_with_the_hooks(home):
+    home.connect("gemini", hooks=True)
+    path = home.path / ".gemini/policies/haft-shell.toml"
+    (rule,) = tomllib.loads(path.read_text())["rule"]
+    assert rule["commandPrefix"] == ["false", "/state/hook/haft-shell"] and rule["decision"] == "allow"
+    home.remove("gemini", hooks=True)
+    assert not path.exists() and (home.path / ".gemini/settings.json").exists()
+    home.remove("gemini")
+    assert not path.parent.exists()
+
+
+@pytest.mark.parametrize("agent", ["opencode", "gemini"])
+def test_rules_follow_the_state_home_and_need_a_plain_path(home, agent):
+    home.connect(agent, hooks=True)
+    home.connect(agent, evolve(home.launch(), shell="/other/hook/haft-shell"), hooks=True)
+    texts = b"".join(text for text in home.snapshot().values() if isinstance(text, bytes))
+    assert b"/other/hook/haft-shell" in texts and b"/state/" not in texts
+    home.remove(agent)
+    for shell in ("/a b/haft-shell", "/a*/haft-shell", None):
+        home.connect(agent, evolve(home.launch(), shell=shell), hooks=True)
+        texts = b"".join(text for text in home.snapshot().values() if isinstance(text, bytes))
+        assert b"haft-shell" not in texts
+
+
+@pytest.mark.parametrize("agent", ["claude-code", "codex"])
+def test_agents_whose_hook_allows_the_line_get_no_rule(home, agent):
+    home.connect(agent, hooks=True)
+    assert not any(b"haft-shell" in text for text in home.snapshot().values() if isinstance(text, bytes))

@@ -7,6 +7,7 @@ import pytest
 
 from haft.connecting import AGENTS, Launch, agent_named, examine
 from haft.files import NAMES
+from haft.values import replace as evolve
 
 
 @pytest.fixture
@@ -18,7 +19,8 @@ def launch(home):
     program = home.path / "bin/haft"
     program.parent.mkdir()
     program.touch(0o755)
-    return Launch((str(program), "serve", "mcp"), (os.path.realpath("/bin/sh"), "-I", "-S", str(start)))
+    hook = (os.path.realpath("/bin/sh"), "-I", "-S", str(start))
+    return Launch((str(program), "serve", "mcp"), hook, shell="/state/hook/haft-shell")
 
 
 def looked_at(home, name, launch, **options):
@@ -63,6 +65,17 @@ def test_one_of_several_events_that_is_missing_is_out_of_date(home, launch):
     path = home.path / ".claude/settings.json"
     path.write_text(path.read_text().replace('"PostToolUse"', '"Other"'))
     assert looked_at(home, "claude-code", launch).hooks == "outdated"
+
+
+@pytest.mark.parametrize("name", ["opencode", "gemini"])
+def test_a_missing_rule_for_hafts_program_is_out_of_date(home, launch, name):
+    home.connect(name, evolve(launch, shell=None), hooks=True)
+    found = looked_at(home, name, launch)
+    assert found.hooks == "outdated" and "asks about haft's own program" in found.problems[0].detail
+    home.connect(name, launch, hooks=True)
+    assert looked_at(home, name, launch).problems == []
+    home.connect(name, launch, hooks=True, replace=True)
+    assert looked_at(home, name, launch).problems == [], "its shell is off"
 
 
 def test_hooks_that_are_switched_off_are_broken(home, launch):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from haft.connecting.connections import Connections, Plan, Record
     from haft.connecting.entries import Choice, Entry, Launch, hook_line
     from haft.connecting.examination import Examined, Problem, examine, is_installed, present_token
+    from haft.connecting.launcher import launcher_path
 else:
     __getattr__ = face(
         __name__,
@@ -26,6 +27,7 @@ else:
             "connections": "Connections Plan Record",
             "entries": "Choice Entry Launch hook_line",
             "haft.config": "connected_paths",
+            "launcher": "launcher_path",
             "examination": "Examined Problem examine is_installed present_token",
         },
     )

@@ -111,10 +111,11 @@ def without_entries(
     def change(text: str) -> str:
         for entry in entries:
             text = _take(text, entry, agent, old, path)
-        for keys, value in old.items():
-            if len(keys) == 1 and isinstance(value, str) and value_at(text, keys) == {"*": value}:
+        text = (_without_empty_tables if path.endswith(".toml") else _without_empty)(text, entries, first)
+        for keys, value in sorted(old.items(), key=lambda each: -len(each[0])):
+            if isinstance(value, str) and value_at(text, keys) == {"*": value}:
                 text = with_value(text, keys, value)
-        return (_without_empty_tables if path.endswith(".toml") else _without_empty)(text, entries, first)
+        return text
 
     if any(entry.kind == "file" for entry in entries):
         return None
@@ -129,11 +130,12 @@ def stale_values(path: str, content: bytes | None, entries: Sequence[Entry]) -> 
         return {}
     found = {}
     for entry in entries:
-        if entry.kind == "value" and entry.part in ("replace", "hooks"):
+        if entry.kind == "value" and entry.part in ("replace", "hooks", "rules"):
             value = lookup(path, content, entry.keys)
-            above = lookup(path, content, entry.keys[:1])
-            if isinstance(above, str) and len(entry.keys) > 1:
-                found[entry.keys[:1]] = above  # One word for all tools, see `_put`.
+            for length in range(1, len(entry.keys)):
+                above = lookup(path, content, entry.keys[:length])
+                if isinstance(above, str):
+                    found[entry.keys[:length]] = above  # One word for all tools or commands, see `_put`.
             if value is not None and value != entry.value:
                 found[entry.keys] = value
     return found
@@ -204,9 +206,13 @@ def _put(text: str, entry: Entry, agent: Agent) -> str:
         return with_item(text, entry.keys, entry.value)
     _check_ours(value_at(text, entry.keys), entry)
     _check_own_list(text, entry, agent)
-    if agent.id == "opencode" and entry.part == "replace" and isinstance(value_at(text, entry.keys[:1]), str):
-        # One word for all tools: the same for each tool, except those that are switched off.
-        text = with_value(text, entry.keys[:1], {"*": value_at(text, entry.keys[:1])})
+    if agent.id == "opencode" and entry.part in ("replace", "rules"):
+        if entry.part == "rules" and "deny" in (value_at(text, entry.keys[:1]), value_at(text, entry.keys[:2])):
+            return text  # The person has switched the shell off.
+        for above in (entry.keys[:length] for length in range(1, len(entry.keys))):
+            if isinstance(value_at(text, above), str):
+                # One word for all tools or commands: the same for each of them, except those that haft names.
+                text = with_value(text, above, {"*": value_at(text, above)})
     if entry.keys == ("version",) and value_at(text, entry.keys) is not None:
         return text
     return with_value(text, entry.keys, _merged(value_at(text, entry.keys), entry))
@@ -276,7 +282,7 @@ def _take(text: str, entry: Entry, agent: Agent, old: dict[tuple[str, ...], Any]
         return without_items(text, entry.keys, ours)
     if entry.part == "server" and not is_server_of_haft(found):
         return text
-    if entry.part == "replace" and found != entry.value:
+    if entry.part in ("replace", "rules") and found != entry.value:
         return text  # Somebody has changed it since.
     if entry.file.endswith(".toml"):
         if isinstance(found, dict):

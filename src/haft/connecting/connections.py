@@ -33,6 +33,7 @@ from haft.connecting.changes import (
     write_all,
 )
 from haft.connecting.entries import Choice, Entry, Launch, Part, entries_for, is_hook_of, is_server_of_haft, trusted
+from haft.connecting.launcher import LAUNCHER
 from haft.contracts import BadConfig, BadUsage, StorageFailed
 from haft.values import dataclass, field, replace
 from haft.version import __version__
@@ -145,7 +146,9 @@ class Connections:
             bases[file] = self._base(agent, record, file, states[file].content, own)
             for keys, value in stale_values(file, bases[file], own).items():
                 old[file, keys] = value
-            contents[file] = with_entries(file, states[file].content, own, agent)
+            contents[file] = with_entries(
+                file, self._without_old_rules(record, wanted, states[file], agent), own, agent
+            )
         for entry in self._trust(agent, choice, wanted, contents):
             wanted.append(entry)
         for file in dict.fromkeys(entry.file for entry in wanted if entry.part == "trust"):
@@ -174,7 +177,7 @@ class Connections:
             return self._plan_unrecorded(agent, choice, launch)
         only: set[Part] = set()
         if choice.hooks:
-            only |= {"hooks", "trust"}
+            only |= {"hooks", "rules", "trust"}
         if choice.replace:
             only |= {"replace"}
         gone = [entry for entry in record.entries if not only or entry.part in only]
@@ -270,6 +273,15 @@ class Connections:
         return without_entries(file, content, entries, agent, old, None if known is None else known.before)
 
     @staticmethod
+    def _without_old_rules(record: Record, wanted: Sequence[Entry], state: FileState, agent: Agent) -> bytes | None:
+        """The content of a file without rules that haft does not write today, such as for another state home."""
+        gone = [each for each in record.entries if each.part == "rules" and each.file == state.path]
+        gone = [each for each in gone if each not in wanted]
+        if state.content is None or not gone:
+            return state.content
+        return without_entries(state.path, state.content, gone, agent, {}, state.content)
+
+    @staticmethod
     def _made(record: Record, file: str) -> list[str]:
         known = record.files.get(file)
         return [] if known is None else list(known.made)
@@ -320,7 +332,7 @@ def _is_ours(entry: Entry, file: str, content: bytes, agent: Agent) -> bool:
         return is_server_of_haft(found)
     if entry.part == "hooks":
         return is_hook_of(found, agent)
-    return False
+    return entry.part == "rules" and LAUNCHER in entry.keys[-1] and found == entry.value
 
 
 def _digest(content: bytes | None) -> str | None:

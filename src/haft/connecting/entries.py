@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from haft.connecting.agents.agent import Agent, Scope
 from haft.connecting.codex_trust import trust_entries
+from haft.connecting.launcher import POLICY, is_plain_path, policy_text
 from haft.connecting.plugins import plugin_text
 from haft.contracts import BadUsage
 from haft.lazy import regex
@@ -21,7 +22,7 @@ from haft.values import dataclass, field
 SERVER: Final = "haft"
 """The name of haft's MCP server in every agent."""
 TOKEN_VARIABLE: Final = "HAFT_TOKEN"  # noqa: S105  the name of a variable
-Part = Literal["server", "approval", "hooks", "replace", "trust"]
+Part = Literal["server", "approval", "hooks", "rules", "replace", "trust"]
 Kind = Literal["value", "item", "file"]
 _STDIO_TYPES: Final = {"claude-code": "stdio", "vscode": "stdio"}
 _HTTP_TYPES: Final = {"claude-code": "http", "gemini": "http", "vscode": "http", "opencode": "remote"}
@@ -79,6 +80,8 @@ class Launch:
     """The address of a running server; then it is used instead of the command."""
     token: str | None = None
     """The token for `url`; None in a shared file, which names a variable instead."""
+    shell: str | None = None
+    """The program with which rewritten lines begin; None for shared files, which contain no path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,7 @@ def entries_for(agent: Agent, choice: Choice, launch: Launch, env: Mapping[str, 
         found += _replaced(agent, choice, env)
     if choice.hooks:
         found += _hooks(agent, choice, launch, env)
+        found += _rules(agent, choice, launch, env)
     return found
 
 
@@ -245,6 +249,23 @@ def _hooks(agent: Agent, choice: Choice, launch: Launch, env: Mapping[str, str])
         )
         for event in events
     ]
+
+
+def _rules(agent: Agent, choice: Choice, launch: Launch, env: Mapping[str, str]) -> list[Entry]:
+    """The rules with which the agent allows the beginning of a rewritten line and haft's program, so that its other
+    rules decide about the command itself. Claude Code and Codex need none: there, haft's hook allows the line."""
+    program = launch.shell
+    if choice.scope != "user" or choice.replace or program is None or not is_plain_path(program):
+        return []  # `--replace` switches the agent's shell off.
+    if agent.id == "opencode":
+        file = agent.user_servers.resolve(env)
+        return [
+            Entry(file, "rules", "value", ("permission", "bash", each), "allow") for each in ("false", f"{program} *")
+        ]
+    if agent.id == "gemini" and agent.hooks is not None:
+        folder = os.path.dirname(agent.hooks.user.resolve(env))
+        return [Entry(os.path.join(folder, "policies", POLICY), "rules", "file", (), policy_text(program))]
+    return []
 
 
 def trusted(

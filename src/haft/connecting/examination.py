@@ -105,6 +105,7 @@ def examine(
     _server(found, launch, env, is_valid_token)
     _hooks(found, launch, env)
     _replacement(found, launch, env)
+    _rules(found, launch, env)
     return found
 
 
@@ -250,6 +251,33 @@ def _is_trusted(value: Any, entry: Entry) -> bool:
         and value.get("trusted_hash") == entry.value["trusted_hash"]
         and value.get("enabled", True)
     )
+
+
+def _rules(found: Examined, launch: Launch, env: Mapping[str, str]) -> None:
+    """Whether the agent would ask about haft's own program."""
+    if found.hooks != "ok":
+        return
+    if found.replaced or (found.agent.id == "opencode" and _denies_shell(found, env)):
+        return
+    entries = entries_for(found.agent, replace(found.choice, hooks=True), launch, env)
+    for entry in (each for each in entries if each.part == "rules"):
+        try:
+            value = read_file(entry.file).content if entry.kind == "file" else _read(found, entry)
+        except BadConfig:
+            value = None
+        wanted = entry.value.encode() if entry.kind == "file" else entry.value
+        if value != wanted:
+            found.hooks = "outdated"
+            detail = f"{entry.file}: a rule is missing, so {found.agent.title} asks about haft's own program"
+            found.problems.append(Problem(detail, _anew(found), is_broken=False))
+            return
+
+
+def _denies_shell(found: Examined, env: Mapping[str, str]) -> bool:
+    """Whether opencode's shell is switched off."""
+    file = found.agent.user_servers.resolve(env)
+    places = (("permission",), ("permission", "bash"))
+    return any(_read(found, Entry(file, "rules", "value", keys, None)) == "deny" for keys in places)
 
 
 def _missing_programs(value: Any, agent: Agent, env: Mapping[str, str]) -> list[str]:

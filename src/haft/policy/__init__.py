@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from haft.policy.rules.shapes import shapes_of
     from haft.policy.rules.tool_grants import RUNNABLE_ACTIONS, grants_for_all_calls
     from haft.policy.rules.unmatchable import check_rule, check_rules
+    from haft.policy.simple_commands import Redirection, SimpleCommand, SimpleCommands, WrittenWord, split_commands
     from haft.policy.suggester import PastAnswer, PastCall, Suggester, Suggestion
 else:
     __getattr__ = face(
@@ -65,6 +66,7 @@ else:
             "rules.rule": "Rule RuleOrigin",
             "rules.shapes": "shapes_of",
             "rules.tool_grants": "RUNNABLE_ACTIONS grants_for_all_calls",
+            "simple_commands": "Redirection SimpleCommand SimpleCommands WrittenWord split_commands",
             "suggester": "PastAnswer PastCall Suggester Suggestion",
         },
     )

@@ -37,7 +37,17 @@ if TYPE_CHECKING:
     )
     from haft.files import grant_words
     from haft.pipeline import Run
-    from haft.policy import Explanation, Rule, Signer, Suggestion, Waiting, name_matches
+    from haft.policy import (
+        Explanation,
+        Rule,
+        Signer,
+        SimpleCommand,
+        Suggestion,
+        Waiting,
+        WrittenWord,
+        name_matches,
+        split_commands,
+    )
     from haft.processes import start_spare
     from haft.registry import search, unknown_tool
     from haft.runs import Frame, History, RunRecord, follow
@@ -171,7 +181,9 @@ else:
             ),
             "haft.files": "grant_words",
             "haft.pipeline": "Run",
-            "haft.policy": "Explanation Rule Signer Suggestion Waiting name_matches",
+            "haft.policy": (
+                "Explanation Rule Signer SimpleCommand Suggestion Waiting WrittenWord name_matches split_commands"
+            ),
             "haft.processes": "start_spare",
             "haft.registry": "search unknown_tool",
             "haft.runs": "Frame History RunRecord follow",

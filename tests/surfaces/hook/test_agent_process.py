@@ -26,6 +26,7 @@ HEADLESS = [
 ]
 ATTENDED = {"CLAUDE_CODE_SESSION_ATTENDED": "1"}
 UNATTENDED = {"CLAUDE_CODE_SESSION_ATTENDED": "0"}
+RELEASES = "/home/ann/.codex/packages/app-server-daemon/releases"
 
 
 def at_terminal(*words: str) -> AgentProcess:
@@ -167,3 +168,18 @@ def test_without_a_package_the_path_may_say_the_version(
     program: str, words: tuple[str, ...], version: str | None
 ) -> None:
     assert AgentProcess(7, words, program).version() == version
+
+
+@pytest.mark.parametrize(
+    ("program", "version"),
+    [
+        ("/home/ann/.local/share/claude/versions/2.1.327", "2.1.327"),
+        # Codex on a terminal runs a copy of itself.
+        (f"{RELEASES}/0.169.0-x86_64-unknown-linux-musl/codex", "0.169.0"),
+        (f"{RELEASES}/0.169.0-aarch64-apple-darwin/codex", "0.169.0"),
+        (f"{RELEASES}/0.170.0-alpha.2-x86_64-unknown-linux-musl/codex", "0.170.0-alpha.2"),
+        ("/usr/bin/codex", None),
+    ],
+)
+def test_the_version_is_in_the_path_of_the_program(program: str, version: str | None) -> None:
+    assert AgentProcess(1, ("codex",), program).version() == version

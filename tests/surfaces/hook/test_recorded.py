@@ -15,6 +15,7 @@ from recordings import NAMES, recorded
 import sampling
 from haft.service import Filter, StateHome, open_history
 from haft.surfaces.hook.formats import FORMATS
+from haft.surfaces.hook.never_run import never_run
 
 PROVES = "echo hello"
 """The first command of each recording only writes to stdout: it proves that the agent runs rewritten lines."""
@@ -44,7 +45,17 @@ def answer_of(agent: str, stdout: str) -> tuple[str | None, str | None]:
     return ("deny" if is_denied else specific.get("permissionDecision")), new.get("command")
 
 
-@pytest.mark.parametrize("name", sampling.some(NAMES, 2, "recorded sessions") if sampling.IS_DAILY else NAMES)
+def drawn() -> list[str]:
+    """One session of each agent, or all."""
+    if not sampling.IS_DAILY:
+        return [*NAMES]
+    of_agent: dict[str, list[str]] = {}
+    for name in NAMES:
+        of_agent.setdefault(recorded(name)[0], []).append(name)
+    return [sampling.some(names, 1, f"recorded sessions of {agent}")[0] for agent, names in of_agent.items()]
+
+
+@pytest.mark.parametrize("name", drawn())
 def test_a_session_runs_as_it_did_without_haft(
     home: Path, workspace: Path, name: str, haft: Callable[..., str]
 ) -> None:
@@ -66,6 +77,10 @@ def test_a_session_runs_as_it_did_without_haft(
             assert decision == ("allow" if agent in ("claude-code", "codex") else None)
             assert line is not None
             assert shell.command in line.replace("'\"'\"'", "'")
+            shown, _, launched = line.partition(f"; {home}/hook/haft-shell t_")
+            assert launched, "the commands for the agent's own rules come first"
+            assert shown == never_run(shell.command, is_plain=agent == "codex")
+            assert ("{" in shown) == (agent != "codex"), "Codex reads no groups"
             with_haft = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=shell.cwd)
             plain = subprocess.run(["bash", "-c", shell.command], capture_output=True, text=True, cwd=shell.cwd)
             assert (with_haft.returncode, with_haft.stdout) == (plain.returncode, plain.stdout), with_haft.stderr

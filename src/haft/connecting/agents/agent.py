@@ -79,6 +79,8 @@ class HookFacts:
     """Whether the configuration that haft writes makes the agent deny a call if the hook dies or hangs."""
     passes: tuple[str, ...] = ()
     """The failures of a hook after which this agent lets the call pass, in words for people."""
+    own_rules: tuple[str, ...] = ()
+    """What is different for the agent's own rules and their answers, in words for people."""
     unseen: tuple[str, ...] = ()
     """The agent's tools that never reach a hook, in words for people."""
 

@@ -74,6 +74,7 @@ CLAUDE_CODE: Final = Agent(
         edit_tools=("Edit", "MultiEdit", "NotebookEdit", "Write"),
         blocks_on_failure=True,
         passes=("it prints something that is not JSON",),
+        own_rules=("where a rule of its own asks, it offers no answer that covers later commands",),
     ),
     replacing=Replacing(
         ("Bash", "Monitor", "Edit", "MultiEdit", "NotebookEdit", "Write", "Read", "Glob", "Grep"),

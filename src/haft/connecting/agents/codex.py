@@ -49,6 +49,10 @@ CODEX: Final = Agent(
             "it takes longer than its time limit",
             "it prints something that is not JSON",
         ),
+        own_rules=(
+            "its `allow` rules cover no line of haft: commands stay in its sandbox",
+            "it asks again about each command that the model wants to run outside of its sandbox",
+        ),
         unseen=("input for a command that runs already (`write_stdin`)",),
     ),
     replacing=Replacing(

@@ -11,7 +11,7 @@ from typing import Final
 from haft.lazy import regex
 from haft.values import dataclass
 
-_VERSION: Final = regex(r"(?<![\d.])\d+\.\d+\.\d+(?:-[\w.]+)?(?![\d.])")
+_VERSION: Final = regex(r"(?<![\d.])\d+\.\d+\.\d+(?:-(?!x86_64|aarch64|arm64|x64)[\w.]+)?(?![\d.])")
 _PLATFORM: Final = regex(r"-(?:linux|darwin|win32)-\w+$")
 """Codex names the platform in the version of the package with its program."""
 _COMMAND: Final = regex(r"(?:\S*/)?haft hook [a-z-]+")

@@ -36,6 +36,7 @@ from haft.surfaces.hook.events import Format, HookEvent, Output, Reply, ShellUse
 from haft.surfaces.hook.formats import FORMATS
 from haft.surfaces.hook.line import START, shell_line
 from haft.surfaces.hook.living_agents import LivingAgents
+from haft.surfaces.hook.never_run import never_run
 from haft.surfaces.hook.own_files import why_held, why_not_edited
 from haft.surfaces.hook.probes import Probes
 from haft.surfaces.hook.resident import signs_of_life
@@ -52,6 +53,8 @@ DENIED: Final = "haft denied this call"
 _LONGEST_REASON: Final = 2_000
 _OWN_SANDBOX: Final = frozenset({"codex"})
 """Agents whose shell runs in a sandbox of their own."""
+_READS_PLAIN: Final = frozenset({"codex"})
+"""Agents whose rules check a line only if it has plain commands, without groups."""
 _KEEPS_DIRECTORY: Final = frozenset({"claude-code"})
 """Agents whose next command begins in the directory in which the last one ended."""
 
@@ -224,7 +227,8 @@ class HookCalls:
         rewritten = _Rewritten(service, decided.ticket, asking.agent, asking.build, shell.is_background)
         self._remember(asking, event, rewritten)
         may_move = decided.may_move and asking.agent in _KEEPS_DIRECTORY
-        line = shell_line(self._home.path, decided.ticket, shell.command, may_move=may_move)
+        shown = never_run(shell.command, is_plain=asking.agent in _READS_PLAIN)
+        line = shell_line(self._home.path, decided.ticket, shell.command, shown=shown, may_move=may_move)
         arguments = {**event.arguments, shell.argument: line}
         if decided.action == "ask":
             return Reply("ask", f"{decided.reason} ({decided.run})", arguments)

@@ -7,10 +7,10 @@ import shlex
 import sys
 from typing import Final
 
+from haft.connecting import launcher_path
 from haft.surfaces.hook.start_hook import SECONDS
 
 START: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "start.py")
-LAUNCHER: Final = "haft-shell"
 
 
 def hook_words(agent: str) -> list[str]:
@@ -28,7 +28,7 @@ def run_line(agent: str | None) -> int:
 def write_launcher(home: str) -> str:
     """Write the short program that rewritten lines begin with, and return its path. A line that begins with the paths
     of Python and of haft would be hard to read in an agent's prompt."""
-    path = os.path.join(home, "hook", LAUNCHER)
+    path = launcher_path(home)
     words = shlex.join([sys.executable, "-I", "-S", START, "shell"])
     text = f'#!/bin/sh\nHAFT_HOME={shlex.quote(home)} exec {words} "$@"\n'
     temporary = f"{path}.{os.getpid()}"
@@ -44,10 +44,13 @@ def moved_file(home: str, ticket: str) -> str:
     return os.path.join(home, "hook", "moved", ticket)
 
 
-def shell_line(home: str, ticket: str, command: str, *, may_move: bool) -> str:
+def shell_line(home: str, ticket: str, command: str, *, shown: str, may_move: bool) -> str:
     """The line that replaces an agent's shell command. It has the whole command, so that a person can read what runs.
-    If the command may change its directory, the agent's own shell then goes where the command ended."""
-    line = f"{shlex.quote(os.path.join(home, 'hook', LAUNCHER))} {ticket} {shlex.quote(command)}"
+    `shown` are the commands that the agent's own rules check, in a form that never runs: see `never_run`. If the
+    command may change its directory, the agent's own shell then goes where the command ended."""
+    line = f"{shlex.quote(launcher_path(home))} {ticket} {shlex.quote(command)}"
+    if shown:
+        line = f"{shown}; {line}"
     if not may_move:
         return line
     file = shlex.quote(moved_file(home, ticket))

@@ -99,7 +99,7 @@ def connect_agent(
 
 def launch_words(scope: str) -> Launch:
     """The words that start haft, as this haft would write them."""
-    from haft.connecting import Launch
+    from haft.connecting import Launch, launcher_path
     from haft.service import default_home
 
     if scope == "project":
@@ -111,7 +111,8 @@ def launch_words(scope: str) -> Launch:
     # Agents may start programs with few variables, so a state home in another place must be written down.
     usual = default_home({"HOME": os.environ.get("HOME", "")})
     env = {} if home == usual else {"HAFT_HOME": home}
-    return Launch((*program, "serve", "mcp"), (sys.executable, "-I", "-S", os.path.normpath(START)), env)
+    hook = (sys.executable, "-I", "-S", os.path.normpath(START))
+    return Launch((*program, "serve", "mcp"), hook, env, shell=launcher_path(home))
 
 
 def _connect(
@@ -217,12 +218,12 @@ def _notes(plan: Plan, launch: Launch) -> list[str]:
     if choice.replace and agent.replacing is not None:
         notes += [f"stays: {each}" for each in agent.replacing.left]
     if choice.hooks and agent.hooks is not None:
-        notes += _hook_notes(agent, choice)
+        notes += _hook_notes(plan)
     return notes
 
 
-def _hook_notes(agent: Agent, choice: Choice) -> list[str]:
-    facts = agent.hooks
+def _hook_notes(plan: Plan) -> list[str]:
+    agent, choice, facts = plan.agent, plan.choice, plan.agent.hooks
     assert facts is not None
     notes = []
     if facts.rewriting == "off":
@@ -233,6 +234,13 @@ def _hook_notes(agent: Agent, choice: Choice) -> list[str]:
     notes += [f"a call passes without haft's decision if the hook fails like this: {each}" for each in facts.passes]
     if not facts.blocks_on_failure and not facts.passes:
         notes.append(f"{agent.title} cannot be told to deny a call if the hook itself cannot start")
+    notes += [f"{agent.title}'s own rules: {each}" for each in facts.own_rules]
+    has_rule = plan.record is not None and any(entry.part == "rules" for entry in plan.record.entries)
+    if facts.rewriting == "plain" and not has_rule and not choice.replace:
+        notes.append(
+            f"{agent.title} gets no rule that allows haft's own program, so where its own rules ask about commands, it "
+            "asks about each of them"
+        )
     notes += [f"never reaches the hook: {each}" for each in facts.unseen]
     if agent.id == "codex" and choice.scope == "project":
         notes.append("each person trusts the hooks once, with `/hooks` in Codex; until then Codex skips them")
