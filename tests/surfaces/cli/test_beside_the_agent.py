@@ -197,6 +197,7 @@ def test_at_a_terminal_a_yes_is_needed(haft, terminal):
     screen.type("n\n")
     screen.end()
     assert (haft.workspace / "a").exists()
+    assert screen.seen.count("delete  a") == 1 and "nothing was undone" in screen.seen
 
 
 def test_changes_before_that_time_stay(haft):
