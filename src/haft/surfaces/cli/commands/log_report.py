@@ -7,11 +7,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import iso_time
+from haft.service import ChangesPart
 from haft.surfaces.cli.words.times import clock, lasted
 from haft.surfaces.text.terminal import one_line
 
 if TYPE_CHECKING:
-    from haft.service import ChangesFacade, ChangesPart, RunRecord
+    from haft.service import ChangesFacade, RunRecord
 
 MOST: Final = 30
 """How many files the report lists."""
@@ -54,8 +55,6 @@ def report(runs: Sequence[RunRecord], changes: ChangesFacade | None) -> dict[str
 
 def _parts(run: RunRecord, changes: ChangesFacade | None) -> Sequence[ChangesPart]:
     """The parts of a run's changes that someone applied separately, with the rest; or the whole as one part."""
-    from haft.service import ChangesPart
-
     found = [] if changes is None else changes.parts(run.id, run.changed_paths)
     return found or [ChangesPart(run.id, run.record["changes"]["state"], tuple(run.changed_paths))]
 
