@@ -44,10 +44,10 @@ def apply(transactions: Transactions, run: str, *, granted_paths: Sequence[str] 
 def _apply(
     transactions: Transactions, run: str, held: str, manifest: Manifest, granted_paths: Sequence[str] | None
 ) -> TransactionResult:
-    manifest, moved = _against_current(transactions, manifest)
+    found, (manifest, moved) = manifest, _against_current(transactions, manifest)
     if moved:
         write_journal(held, manifest)
-        against = tuple(ConflictingPath(path, transactions.who_changed(path, manifest)) for path in moved)
+        against = tuple(ConflictingPath(path, transactions.who_changed(path, found)) for path in moved)
         error = conflict_error(
             moved, "it changed again since", hint=f"look at `haft diff {run}`, then `haft changes apply {run}` again"
         )
@@ -173,7 +173,9 @@ def _split(
     names = {each.path for each in part.entries}
     conflicts = [path for path in manifest.notes.get("conflicts", ()) if from_latin(path) not in names]
     notes = {name: value for name, value in manifest.notes.items() if name not in ("conflicts", "contains")}
-    part = replace(part, run=owner.run, notes={**notes, "owner": owner.to_json(), "accepted": True})
+    part = replace(
+        part, run=owner.run, notes={**notes, "owner": owner.to_json(), "accepted": True, "part_of": manifest.run}
+    )
     reason = f"they are a part of the changes of {manifest.run}"
     transactions.hold(owner, part, upper, reason)
     with contextlib.suppress(OSError):

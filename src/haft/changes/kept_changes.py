@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import BinaryIO
 
@@ -12,7 +13,7 @@ from haft.changes.commit.manifest import Manifest, PathChange
 from haft.changes.commit.tree import Tree
 from haft.changes.ledger import Ledger, Row
 from haft.changes.store.blobs import Blobs
-from haft.contracts import ConflictingPath, ToolFailed
+from haft.contracts import ConflictingPath, HaftError, ToolFailed
 from haft.values import dataclass
 
 
@@ -25,6 +26,8 @@ class ChangeSet:
     complete: bool
     reason: str | None
     conflicts: tuple[ConflictingPath, ...] = ()
+    part_of: str | None = None
+    """The run that made these changes, if someone applied them apart from the run's other changes."""
 
     @property
     def run(self) -> str:
@@ -62,7 +65,24 @@ class KeptChanges:
         manifest = Manifest.read(os.path.join(row.area, row.directory))
         if manifest is None:
             raise ToolFailed(f"the changes of {row.run} are no longer kept: {row.reason or 'they were discarded'}")
-        return ChangeSet(row, manifest.entries, manifest.complete, row.reason or manifest.reason)
+        return ChangeSet(
+            row,
+            manifest.entries,
+            manifest.complete,
+            row.reason or manifest.reason,
+            part_of=manifest.notes.get("part_of"),
+        )
+
+    def parts(self, run: str) -> list[ChangeSet]:
+        """The parts of a run's changes that someone applied separately, oldest first. Each is a change set of its own,
+        that of the run that applied it."""
+        found: list[ChangeSet] = []
+        for row in self.ledger.of_parent(run):
+            with contextlib.suppress(HaftError):  # Its changes were dropped.
+                part = self.find(row.run)
+                if part.part_of == run:
+                    found.append(part)
+        return found
 
     def read(self, found: ChangeSet, each: PathChange, side: Side) -> BinaryIO | None:
         """Open the content of a file before or after the change; None if the content is no longer kept."""

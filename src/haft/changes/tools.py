@@ -97,7 +97,8 @@ class ChangesTool(OwnChanges):
             except CallStopped:
                 raise asyncio.CancelledError from None
             return Answer(text=_reversal_text(self._verb, done), result=done.to_json(context.run), changes=done.changes)
-        run = transactions.ledger.find(runs[0]).run
+        row = transactions.ledger.find(runs[0])
+        run = row.run
         if self._verb == "drop":
             changes = await run_uncancellable(lambda: drop(transactions, run))
             return Answer(
@@ -107,7 +108,9 @@ class ChangesTool(OwnChanges):
             )
         left = 0
         if paths := arguments.get("paths"):
-            part = await run_uncancellable(lambda: apply_part(transactions, run, paths, replace(owner, parent=run)))
+            # The part belongs to the thread of the run, so that an undo of this thread takes it back too.
+            owner = replace(owner, parent=run, thread=row.thread)
+            part = await run_uncancellable(lambda: apply_part(transactions, run, paths, owner))
             settled, left = part.result, part.left
         else:
             settled = await run_uncancellable(lambda: apply(transactions, run))
@@ -120,7 +123,7 @@ class ChangesTool(OwnChanges):
                 result={"run": run, "state": settled.changes.state},
                 changes=_changes_of_failed_apply(settled.changes),
             )
-        text = f"{run}: {_count(len(settled.changes.files))} committed"
+        text = f"{run}: {_count(len(settled.changes.files))} applied"
         result = {"run": run, "state": "committed", **({"left": left} if left else {})}
         return Answer(text=text, result=result, changes=settled.changes if left else Changes())
 

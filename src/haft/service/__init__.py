@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from haft.service.approval_secret import ApprovalSecret
     from haft.service.audit_log import AuditLogFacade
     from haft.service.call_arguments import check_arguments, check_form, never_granted
-    from haft.service.changes import ChangesFacade, changed_since, nothing_to, rows_for
+    from haft.service.changes import ChangesFacade, ChangesPart, changed_since, nothing_to, rows_for
     from haft.service.checks import Check
     from haft.service.client_announcements import announce_caller, announce_peer
     from haft.service.doctor import diagnose
@@ -129,7 +129,7 @@ else:
         __name__,
         {
             "principals": "this_user user_name",
-            "changes": "ChangesFacade changed_since nothing_to rows_for",
+            "changes": "ChangesFacade ChangesPart changed_since nothing_to rows_for",
             "checks": "Check",
             "doctor": "diagnose",
             "hook_messages": (

@@ -5,6 +5,7 @@ A host uses `transactions_of`, which can change files. `ChangesFacade` lets any 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -22,12 +23,12 @@ from haft.changes import (
     Side,
     Transactions,
 )
-from haft.contracts import BadUsage, HaftError, Limits, SandboxDenied, iso_time
+from haft.contracts import BadUsage, ChangesState, HaftError, Limits, SandboxDenied, iso_time, path_to_json
 from haft.files import elsewhere, shown
 from haft.runs import RunRecord
 from haft.sandbox import OWN_PLACES
 from haft.storage import Lease, StateHome, open_stores
-from haft.values import replace
+from haft.values import dataclass, replace
 
 if TYPE_CHECKING:
     from haft.changes import BlamedLine, ChangeSet, Direction, FileDifference, LiveChanges
@@ -104,6 +105,24 @@ def recover_changes(home: StateHome, lease: Lease) -> None:
     changes.recover(make, home.changes, lease.host, _tell)
 
 
+@dataclass(frozen=True, slots=True)
+class ChangesPart:
+    """A part of a run's changes that was applied separately, or the rest of them."""
+
+    run: str
+    """The run that applied the part; for the rest, the run that made the changes."""
+    state: ChangesState
+    paths: tuple[str, ...]
+    """As JSON shows them."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"run": self.run, "state": self.state, "files": list(self.paths)}
+
+
+def _paths(entries: Sequence[PathChange]) -> tuple[str, ...]:
+    return tuple(path_to_json(each.path)["path"] for each in entries)
+
+
 class ChangesFacade:
     """The change sets of a state home, for reading."""
 
@@ -127,6 +146,23 @@ class ChangesFacade:
     def blame(self, workspace: str, path: str) -> list[BlamedLine]:
         """The lines of a file, each with the run that wrote it. The path is relative to the workspace."""
         return changes.blame(self._kept, workspace, path)
+
+    def parts(self, run: str, listed: Sequence[str] = ()) -> list[ChangesPart]:
+        """The parts of a run's changes if someone applied some of them separately, the rest last; empty otherwise.
+        `listed` are the paths that the run's record lists: those in no other part are the rest."""
+        parts = self._kept.parts(run)
+        if not parts:
+            return []
+        found = [ChangesPart(each.run, each.row.state, _paths(each.entries)) for each in parts]
+        taken = {path for part in found for path in part.paths}
+        row = self.ledger.get(run)
+        if row is not None:
+            if not listed:
+                with contextlib.suppress(HaftError):
+                    listed = _paths(self.find(run).entries)
+            rest = tuple(path for path in listed if path not in taken)
+            found += [ChangesPart(run, row.state, rest)] if rest else []
+        return found
 
     def live(self, run: str) -> AbstractContextManager[LiveChanges | None]:
         """A context manager with what a running call has changed so far; None if it does not work in a layer."""

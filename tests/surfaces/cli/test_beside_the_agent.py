@@ -197,6 +197,7 @@ def test_at_a_terminal_a_yes_is_needed(haft, terminal):
     screen.type("n\n")
     screen.end()
     assert (haft.workspace / "a").exists()
+    assert screen.seen.count("delete  a") == 1 and "nothing was undone" in screen.seen
 
 
 def test_changes_before_that_time_stay(haft):
@@ -219,6 +220,24 @@ def test_the_report_of_a_thread_counts_calls_and_files(haft):
     text = haft("log", "--thread", "t", "--stat")
     assert "files changed: 2" in text.out
     assert "`haft undo --thread t`" in text.out
+
+
+def test_the_report_of_several_workspaces_tells_them_apart(haft, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    call(haft, "echo 1 > a; echo 1 > b")
+    haft("-w", str(other), "tools", "use", "shell", "--command", "echo 2 > a", "--approve")
+    mixed = haft("log", "--stat")
+    assert "files changed: 3\n" in mixed.out and "runs of every workspace; `-w .`" in mixed.err
+    assert f"  in {other}:\n    a: r_" in mixed.out and f"  in {haft.workspace}:\n    a: r_" in mixed.out
+    found = haft("log", "--stat", "--json").json
+    assert {name: list(paths) for name, paths in found["workspaces"].items()} == {
+        str(other): ["a"],
+        str(haft.workspace): ["a", "b"],
+    }
+    assert {path: len(runs) for path, runs in found["files"].items()} == {"a": 2, "b": 1}
+    alone = haft("log", "-w", ".", "--stat")
+    assert "  in " not in alone.out and "every workspace" not in alone.err
 
 
 def test_blame_prints_a_line_for_each_line(haft):

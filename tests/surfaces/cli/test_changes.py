@@ -57,23 +57,23 @@ def test_apply_commits_and_can_be_undone(haft):
     run = tried(haft)
     assert not (haft.workspace / "n.txt").exists()
     done = haft("changes", "apply", run[:-1])
-    assert (done.code, done.out) == (0, f"{short(run)}: 1 path committed\n")
+    assert (done.code, done.out) == (0, f"{short(run)}: 1 path applied\n")
     assert done.err == f"`haft undo {short(run)}` takes them back\n"
     assert (haft.workspace / "n.txt").read_text() == "x\n"
     assert state(haft, run) == "committed"
     assert haft("changes", "list").err == "no run has held changes\n"
     again = haft("changes", "apply", run)
-    assert again.code == 2 and f"{short(run)} has no held changes: its changes are committed" in again.err
+    assert again.code == 2 and f"{short(run)} has no held changes: its changes are applied" in again.err
     assert haft("undo", "--json").json["runs"] == [run]
 
 
 def test_drop_discards(haft):
     run = tried(haft)
-    assert haft("changes", "drop", run).out == f"{short(run)}: 1 path discarded\n"
+    assert haft("changes", "drop", run).out == f"{short(run)}: 1 path dropped\n"
     assert not (haft.workspace / "n.txt").exists()
     assert state(haft, run) == "discarded"
     assert "were discarded" in haft("undo", run).err
-    assert "its changes are discarded" in haft("changes", "apply", run).err
+    assert "its changes are dropped" in haft("changes", "apply", run).err
     gone = haft("diff", run)
     assert gone.code == 1 and "they were discarded" in gone.err
 
@@ -189,8 +189,14 @@ def test_a_part_of_the_changes_is_applied_and_the_rest_stays_held(haft):
     assert files(haft) == ["a.txt", "new/deep/x", "old/gone.txt"]
     assert (haft.workspace / "a.txt").read_text().endswith("z\n")
     assert state(haft, run) == "held"
-    left = {each["path"] for each in haft("diff", run, "--json").json["files"]}
-    assert left == {"new", "new/l", "new/y", "old/gone.txt"}, "the directory stays: the part may be undone first"
+    shown = haft("diff", run, "--json").json
+    assert {part["state"]: sorted(part["files"]) for part in shown["parts"]} == {
+        "committed": ["a.txt", "new", "new/deep", "new/deep/x"],
+        "held": ["new/l", "new/y", "old/gone.txt"],
+    }
+    assert len(shown["files"]) == 7, "each path once"
+    (held,) = haft("changes", "list", "--json").json
+    assert (held["run"], held["files"]) == (run, 3)
     assert haft("diff", done["settledBy"], "--json").json["state"] == "committed"
     assert haft("changes", "apply", run).code == 0
     assert files(haft) == ["a.txt", "new/deep/x", "new/l", "new/y"]
@@ -247,3 +253,65 @@ def test_dropping_the_rest_leaves_the_part_that_was_applied(haft):
     assert haft("changes", "drop", run).code == 0
     assert files(haft) == ["a.txt", "new/y", "old/gone.txt"]
     assert (haft.workspace / "new" / "y").stat().st_nlink == 1
+
+
+def two_held(haft, *options):
+    """A run that holds two new files."""
+    words = ["tools", "use", "shell", "--command", "echo 1 > one; echo 2 > two", "--try", "-q", "--only", "run"]
+    return haft(*words, *options).out.strip()
+
+
+def report(haft, *words):
+    return haft("log", "-w", ".", "--stat", "--json", *words).json
+
+
+def test_a_part_that_was_applied_counts_for_the_run_that_made_it(haft):
+    run = two_held(haft, "--thread", "theirs")
+    part = haft("changes", "apply", run, "one", "--json").json["settledBy"]
+    found = report(haft, "--thread", "theirs")
+    assert (found["files"], found["undoable"], found["held"]) == ({"one": [run]}, [run], [run])
+    (line,) = haft("blame", "one", "--json").json
+    assert (line["run"], line["thread"], line["appliedBy"]) == (run, "theirs", part)
+    words = haft("blame", "one").out
+    assert words.startswith(short(run)) and f", applied by {short(part)} " in words
+    shown = haft("show", run)
+    assert f"create one: applied by {short(part)}\n" in shown.out and "create two: held\n" in shown.out
+    assert "haft undo" in shown.out and "haft changes apply" in shown.out
+    diff = haft("diff", run)
+    assert "+1\n" in diff.out and "+2\n" in diff.out
+    assert f"applied by {short(part)}: one\n" in diff.err and "held: two\n" in diff.err
+
+    assert haft("changes", "apply", run, "two").code == 0
+    found = report(haft)
+    assert (found["files"], found["held"]) == ({"one": [run], "two": [run]}, [])
+    assert haft("blame", "two", "--json").json[0]["appliedBy"] is None
+    assert haft("diff", "--stat", run).out.splitlines()[:2] == [" one | 1 +", " two | 1 +"]
+    assert "create two: applied\n" in haft("show", run).out
+    assert haft("undo", run).code == 0 and files(haft) == ["a.txt"]
+    found = report(haft)
+    assert (found["files"], found["undoable"], found["undone"]) == ({}, [], [run])
+    undone = haft("diff", run)
+    assert "+1\n" in undone.out and f"applied by {short(part)}, undone: one\n" in undone.err
+
+
+def test_an_undo_of_the_thread_takes_back_a_part_that_someone_applied(haft):
+    run = two_held(haft, "--thread", "theirs")
+    assert haft("changes", "apply", run, "one").code == 0
+    assert haft("undo", "--thread", "theirs").code == 0
+    assert files(haft) == ["a.txt"]
+
+
+def test_paths_that_were_dropped_are_told_from_those_applied(haft):
+    run = two_held(haft)
+    part = haft("changes", "apply", run, "one", "--json").json["settledBy"]
+    assert haft("changes", "drop", run).code == 0
+    assert report(haft)["files"] == {"one": [run]}
+    shown = haft("show", run)
+    assert f"create one: applied by {short(part)}\n" in shown.out and "create two: dropped\n" in shown.out
+    assert haft("show", run, "--json").json["parts"] == [
+        {"run": part, "state": "committed", "files": ["one"]},
+        {"run": run, "state": "discarded", "files": ["two"]},
+    ]
+    diff = haft("diff", run)
+    assert "+1\n" in diff.out and "+2" not in diff.out and "dropped: two\n" in diff.err
+    assert haft("undo", run).code == 0 and files(haft) == ["a.txt"]

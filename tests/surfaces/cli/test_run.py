@@ -296,6 +296,19 @@ def test_the_person_applies_everything_or_keeps_it_held(terminal, haft, answer, 
     assert len(haft("changes", "list", "--json").json) == (not there)
 
 
+@pytest.mark.parametrize("answer", ["y\n", "n\n", "x\n", "d\n", "p\n"])
+@pytest.mark.parametrize(("verb", "became"), [("drop", "dropped"), ("apply", "applied")])
+def test_a_decision_in_another_terminal_ends_the_question(terminal, haft, answer, verb, became):
+    shown = on_terminal(terminal, "bash", "-c", "echo new > n.txt")
+    shown.until("drop them] ")
+    (held,) = haft("changes", "list", "--json").json
+    assert haft("changes", verb, held["run"]).code == 0
+    shown.type(answer)
+    assert shown.end() == 0
+    assert f"its changes were {became} meanwhile" in shown.seen
+    assert "holds no changes" not in shown.seen and "held: `haft diff" not in shown.seen
+
+
 def test_the_terminal_is_as_before_after_the_program(terminal):
     shown = on_terminal(terminal, "bash", "-c", "stty raw -echo; echo x > n.txt")
     shown.until("drop them] ")
@@ -418,6 +431,21 @@ def test_the_person_chooses_one_of_them(terminal, haft):
     shown.type("x\n")
     assert shown.end() == 0
     assert (haft.workspace / "n.txt").exists() and haft("changes", "list", "--json").json == []
+
+
+def test_an_attempt_in_the_way_of_another_is_named(terminal, haft):
+    shown = terminal("run", "--times", "2", "--", "bash", "-c", "echo $$-$RANDOM-$RANDOM > n.txt")
+    shown.until("(Enter)? ")
+    shown.type("2\n")
+    shown.until("(Enter)? ")
+    shown.type("1\n")
+    shown.until("attempt 2, which you applied, also changed `n.txt`")
+    shown.until("(Enter)? ")
+    (held,) = haft("changes", "list", "--json").json
+    assert haft("changes", "drop", held["run"]).code == 0
+    shown.type("1\n")
+    assert shown.end() == 0
+    assert "its changes were dropped meanwhile" in shown.seen and "changed again" not in shown.seen
 
 
 def test_the_last_line_of_each_run_is_shown_without_a_newline_too(haft):

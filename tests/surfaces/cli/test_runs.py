@@ -84,7 +84,7 @@ def test_short_names_are_taken_everywhere_and_json_has_whole_ones(haft):
     assert haft("log", "--parent", short(run), "--json").json == []
     assert haft("cancel", short(run), "--json").code == 0
     held = use(haft, "write_file", "--path", "c", "--content", "x", "--try")
-    assert haft("changes", "apply", short(held)).out == f"{short(held)}: 1 path committed\n"
+    assert haft("changes", "apply", short(held)).out == f"{short(held)}: 1 path applied\n"
     error = haft("undo", haft("log", "--limit", "1", "--json").json[0]["id"], "--json")
     assert held in error.json["error"]["message"] + str(error.json["error"]["hint"])
     assert short(held) in error.err and held not in error.err

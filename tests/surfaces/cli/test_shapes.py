@@ -80,6 +80,12 @@ def test_changes_and_what_became_of_them(haft):
     fits("settled", haft("changes", "apply", held["run"], "--json").json)
     fits("settled", haft("changes", "apply", held["run"], "--json").json)
     fits("settled", haft("changes", "drop", write("--try", content="w")["run"], "--json").json)
+    parts = haft("tools", "use", "shell", "--command", "echo b > b; echo c > c", "--try", "--json").json
+    fits("settled", haft("changes", "apply", parts["run"], "b", "--json").json)
+    fits("diff", haft("diff", parts["run"], "--json").json)
+    fits("run", haft("show", parts["run"], "--json").json)
+    fits("blame", haft("blame", "b", "--json").json)
+    fits("report", haft("log", "--stat", "--json").json)
     fits("runs", haft("log", "--json").json)
     fits("diff", haft("diff", haft("tools", "use", "read_file", "--path", "a.txt").json["run"], "--json").json)
 

@@ -45,9 +45,18 @@ class Origin:
     thread: str | None = None
     at: float | None = None
     """When the run committed its changes."""
+    applied_by: str | None = None
+    """The run with which someone applied this part of the run's held changes."""
 
     def to_json(self) -> dict[str, Any]:
-        return {"source": self.source, "run": self.run, "who": self.who, "thread": self.thread, "at": self.at}
+        return {
+            "source": self.source,
+            "run": self.run,
+            "who": self.who,
+            "thread": self.thread,
+            "at": self.at,
+            "appliedBy": self.applied_by,
+        }
 
 
 OLDER: Final = Origin("older")
@@ -186,7 +195,16 @@ class _Replay:
         if row.verb != "call" and (back := self._brought_back(row, each.path, after)) is not None:
             return back
         base = bases.get(moved.get(each.path, each.path), bases[each.path])
-        return _rewritten(base, after, Origin("run", row.run, row.who, row.thread, row.at), row.run)
+        return _rewritten(base, after, self._origin(found), row.run)
+
+    def _origin(self, found: ChangeSet) -> Origin:
+        """Who wrote the lines of a change set. The lines of a part that someone applied are from the run that made the
+        changes."""
+        row = found.row
+        maker = None if found.part_of is None else self._kept.ledger.get(found.part_of)
+        if maker is None:
+            return Origin("run", row.run, row.who, row.thread, row.at)
+        return Origin("run", maker.run, maker.who, maker.thread, row.at, applied_by=row.run)
 
     def _brought_back(self, row: Row, path: str, after: _Version) -> _Version | None:
         """The version that an undo or redo brought back; None if it is not known."""

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 @click.argument("file", type=click.Path(), help="A text file in the workspace.")
 @click.pass_obj
 def blame_file(options: Globals, file: str) -> None:
-    """Print each line of a file with the run, the agent or user, and the time that wrote it.
+    """Print each line of a file with the run, the agent or user, and the time that wrote it. If someone applied a part
+    of held changes, the run that applied it stands beside the run that wrote the line.
 
     haft knows this from the changes of runs, also after undo, redo and renames. `older` stands for lines that were in
     the file before the first run changed it, `outside` for lines that someone wrote without haft between two runs, and
@@ -63,7 +64,8 @@ def _document(number: int, line: BlamedLine) -> dict[str, Any]:
 def _lines(blamed: Sequence[BlamedLine]) -> Iterator[str]:
     """The lines with columns for their origins. Equal origins of neighbouring lines are computed once."""
     origins = list(dict.fromkeys(line.origin for line in blamed))
-    shortened(" ".join(origin.run for origin in origins if origin.run))  # Looks up all names at once.
+    runs = (run for origin in origins for run in (origin.run, origin.applied_by) if run)
+    shortened(" ".join(runs))  # Looks up all names at once.
     cells = {origin: _cells(origin) for origin in origins}
     widths = [max(map(len, column)) for column in zip(*cells.values(), strict=True)]
     digits = len(str(len(blamed)))
@@ -75,7 +77,8 @@ def _lines(blamed: Sequence[BlamedLine]) -> Iterator[str]:
 
 def _cells(origin: Origin) -> tuple[str, str, str]:
     if origin.run is not None and origin.source == "run":
-        return shortened(origin.run), one_line(origin.who or ""), moment(origin.at or 0)
+        how = "" if origin.applied_by is None else f", applied by {shortened(origin.applied_by)}"
+        return shortened(origin.run), f"{one_line(origin.who or '')}{how}", moment(origin.at or 0)
     if origin.source == "outside":
         return "outside", f"after {shortened(origin.run or '')}" if origin.run else "", ""
     return "older" if origin.source == "older" else "?", "", ""

@@ -20,6 +20,7 @@ from haft.surfaces.cli.place import (
     tell_what_is_logged,
 )
 from haft.surfaces.cli.screen.printing import complain, facts, lines, say, table
+from haft.surfaces.cli.words.change_states import WORDS
 from haft.surfaces.cli.words.run_completion import complete_changes
 from haft.surfaces.cli.words.times import clock
 
@@ -132,7 +133,7 @@ def _settle(context: click.Context, verb: Verb, run: str, paths: tuple[str, ...]
         )
     elif failure is None:
         rest = f", {_count(left)} still held" if left else ""
-        lines([f"{row.run}: {_count(applied)} {'committed' if verb == 'apply' else 'discarded'}{rest}"])
+        lines([f"{row.run}: {_count(applied)} {'applied' if verb == 'apply' else 'dropped'}{rest}"])
         if verb == "apply" and not options.quiet:
             say(f"`haft undo {outcome.run_id if left else row.run}` takes them back")
     if failure is not None:
@@ -156,7 +157,7 @@ def _held(verb: Verb, name: str) -> Row:
         raise UnknownRun(name) if record is None else nothing_to(verb, record)
     if row.state != "held":
         hint = f"`haft undo {row.run}` takes them back" if row.state == "committed" else None
-        raise BadUsage(f"{row.run} has no held changes: its changes are {row.state}", hint=hint)
+        raise BadUsage(f"{row.run} has no held changes: its changes are {WORDS.get(row.state, row.state)}", hint=hint)
     return row
 
 

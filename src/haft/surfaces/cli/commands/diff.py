@@ -11,7 +11,7 @@ import contextlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
 import click
 
@@ -19,14 +19,17 @@ from haft.contracts import BadUsage, Change, ConflictingPath, UnknownRun
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import change_sets, find_changed, history_with, tell_what_is_logged
 from haft.surfaces.cli.screen.printing import facts, say, verbatim, warn, writing
+from haft.surfaces.cli.words.change_states import became_of
 from haft.surfaces.cli.words.run_completion import complete_run
 from haft.surfaces.text.patches import coloured_lines
 from haft.surfaces.text.terminal import is_terminal, one_line, styled, visible, width
 
 if TYPE_CHECKING:
-    from haft.service import FileDifference, RunRecord
+    from haft.service import ChangesFacade, ChangesPart, FileDifference, RunRecord
 
 Form = Literal["patch", "stat"]
+MOST_NAMED: Final = 10
+"""How many paths of a part of the changes are named at most."""
 
 
 class ChangeSet(Protocol):
@@ -80,12 +83,16 @@ class RecordedChanges:
 @click.option("--stat", is_flag=True, help="List only the files, each with the number of changed lines.")
 @click.pass_obj
 def print_diff(options: Globals, run: str, stat: bool) -> None:
-    """Print the file changes of a run as a patch. If the run has not ended yet, print its changes so far."""
+    """Print the file changes of a run as a patch. If the run has not ended yet, print its changes so far. If someone
+    applied only some of the changes, print those that are applied or still held, and say which are which."""
     tell_what_is_logged(options)
     form: Form = "stat" if stat else "patch"
     with history_with(run) as kept, change_sets() as changes:
         name, record = find_changed(kept, changes, run)
-        if changes is not None and changes.ledger.get(name) is not None:
+        parts = [] if changes is None else changes.parts(name, () if record is None else record.changed_paths)
+        if changes is not None and parts:
+            _print_parts(changes, name, parts, options, form)
+        elif changes is not None and changes.ledger.get(name) is not None:
             print_changes(changes, name, options, form)
         elif record is None:
             raise UnknownRun(run)
@@ -108,6 +115,42 @@ def print_changes(kept: KeptChanges[Kept], run: str, options: Globals, form: For
     _print(found, kept.differences(found), options, form)
 
 
+def _print_parts(changes: ChangesFacade, run: str, parts: Sequence[ChangesPart], options: Globals, form: Form) -> None:
+    """Print the changes of a run that were applied in parts: all that are in the workspace or held. If there are none,
+    those that were undone."""
+    there = [part for part in parts if part.state in ("committed", "held")]
+    shown = there or [part for part in parts if part.state == "undone"]
+    found = [changes.find(part.run) for part in shown]
+    files: dict[str, FileDifference] = {}
+    for each in found:
+        for difference in changes.differences(each):
+            files.setdefault(difference.change.path, difference)  # A held part may need a new directory too.
+    row = changes.ledger.get(run)
+    if options.json:
+        whole = RecordedChanges(
+            run,
+            parts[-1].state if row is None else row.state,
+            found[-1].engine if found else "none",
+            all(each.complete for each in found),
+            None if row is None else row.reason,
+            tuple(files.values()),
+            tuple(conflict for each in found for conflict in each.conflicts),
+        )
+        facts({**_gathered(whole, whole.files), "parts": [part.to_json() for part in parts]})
+        return
+    for each in found:
+        if not each.complete:
+            warn(f"the change set is not complete: {each.reason}")
+    if not options.quiet:
+        for part in parts:
+            names = f"{', '.join(part.paths[:MOST_NAMED])}"
+            more = f" and {len(part.paths) - MOST_NAMED:_} more" if len(part.paths) > MOST_NAMED else ""
+            say(one_line(f"{became_of(part, run)}: {names}{more}"))
+        if any(part.state == "held" for part in parts):
+            say(f"held: not in the workspace; `haft changes apply {run}` or `haft changes drop {run}`")
+    _print_files(list(files.values()), options, form)
+
+
 def _recorded(run: RunRecord) -> RecordedChanges:
     """The changes of a run that has no change set: the run changed nothing, haft did not track it, or its changes were
     discarded."""
@@ -128,8 +171,6 @@ def _recorded(run: RunRecord) -> RecordedChanges:
 
 
 def _print(found: ChangeSet, each_file: Iterable[FileDifference], options: Globals, form: Form) -> None:
-    from haft.service import stat_lines
-
     if options.json:
         facts(_gathered(found, each_file))
         return
@@ -137,7 +178,14 @@ def _print(found: ChangeSet, each_file: Iterable[FileDifference], options: Globa
     if not found.entries:
         if not options.quiet:
             say(f"{found.run} changed nothing" if found.complete else f"haft knows no changes of {found.run}")
-    elif form == "stat":
+    else:
+        _print_files(each_file, options, form)
+
+
+def _print_files(each_file: Iterable[FileDifference], options: Globals, form: Form) -> None:
+    from haft.service import stat_lines
+
+    if form == "stat":
         counted = stat_lines((replace(each, text=each.text and "") for each in each_file), width())
         verbatim(_coloured_bar(line) for line in counted)
     elif is_terminal(sys.stdout):

@@ -18,6 +18,7 @@ from haft.surfaces.cli.commands.tools import complete_names
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import change_sets, find_changed, history, history_with, workspace_of
 from haft.surfaces.cli.screen.printing import facts, lines, say, table, verbatim
+from haft.surfaces.cli.words.change_states import became_of
 from haft.surfaces.cli.words.run_completion import complete_run, complete_status
 from haft.surfaces.cli.words.times import clock, lasted, moment, since
 from haft.surfaces.text.json_text import to_json_text
@@ -25,7 +26,7 @@ from haft.surfaces.text.sandbox import limits_lines, sandbox_lines
 from haft.surfaces.text.terminal import is_terminal, one_line, styled, visible, width
 
 if TYPE_CHECKING:
-    from haft.service import ChangesFacade, RunRecord
+    from haft.service import ChangesFacade, ChangesPart, RunRecord
 
 ROOMY: Final = 100
 """A terminal with at least this width has room for every column in full."""
@@ -107,7 +108,7 @@ def log_runs(
             if changes is not None:
                 found = [changes.with_current_changes(run) for run in found]
             if stat:
-                _print_report(found, changes, options, _selector(wanted["thread"], after))
+                _print_report(found, changes, replace(options, workspace=workspace), _selector(wanted["thread"], after))
                 return
     if options.json:
         facts([run.to_json() for run in found])
@@ -136,6 +137,8 @@ def _print_report(runs: Sequence[RunRecord], changes: ChangesFacade | None, opti
         facts(found)
     elif runs:
         lines(report_lines(found, runs, selector))
+        if options.workspace is None and not options.quiet:
+            _tell_workspaces(runs, options)
     elif not options.quiet:
         say("no runs")
 
@@ -199,17 +202,18 @@ def show_run(options: Globals, run: str) -> None:
             raise BadUsage(f"{name} is not a call: the process of a plugin wrote files between two calls", hint=hint)
         if changes is not None:
             record = changes.with_current_changes(record)
+        parts = [] if changes is None else changes.parts(record.id, record.changed_paths)
         children = [(one.id, one.tool, one.status) for one in kept.children_of(record.id)]
     if options.json:
         made = [{"id": name, "tool": tool, "status": status} for name, tool, status in children]
-        facts({**record.to_json(), "children": made})
+        facts({**record.to_json(), "children": made, "parts": [part.to_json() for part in parts]})
     else:
-        first, *more = _described(record, children)
+        first, *more = _described(record, children, parts)
         verbatim([first])  # Here alone, the run's name is printed in full.
         lines(more)
 
 
-def _described(run: RunRecord, children: Sequence[tuple[str, str, str]]) -> Iterator[str]:
+def _described(run: RunRecord, children: Sequence[tuple[str, str, str]], parts: Sequence[ChangesPart]) -> Iterator[str]:
     document = run.to_json()
     outcome = document["outcome"]
     yield styled(f"{run.id} {visible(run.tool)} {run.status}", "bold", sys.stdout)
@@ -226,7 +230,7 @@ def _described(run: RunRecord, children: Sequence[tuple[str, str, str]]) -> Iter
     yield from _decision_lines(outcome["decision"])
     yield from limits_lines(outcome["limits"])
     yield from sandbox_lines(outcome["sandbox"], document["workspace"])
-    yield from _change_lines(run, outcome["changes"])
+    yield from _change_lines(run, outcome["changes"], parts)
     if outcome["exitCode"] is not None:
         yield f"exit: {outcome['exitCode']}"
     if outcome["outputBytes"]:
@@ -248,7 +252,7 @@ def _decision_lines(decision: dict[str, Any] | None) -> Iterator[str]:
         yield visible(f"  rule: {decision['rule']} ({decision['source']})")
 
 
-def _change_lines(record: RunRecord, changes: dict[str, Any]) -> Iterator[str]:
+def _change_lines(record: RunRecord, changes: dict[str, Any], parts: Sequence[ChangesPart]) -> Iterator[str]:
     run = record.id
     if changes["complete"] and not changes["files"]:
         yield "changes: none so far" if record.is_open else "changes: none"
@@ -263,21 +267,33 @@ def _change_lines(record: RunRecord, changes: dict[str, Any]) -> Iterator[str]:
     }
     state, reason = changes["state"], changes["reason"]
     engine = "" if changes["engine"] == "none" else f", by {changes['engine']}"
-    words = [] if state == "none" else [f"{state}{engine}"]
+    words = [f"in parts{engine}"] if parts else [] if state == "none" else [f"{state}{engine}"]
     if not changes["complete"]:
         words.append(f"not all known: {reason}")
     elif reason:
         words.append(reason)
     yield visible(f"changes: {'; '.join(words)}")
-    if state in ways and changes["files"]:  # A run of `apply` has no changed files of its own.
+    if parts:
+        yield f"  {_ways_of_parts(run, parts)}"
+    elif state in ways and changes["files"]:  # A run of `apply` has no changed files of its own.
         yield f"  {ways[state]}"
+    became = {path: became_of(part, run) for part in parts for path in part.paths}
     for change in changes["files"][:MOST_FILES]:
-        yield f"  {change['type']} {one_line(change['path'])}"
+        what = f": {became[change['path']]}" if change["path"] in became else ""
+        yield f"  {change['type']} {one_line(change['path'])}{what}"
     if len(changes["files"]) > MOST_FILES:
         yield f"  and {len(changes['files']) - MOST_FILES:_} more"
     for conflict in changes["conflicts"][:MOST_FILES]:
         by = "outside of haft" if conflict["by"] == "outside" else f"by {conflict['by']}"
         yield f"  in conflict: {one_line(conflict['path'])}, changed {by}"
+
+
+def _ways_of_parts(run: str, parts: Sequence[ChangesPart]) -> str:
+    """The commands that a person can use now for a run whose changes were applied in parts."""
+    states = {part.state for part in parts}
+    verbs = {"committed": ("undo",), "undone": ("redo",), "held": ("changes apply", "changes drop")}
+    found = ["diff", *(verb for state, more in verbs.items() if state in states for verb in more)]
+    return ", ".join(f"`haft {verb} {run}`" for verb in found)
 
 
 def _host_alone(text: str) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import iso_time
+from haft.service import ChangesPart
 from haft.surfaces.cli.words.times import clock, lasted
 from haft.surfaces.text.terminal import one_line
 
@@ -22,13 +23,16 @@ def report(runs: Sequence[RunRecord], changes: ChangesFacade | None) -> dict[str
     """The report as JSON. `runs` have the current state of their changes."""
     calls = [run for run in runs if run.tool not in OF_CHANGES]
     ended = [run.ended_at for run in runs if run.ended_at is not None]
-    files: dict[str, list[str]] = {}
-    for run in calls:
-        if run.record["changes"]["state"] == "committed":
-            for path in run.changed_paths:
-                files.setdefault(path, []).append(run.id)
-    undoable = [run.id for run in calls if _is_undoable(run, changes)]
-    changed = [run.id for run in calls if run.changed_paths]
+    changed = [run for run in calls if run.changed_paths]
+    parts = {run.id: _parts(run, changes) for run in changed}
+    workspaces: dict[str, dict[str, list[str]]] = {}
+    for run in changed:
+        files = workspaces.setdefault(run.record["workspace"], {})
+        committed = (path for part in parts[run.id] if part.state == "committed" for path in part.paths)
+        for path in dict.fromkeys(committed):
+            files.setdefault(path, []).append(run.id)
+    workspaces = {name: dict(sorted(files.items())) for name, files in sorted(workspaces.items()) if files}
+    states = {name: {part.state for part in found} for name, found in parts.items()}
     return {
         "threads": sorted({run.thread for run in runs}),
         "who": sorted({run.who for run in runs}),
@@ -38,19 +42,35 @@ def report(runs: Sequence[RunRecord], changes: ChangesFacade | None) -> dict[str
         "statuses": dict(Counter(run.status for run in calls)),
         "tools": dict(Counter(run.tool for run in calls).most_common()),
         "decisions": _decisions(calls),
-        "files": {path: files[path] for path in sorted(files)},
+        "files": _together(workspaces.values()),
+        "workspaces": workspaces,
         "hosts": sorted({each["host"] for run in calls for each in run.outcome["sandbox"].get("connections", ())}),
-        "changed": changed,
-        "undoable": undoable,
-        "held": [run.id for run in calls if run.record["changes"]["state"] == "held"],
-        "undone": [run.id for run in calls if run.record["changes"]["state"] == "undone"],
+        "changed": list(parts),
+        "undoable": [name for name, found in parts.items() if _is_undoable(found, changes)],
+        "held": [name for name, found in states.items() if "held" in found],
+        "undone": [name for name, found in states.items() if "undone" in found and "committed" not in found],
         "notCovered": [run.id for run in calls if not run.is_open and not run.record["changes"]["complete"]],
     }
 
 
-def _is_undoable(run: RunRecord, changes: ChangesFacade | None) -> bool:
-    row = None if changes is None else changes.ledger.get(run.id)
-    return row is not None and row.kept and row.state == "committed" and row.files > 0
+def _parts(run: RunRecord, changes: ChangesFacade | None) -> Sequence[ChangesPart]:
+    """The parts of a run's changes that someone applied separately, with the rest; or the whole as one part."""
+    found = [] if changes is None else changes.parts(run.id, run.changed_paths)
+    return found or [ChangesPart(run.id, run.record["changes"]["state"], tuple(run.changed_paths))]
+
+
+def _together(workspaces: Iterable[Mapping[str, Sequence[str]]]) -> dict[str, list[str]]:
+    """The changed paths of all workspaces, each with its runs."""
+    found: dict[str, list[str]] = {}
+    for files in workspaces:
+        for path, runs in files.items():
+            found.setdefault(path, []).extend(runs)
+    return {path: found[path] for path in sorted(found)}
+
+
+def _is_undoable(parts: Sequence[ChangesPart], changes: ChangesFacade | None) -> bool:
+    rows = [] if changes is None else [changes.ledger.get(part.run) for part in parts]
+    return any(row is not None and row.kept and row.state == "committed" and row.files > 0 for row in rows)
 
 
 def _decisions(calls: Sequence[RunRecord]) -> dict[str, dict[str, int]]:
@@ -77,13 +97,24 @@ def report_lines(found: Mapping[str, Any], runs: Sequence[RunRecord], selector: 
     yield one_line(f"allowed: {_by(allowed)}; rejected: {_by(rejected)}")
     if found["hosts"]:
         yield one_line(f"connections to: {', '.join(found['hosts'])}")
-    files = found["files"]
-    yield f"files changed: {len(files)}"
-    for path, by in list(files.items())[:MOST]:
-        yield f"  {one_line(path)}: {by[0] if len(by) == 1 else f'{len(by)} runs'}"
-    if len(files) > MOST:
-        yield f"  and {len(files) - MOST:_} more"
+    yield from _file_lines(found["workspaces"], {run.record["workspace"] for run in runs})
     yield from _undo_lines(found, selector)
+
+
+def _file_lines(workspaces: Mapping[str, Mapping[str, Sequence[str]]], mixed: Collection[str]) -> Iterator[str]:
+    """The changed files. If the runs belong to several workspaces, the files of each stand below its name."""
+    count, left = sum(map(len, workspaces.values())), MOST
+    yield f"files changed: {count}"
+    for workspace, files in workspaces.items():
+        indent = "  "
+        if len(mixed) > 1 and left:
+            yield f"  in {one_line(workspace)}:"
+            indent = "    "
+        for path, by in list(files.items())[:left]:
+            yield f"{indent}{one_line(path)}: {by[0] if len(by) == 1 else f'{len(by)} runs'}"
+        left = max(0, left - len(files))
+    if count > MOST:
+        yield f"  and {count - MOST:_} more"
 
 
 def _undo_lines(found: Mapping[str, Any], selector: str) -> Iterator[str]:

@@ -120,7 +120,7 @@ def _reverse(context: click.Context, undo_options: UndoOptions) -> None:
     options = context.find_object(Globals) or Globals()
     tell_what_is_logged(options)
     workspace, undo_options = _find_runs(undo_options, options)
-    shape, outcome = asyncio.run(_perform(workspace, undo_options, options))
+    shape, outcome, is_wanted = asyncio.run(_perform(workspace, undo_options, options))
     failure = None if outcome is None else outcome.error
     if failure is not None and failure.code != "conflict":
         complain(failure.message, failure.hint)
@@ -130,6 +130,8 @@ def _reverse(context: click.Context, undo_options: UndoOptions) -> None:
     has_conflicts = bool(shape["conflicts"])
     if options.json:
         facts(shape)
+    elif not is_wanted:
+        say("nothing was undone")
     elif not has_conflicts:
         lines(_result_lines(shape, undo_options))
         if undo_options.force and shape["undo"] is not None and shape["plan"] and not options.quiet:
@@ -178,9 +180,9 @@ def _tell_elsewhere(workspace: str, options: Globals) -> None:
 
 async def _perform(
     workspace: str, undo_options: UndoOptions, options: Globals
-) -> tuple[dict[str, Any], Outcome | None]:
-    """Undo or redo. Returns what was or would be done, as JSON; and the outcome of the run that did it, or None with
-    `--dry-run`."""
+) -> tuple[dict[str, Any], Outcome | None, bool]:
+    """Undo or redo. Returns what was or would be done, as JSON; the outcome of the run that did it, or None if no run
+    did it; and whether the person wants it."""
     from haft.service import ToolService
 
     async with ToolService.open(workspace, for_changes=True) as service:
@@ -191,14 +193,16 @@ async def _perform(
                 )
             )
             shape = found.to_json(None)
-            if undo_options.dry_run or found.conflicts or not await _is_wanted(shape, undo_options, options):
-                return shape, None
+            if undo_options.dry_run or found.conflicts:
+                return shape, None, True
+            if not await _is_wanted(shape, undo_options, options):
+                return shape, None, False
         if undo_options.direction == "undo":
             run = service.undo(*undo_options.runs, thread=undo_options.thread, force=undo_options.force)
         else:
             run = service.redo(*undo_options.runs, force=undo_options.force)
         outcome = await wait_for_changes(run, options)
-        return outcome.result or {}, outcome
+        return outcome.result or {}, outcome, True
 
 
 async def _is_wanted(shape: dict[str, Any], undo_options: UndoOptions, options: Globals) -> bool:

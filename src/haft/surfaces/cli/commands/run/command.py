@@ -13,12 +13,13 @@ import click
 from haft.contracts import BadUsage, Event, Grants, Network, Outcome, Stream
 from haft.surfaces.cli.commands.run.agents import agent_lines, agent_of, as_agent
 from haft.surfaces.cli.commands.run.grant import grant_lines
-from haft.surfaces.cli.commands.run.review import can_review, review, tell_held
+from haft.surfaces.cli.commands.run.review import can_review, review, tell_decided, tell_held
 from haft.surfaces.cli.commands.run.times import run_times
 from haft.surfaces.cli.globals import Globals
 from haft.surfaces.cli.place import current_directory, require_person, tell_ignored, tell_what_is_logged, workspace_of
 from haft.surfaces.cli.screen.printing import complain, facts, say, warn
 from haft.surfaces.cli.screen.waiting import tell_waiting
+from haft.surfaces.cli.words.change_states import WORDS
 from haft.surfaces.cli.words.network_option import CommandWithNetwork, network_option
 from haft.surfaces.cli.words.use_options import granted_places, granted_variables
 from haft.surfaces.text.terminal import is_terminal, one_line
@@ -187,7 +188,8 @@ async def _settle(service: ToolService, outcome: Outcome, options: Globals) -> N
             await review(service, outcome.run_id, options)
         except (asyncio.CancelledError, KeyboardInterrupt):  # Ctrl-C at the question.
             sys.stderr.write("\n")
-            tell_held(outcome.run_id)
+            if not tell_decided(outcome.run_id):
+                tell_held(outcome.run_id)
             raise
     elif outcome.changes.state == "held" and not options.quiet:
         tell_held(outcome.run_id)
@@ -231,7 +233,8 @@ def _what_changed(outcome: Outcome) -> str:
     if not count:
         return f"{outcome.run_id} changed nothing"
     paths, them = ("1 path", "it") if count == 1 else (f"{count:_} paths", "them")
-    return f"{outcome.run_id}: {paths} {outcome.changes.state}; `haft undo {outcome.run_id}` takes {them} back"
+    became = WORDS.get(outcome.changes.state, outcome.changes.state)
+    return f"{outcome.run_id}: {paths} {became}; `haft undo {outcome.run_id}` takes {them} back"
 
 
 def ring_if_waiting(event: Event) -> None:

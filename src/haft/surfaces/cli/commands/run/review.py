@@ -11,6 +11,7 @@ from haft.surfaces.cli.globals import Globals
 from haft.surfaces.cli.person.line_input import NO, YES, not_understood, read_line
 from haft.surfaces.cli.place import change_sets
 from haft.surfaces.cli.screen.printing import complain, complain_of, say
+from haft.surfaces.cli.words.change_states import WORDS
 from haft.surfaces.text.terminal import is_terminal
 
 if TYPE_CHECKING:
@@ -27,9 +28,11 @@ def can_review() -> bool:
 async def review(service: ToolService, run: str, options: Globals) -> None:
     """Let a person decide about the held changes of a run. Without an answer, they stay held."""
     show(run, options, is_stat=True)
-    while True:
+    while not tell_decided(run):
         line = await read_line(QUESTION)
         answer = line.strip().lower()
+        if tell_decided(run):
+            return
         if answer in ("", *NO):
             tell_held(run)
             return
@@ -70,6 +73,23 @@ def _tell(outcome: Outcome, text: str) -> bool:
         return False
     say(text)
     return True
+
+
+def decided(run: str) -> str | None:
+    """What became of the changes of a run if they are no longer held, because somebody decided elsewhere."""
+    with change_sets() as changes:
+        row = None if changes is None else changes.ledger.get(run)
+    if row is None or row.state == "held":
+        return None
+    return f"{run}: its changes were {WORDS.get(row.state, row.state)} meanwhile"
+
+
+def tell_decided(run: str) -> bool:
+    """Say so if somebody decided about the changes elsewhere. Returns whether this is so."""
+    text = decided(run)
+    if text is not None:
+        say(text)
+    return text is not None
 
 
 def tell_held(run: str) -> None:

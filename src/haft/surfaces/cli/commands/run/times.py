@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from haft.contracts import Outcome, Stream
-from haft.surfaces.cli.commands.run.review import can_review, show
+from haft.surfaces.cli.commands.run.review import can_review, show, tell_decided
 from haft.surfaces.cli.globals import Globals
 from haft.surfaces.cli.person.line_input import not_understood, read_line
 from haft.surfaces.cli.place import change_sets
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from haft.service import CarriedBack, ProgramPlan, Run, ToolService
     from haft.surfaces.cli.person.interrupts import Interrupts
 
+MOST_NAMED: Final = 5
+"""How many paths in conflict are named at most."""
 LONGEST_LINE: Final = 1 << 16
 """A longer line is printed in parts, so that it does not fill the memory."""
 
@@ -118,29 +120,57 @@ def _rows(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
 async def _choose(service: ToolService, outcomes: Sequence[Outcome], options: Globals) -> None:
     """Let the person apply one of the runs, look at each, and drop the others."""
     held = {str(number): each.run_id for number, each in enumerate(outcomes, 1) if each.changes.state == "held"}
+    numbered = {str(each.run_id): number for number, each in enumerate(outcomes, 1)}
+    applied: set[str] = set()
     while held:
         numbers = ", ".join(held)
         others = "show a diff (d NUMBER), drop all of these (x), or keep them held (Enter)"
         line = await read_line(f"apply one ({numbers}), {others}? ")
         words = line.strip().lower().split()
+        for number in [number for number, run in held.items() if tell_decided(run)]:
+            del held[number]
         if not words:
             break
         if words[0] in held and len(words) == 1:
-            if await _done(service.changes.apply, held[words[0]]):
-                say(f"{held[words[0]]}: its changes are in the workspace; `haft undo {held.pop(words[0])}`")
+            run = held[words[0]]
+            outcome = await service.changes.apply(run)
+            if outcome.error is None:
+                say(f"{run}: its changes are in the workspace; `haft undo {run}`")
+                applied.add(held.pop(words[0]))
+            else:
+                others_applied = {name: number for name, number in numbered.items() if name in applied}
+                _tell_not_applied(outcome, words[0], others_applied)
         elif words[0] == "d" and words[-1] in held:
             show(held[words[-1]], options, is_stat=False)
         elif words == ["x"]:
-            for number in [number for number, run in held.items() if await _done(service.changes.drop, run)]:
+            for number in [number for number, run in held.items() if await _is_dropped(service, run)]:
                 say(f"{held.pop(number)}: its changes were dropped")
-        else:
+        elif held:
             say(not_understood(line.strip(), f"{numbers}, d and a number, x or Enter"))
     for run in held.values():
         say(f"held: `haft changes apply {run}` or `haft changes drop {run}`")
 
 
-async def _done(work: Callable[[str], Run], run: str) -> bool:
-    outcome = await work(run)
+def _tell_not_applied(outcome: Outcome, number: str, applied: Mapping[str, int]) -> None:
+    """Say why an attempt could not be applied. `applied` has the numbers of the attempts that the person applied
+    before, which often changed the same files."""
+    assert outcome.error is not None
+    paths: dict[int, list[str]] = {}
+    for conflict in outcome.changes.conflicts:
+        if conflict.by in applied:
+            paths.setdefault(applied[conflict.by], []).append(conflict.path)
+    for other, changed in sorted(paths.items()):
+        names = ", ".join(f"`{one_line(path)}`" for path in changed[:MOST_NAMED])
+        more = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
+        complain(f"attempt {other}, which you applied, also changed {names}{more}")
+    if not paths:
+        complain(outcome.error.message, outcome.error.hint)
+    else:
+        say(f"`d {number}` shows what attempt {number} would change now; `{number}` again overwrites these files")
+
+
+async def _is_dropped(service: ToolService, run: str) -> bool:
+    outcome = await service.changes.drop(run)
     if outcome.error is not None:
         complain(outcome.error.message, outcome.error.hint)
     return outcome.error is None
