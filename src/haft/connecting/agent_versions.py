@@ -3,6 +3,7 @@ The examination and `haft connect` use it."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -85,5 +86,5 @@ def _package_files(package: str, program: str) -> Iterator[str]:
 
 def _in_path(agent: Agent, program: str) -> str | None:
     words = program.split("/")
-    after = (word for folder, word in zip(words, words[1:], strict=False) if folder in agent.version_folders)
+    after = (word for folder, word in itertools.pairwise(words) if folder in agent.version_folders)
     return next((word for word in after if _VERSION.fullmatch(word)), None)

@@ -148,7 +148,12 @@ def test_the_message_about_a_server_of_another_file_names_its_entry_there(desk, 
     facade = ProvidersFacade(str(desk.place.workspace), StateHome(str(desk.place.state)))
     facade.trust(facade.proposal("said"), Principal("someone"))
     put = desk.call("mcp__said__put", path="a.txt")
-    assert put.error.hint.startswith(f'to allow it: grant = {{write = ["."]}} in the entry `said` of {file}')
+    assert put.error.hint.startswith(f'to allow it: `"grant": {{"write": ["."]}}` in the entry `said` of {file}. It')
+    table = {"command": "npx", "args": ["-y", "said"], **json.loads(f"{{{put.error.hint.split('`')[1]}}}")}
+    file.write_text(json.dumps({"mcpServers": {"said": table}}))
+    facade = ProvidersFacade(str(desk.place.workspace), StateHome(str(desk.place.state)))
+    facade.trust(facade.proposal("said"), Principal("someone"))
+    assert desk.call("mcp__said__put", path="a.txt").error is None
 
 
 def test_a_server_keeps_files_of_its_own_between_its_starts(desk, registry):

@@ -1,5 +1,5 @@
-"""What `haft connect` tells a person about the hooks of an agent: where they do not cover its calls, and which version of
-the agent they need."""
+"""What `haft connect` tells a person about the hooks of an agent: where they do not cover its calls, and which version
+of the agent they need."""
 
 from __future__ import annotations
 
