@@ -34,6 +34,14 @@ def test_the_failures_that_let_a_call_pass_are_those_that_are_told(agent: str) -
     assert passing == told
 
 
+@pytest.mark.parametrize("agent", [agent for agent in TRIED if (hooks := AGENTS[agent].hooks) and hooks.blocking])
+def test_the_failures_that_pass_in_an_older_version_are_those_without_the_setting(agent: str) -> None:
+    facts = AGENTS[agent].hooks
+    assert facts is not None and facts.blocking is not None and f"{agent}-{facts.blocking.setting}-block" in EXPECTED
+    told = {case for words in facts.blocking.passes_before for case in FAILURES[words]}
+    assert {case for cases in FAILURES.values() for case in cases if EXPECTED[agent][case] == RUNS} == told
+
+
 @pytest.mark.parametrize("agent", [*TRIED, "opencode"])
 def test_every_agent_obeys_a_denial_and_the_way_in_which_haft_rewrites(agent: str) -> None:
     facts = AGENTS[agent].hooks

@@ -373,8 +373,13 @@ def test_a_file_that_nobody_may_write_stays_and_so_do_the_others(home):
     [
         ("claude-code", ".claude/settings.json", '{"a": 1', "is not valid JSON"),
         ("claude-code", ".claude.json", "{'a': 1}", "is not valid JSON"),
-        ("claude-code", ".claude.json", "[]", "is not an object"),
-        ("claude-code", ".claude.json", '{"mcpServers": []}', "`mcpServers` is not an object"),
+        (
+            "claude-code",
+            ".claude.json",
+            "[]",
+            "left as it is: it must contain a JSON object, not a list",
+        ),
+        ("claude-code", ".claude.json", '{"mcpServers": []}', "`mcpServers` must be a JSON object, not a list"),
         (
             "claude-code",
             ".claude/settings.json",
@@ -384,7 +389,7 @@ def test_a_file_that_nobody_may_write_stays_and_so_do_the_others(home):
         ("codex", ".codex/config.toml", "model = ", "is not valid TOML"),
         ("codex", ".codex/config.toml", 'mcp_servers = {a = {command = "x"}}', "cannot be changed line by line"),
         ("gemini", ".gemini/settings.json", b"\xff\xfe{}", "is not UTF-8"),
-        ("opencode", ".config/opencode/opencode.json", '{"mcp": "x"}', "`mcp` is not an object"),
+        ("opencode", ".config/opencode/opencode.json", '{"mcp": "x"}', "`mcp` must be a JSON object, not a text"),
         ("gemini", ".gemini/settings.json", '{"tools": {"core": ["run_shell_command"]}}', "has a list of your own"),
     ],
 )
@@ -571,3 +576,12 @@ def test_rules_follow_the_state_home_and_need_a_plain_path(home, agent):
 def test_agents_whose_hook_allows_the_line_get_no_rule(home, agent):
     home.connect(agent, hooks=True)
     assert not any(b"haft-shell" in text for text in home.snapshot().values() if isinstance(text, bytes))
+
+
+def test_a_file_in_a_folder_that_nobody_may_write_is_named_with_its_path(home):
+    folder = home.path / ".gemini"
+    folder.mkdir(mode=0o555)
+    with pytest.raises(BadUsage) as refused:
+        home.connect("gemini")
+    assert refused.value.message.startswith(f"{folder}/settings.json cannot be written, because {folder} is read-only")
+    assert "make that folder writable" in refused.value.hint and os.listdir(folder) == []

@@ -134,3 +134,54 @@ def test_every_file_has_a_name_that_is_protected(home, launch, name, scope):
     for change in plan.changes:
         words = os.path.relpath(change.path, top).lower().split("/")
         assert any("/".join(words[: count + 1]) in NAMES for count in range(len(words))), change.path
+
+
+def program_of(home, name, path, version=None, package="@anthropic-ai/claude-code"):
+    """Install an agent below the home directory, linked from a folder on PATH."""
+    program = home.write(path, "#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    if version is not None:
+        (program.parent / "package.json").write_text(f'{{"name": "{package}", "version": "{version}"}}')
+    link = home.path / "programs" / name
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(program)
+    home.env["PATH"] = f"{link.parent}:{home.env['PATH']}"
+
+
+@pytest.mark.parametrize(
+    ("path", "version"),
+    [
+        ("lib/node_modules/@anthropic-ai/claude-code/cli.js", "2.1.197"),
+        (".local/share/claude/versions/2.1.197", None),
+        ("Caskroom/claude-code/2.1.197/claude", None),
+    ],
+)
+def test_a_claude_code_that_ignores_the_denial_of_failing_hooks_is_told(home, launch, path, version):
+    program_of(home, "claude", path, version)
+    home.connect("claude-code", launch)
+    assert looked_at(home, "claude-code", launch).problems == []
+    home.connect("claude-code", launch, hooks=True)
+    found = looked_at(home, "claude-code", launch)
+    (problem,) = found.problems
+    sentence = "Claude Code 2.1.197 ignores `onFailure`: if haft's hook fails to start, calls pass"
+    assert problem.detail == sentence and sentence in found.coverage() and not problem.is_broken
+    assert problem.hint == "update Claude Code to 2.1.295 or newer"
+
+
+@pytest.mark.parametrize("version", ["2.1.295", "2.2.0", "3.0.0-beta.1"])
+def test_a_new_claude_code_has_no_problem(home, launch, version):
+    package = "@anthropic-ai/claude-code-linux-x64"
+    program_of(home, "claude", "lib/node_modules/@anthropic-ai/claude-code-linux-x64/claude", version, package)
+    home.connect("claude-code", launch, hooks=True)
+    found = looked_at(home, "claude-code", launch)
+    assert found.problems == [] and found.version == version.split("-")[0]
+    assert "onFailure" not in " ".join(found.coverage()) and "2.1.295" not in " ".join(found.coverage())
+
+
+@pytest.mark.parametrize("name", ["package of another program", None])
+def test_a_version_that_cannot_be_seen_is_said_to_matter(home, launch, name):
+    program_of(home, "claude", "bin/1.2.3/claude", None if name is None else "1.0.0", name)
+    home.connect("claude-code", launch, hooks=True)
+    found = looked_at(home, "claude-code", launch)
+    assert found.version is None and found.problems == []
+    assert "unless Claude Code is 2.1.295 or newer" in " ".join(found.coverage())

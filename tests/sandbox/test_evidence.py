@@ -423,6 +423,13 @@ def test_a_denial_of_a_server_names_the_line_to_add_below_its_table(said, output
     assert "plugin" not in hint
 
 
+def test_the_grant_for_a_server_of_a_json_file_is_json(said):
+    output = f"EROFS: read-only file system, open '{WORKSPACE}/a.txt'"
+    entry = "in the entry `files` of /w/.mcp.json"
+    hint = said(output, session=True, profile="read-only", writable=(), entry=entry).hint
+    assert hint == f'to allow it: `"grant": {{"write": ["."]}}` {entry}. It then holds for every call of this server'
+
+
 def test_a_server_that_would_change_its_own_installation_is_told_to_keep_its_files_elsewhere(said):
     output = "EROFS: read-only file system, open '/var/tmp/state/servers/k/w/node_modules/memory/dist/memory.jsonl'"
     error = said(

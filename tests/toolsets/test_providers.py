@@ -466,7 +466,10 @@ def test_a_server_of_the_workspace_starts_only_after_a_person_trusted_it(place):
     (place.workspace / ".mcp.json").write_text('{"mcpServers": {"a": {"command": "x", "args": ["1"]}}}')
     host = place.host()
     why = start_trust(host).why_not(only(host))
-    assert why.startswith("the workspace's .mcp.json names it") and "`haft providers trust a`" in why
+    assert (
+        why.startswith("new, or no longer trusted: the workspace's .mcp.json names it")
+        and "`haft providers trust a`" in why
+    )
     trusted(host, only(host))
     assert start_trust(host).why_not(only(host)) is None
     (place.workspace / ".mcp.json").write_text('{"mcpServers": {"a": {"command": "x", "args": ["2"]}}}')

@@ -10,8 +10,9 @@ from haft.lazy import face
 
 if TYPE_CHECKING:
     from haft.config import connected_paths
+    from haft.connecting.agent_versions import failures_that_pass, installed_version, needed_version, too_old_sentence
     from haft.connecting.agents import AGENTS, agent_named, agent_of_program
-    from haft.connecting.agents.agent import Agent, HookFacts, Place, Replacing, Rewriting, Scope
+    from haft.connecting.agents.agent import Agent, Blocking, HookFacts, Place, Replacing, Rewriting, Scope
     from haft.connecting.changes import FileChange
     from haft.connecting.connections import Connections, Plan, Record
     from haft.connecting.entries import Choice, Entry, Launch, hook_line
@@ -21,8 +22,9 @@ else:
     __getattr__ = face(
         __name__,
         {
+            "agent_versions": "failures_that_pass installed_version needed_version too_old_sentence",
             "agents": "AGENTS agent_named agent_of_program",
-            "agents.agent": "Agent HookFacts Place Replacing Rewriting Scope",
+            "agents.agent": "Agent Blocking HookFacts Place Replacing Rewriting Scope",
             "changes": "FileChange",
             "connections": "Connections Plan Record",
             "entries": "Choice Entry Launch hook_line",

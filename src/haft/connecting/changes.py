@@ -172,6 +172,12 @@ def write(change: FileChange, *, is_private: bool) -> list[str]:
                 os.umask(before)
     except OSError as error:
         raise StorageFailed(f"{change.path} could not be written", error) from error
+    except Conflict:
+        raise
+    except HaftError as error:
+        raise BadUsage(
+            f"{change.path} was left as it is: {error.message}", hint=error.hint or f"make it writable, {_BY_HAND}"
+        ) from error
     return made
 
 
@@ -324,7 +330,7 @@ def _changed(path: str, content: bytes | None, change: Callable[[str], str]) -> 
     except BrokenJson as error:
         raise BadConfig(f"{path} is not valid JSON, and was left as it is: {error.message}", hint=_MEND) from error
     except BadConfig as error:
-        raise BadConfig(f"{path} was left as it is: {error.message}", hint=error.hint) from error
+        raise BadConfig(f"{path} was left as it is: {error.message}", hint=error.hint or _MEND) from error
     except BadUsage as error:
         if error.message.startswith(path):
             raise
@@ -355,7 +361,17 @@ def _loaded(text: str, path: str) -> Any:
         raise BadConfig(f"{path} is not valid JSON: {error.message}", hint=_MEND) from error
 
 
+_BY_HAND: Final = "or let `haft connect --print` show what to add where the file is made"
+
+
 def _check_writable(path: str, real: str) -> None:
+    folder = os.path.dirname(real)
+    with contextlib.suppress(OSError):
+        if not os.stat(folder).st_mode & 0o222 or not os.access(folder, os.W_OK | os.X_OK):
+            raise BadUsage(
+                f"{path} cannot be written, because {folder} is read-only: nothing was changed",
+                hint=f"make that folder writable, {_BY_HAND}",
+            )
     try:
         status = os.lstat(real)
     except OSError:
@@ -366,7 +382,7 @@ def _check_writable(path: str, real: str) -> None:
         where = "" if real == path else f" (it leads to {real})"
         raise BadUsage(
             f"{path} is read-only{where}: nothing was changed",
-            hint="make the file writable, or let `haft connect --print` show what to add where the file is made",
+            hint=f"make the file writable, {_BY_HAND}",
         )
 
 

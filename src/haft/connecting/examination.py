@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal
 
+from haft.connecting.agent_versions import installed_version, needed_version, too_old_sentence
 from haft.connecting.agents import AGENTS
 from haft.connecting.agents.agent import Agent, Place
 from haft.connecting.changes import lookup, read_file
@@ -42,6 +43,8 @@ class Examined:
     agent: Agent
     choice: Choice
     is_installed: bool
+    version: str | None = None
+    """The installed version, if it can be seen without running the agent."""
     server: PartState = "none"
     hooks: PartState = "none"
     replaced: bool = False
@@ -64,6 +67,8 @@ class Examined:
                 "runs in haft's sandbox" if facts.rewriting != "off" else "is decided by your rules, without a sandbox"
             )
             found.append(f"its own shell {shell}; its own edits can be undone; its other tools are recorded")
+            if (limit := self._limit_of_hooks()) is not None:
+                found.append(limit)
         elif self.replaced:
             left = self.agent.replacing.left if self.agent.replacing else ()
             rest = f", except {'; '.join(left)}" if left else ""
@@ -71,6 +76,15 @@ class Examined:
         else:
             found.append("its own shell and file tools are not covered")
         return found
+
+    def _limit_of_hooks(self) -> str | None:
+        """What a person must know about the version of the agent; None if its hooks work as they should."""
+        needed = needed_version(self.agent)
+        if needed is None or (old := too_old_sentence(self.agent, self.version)) is not None:
+            return None if needed is None else old
+        if self.version is None:
+            return f"calls pass if the hook fails to start, unless {self.agent.title} is {needed} or newer"
+        return None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -82,6 +96,7 @@ class Examined:
             "server": self.server,
             "hooks": self.hooks,
             "replaced": self.replaced,
+            "version": self.version,
             "testedVersion": self.agent.version,
             "coverage": self.coverage(),
             "problems": [{"detail": one.detail, "hint": one.hint, "broken": one.is_broken} for one in self.problems],
@@ -101,11 +116,15 @@ def examine(
     is_valid_token: Callable[[str], bool] = lambda _token: True,
 ) -> Examined:
     """Look at the files of an agent. `launch` says what haft would write today."""
-    found = Examined(agent, choice, is_installed(agent, env))
+    found = Examined(agent, choice, is_installed(agent, env), installed_version(agent, env))
     _server(found, launch, env, is_valid_token)
     _hooks(found, launch, env)
     _replacement(found, launch, env)
     _rules(found, launch, env)
+    old = too_old_sentence(agent, found.version)
+    if found.hooks != "none" and old is not None:
+        hint = f"update {agent.title} to {needed_version(agent)} or newer"
+        found.problems.append(Problem(old, hint, is_broken=False))
     return found
 
 

@@ -23,6 +23,16 @@ _INDENT: Final = regex(r"\n([ \t]+)\"")
 _DEEPEST: Final = 200
 
 
+_KINDS: Final = {
+    list: "a list",
+    str: "a text",
+    bool: "`true` or `false`",
+    int: "a number",
+    float: "a number",
+    type(None): "`null`",
+}
+
+
 @dataclass(slots=True)
 class Node:
     """A value in the text."""
@@ -151,7 +161,8 @@ def with_value(text: str, path: Sequence[str], value: Any) -> str:
     node = parse(text)
     for depth, key in enumerate(path):
         if not isinstance(node.value, dict):
-            raise BadConfig(f"`{'.'.join(path[:depth]) or 'the file'}` is not an object")
+            what = f"`{'.'.join(path[:depth])}` must be" if depth else "it must contain"
+            raise BadConfig(f"{what} a JSON object, not {_KINDS[type(node.value)]}")
         member = node.member(key)
         if member is None:
             return _checked(_inserted(text, node, key, _nested(path[depth + 1 :], value)), text, path, value)

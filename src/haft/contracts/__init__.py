@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         NO_CONFINEMENT,
         NO_GRANTS,
         NOT_RUN,
+        PLUGIN_ENTRY,
         Confinement,
         Grants,
         Layer,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         Profile,
         grants_from,
         network_json,
+        written_grant,
     )
     from haft.contracts.connections import GIVEN_UP, NOT_GRANTED, Connection, ConnectionObserver, HeldConnection
     from haft.contracts.decision import (
@@ -211,7 +213,8 @@ else:
             ),
             "variables": "names_reported_missing names_read why_not_granted withheld",
             "confinement": (
-                "Grants Layer NOT_RUN NO_GRANTS NO_CONFINEMENT Network Profile Confinement grants_from network_json"
+                "Grants Layer NOT_RUN NO_GRANTS NO_CONFINEMENT PLUGIN_ENTRY Network Profile Confinement "
+                "grants_from network_json written_grant"
             ),
             "connections": "GIVEN_UP NOT_GRANTED Connection ConnectionObserver HeldConnection",
             "host_grants": (

@@ -22,6 +22,14 @@ directories. `workspace`: the call may also write to the workspace. Neither of t
 PLUGIN_ENTRY: Final = "on the plugin's entry in `plugins`"
 
 
+def written_grant(key: str, values: str, entry: str) -> str:
+    """A grant as a person writes it at `entry`, which may end with the path of a file: as JSON if the file is JSON, as
+    TOML otherwise. `values` is the list of its values, in brackets."""
+    if entry.endswith((".json", ".jsonc")):
+        return f'`"grant": {{"{key}": {values}}}` {entry}'
+    return f"grant = {{{key} = {values}}} {entry}"
+
+
 @dataclass(frozen=True, slots=True)
 class Grants:
     """What a call may reach in addition to its profile. Nothing but grants opens the sandbox."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 
-from haft.contracts import Call, Confinement, ToolSpec, names_read, names_reported_missing, withheld
+from haft.contracts import Call, Confinement, ToolSpec, names_read, names_reported_missing, withheld, written_grant
 from haft.files.tool_source import texts_of
 
 
@@ -43,7 +43,7 @@ def grant_words(names: Sequence[str], tool: str, *, entry: str | None) -> str:
     process that outlives its calls; None if the tool has no such process."""
     if entry is not None:
         listed = ", ".join(f'"{name}"' for name in names)
-        return f"to pass it on: grant = {{env = [{listed}]}} {entry}"
+        return f"to pass it on: {written_grant('env', f'[{listed}]', entry)}"
     options = " ".join(f"--env {name}" for name in names)
     add = f"`haft permissions add allow {tool} {options}` for all calls, without approval (`add ask`: with approval)"
     return f"to pass it on: `{options}` with the call, or {add}"

@@ -15,7 +15,16 @@ import shlex
 from collections.abc import Callable
 from typing import Final
 
-from haft.contracts import Confinement, HaftError, LimitExceeded, Limits, SandboxDenied, without_progress
+from haft.contracts import (
+    PLUGIN_ENTRY,
+    Confinement,
+    HaftError,
+    LimitExceeded,
+    Limits,
+    SandboxDenied,
+    without_progress,
+    written_grant,
+)
 from haft.files import first_line
 from haft.lazy import regex
 from haft.sandbox.credentials import holds_private_keys, looked_for
@@ -259,7 +268,9 @@ def _not_writable(line: str, said: str, confinement: Confinement, host: HostFact
         )
     places = [path for path in _paths(line, "") if not is_below(path, confinement.writable)] or _paths(line, "")
     if not places and confinement.profile != "read-only":
-        return SandboxDenied("a write to a read-only path", said, _opens(confinement, "--write PATH", "write = [PATH]"))
+        return SandboxDenied(
+            "a write to a read-only path", said, _opens(confinement, "--write PATH", 'write = ["PATH"]')
+        )
     if not places or is_below(places[-1], (workspace,)):
         if confinement.profile == "read-only":
             return SandboxDenied(
@@ -288,7 +299,7 @@ def _not_writable(line: str, said: str, confinement: Confinement, host: HostFact
     ):
         # The command itself may have printed this path, so the hint must not propose a grant for it.
         hint = (
-            _opens(confinement, "--write PATH", "write = [PATH]")
+            _opens(confinement, "--write PATH", 'write = ["PATH"]')
             if confinement.session
             else "to allow it: `--write PATH`"
         )
@@ -307,11 +318,12 @@ def _in_state_home(path: str, said: str, confinement: Confinement) -> HaftError:
     denied = f"a write: `{path}` is in haft's own directory, which no grant opens"
     if not confinement.session:
         return SandboxDenied(denied, said, "write into the workspace")
+    own = written_grant("write", '["."]', confinement.entry)
     return SandboxDenied(
         f"{denied}: a server cannot change its own installation",
         said,
         "let it keep its files elsewhere: most servers have an option or a variable for that; name a path in the "
-        f'workspace there, and add grant = {{write = ["."]}} {confinement.entry}',
+        f"workspace there, and add {own}",
     )
 
 
@@ -335,7 +347,13 @@ def _opens(confinement: Confinement, option: str, grant: str) -> str:
 
 
 def _on_entry(confinement: Confinement, grant: str) -> str:
-    return f"to allow it: grant = {{{grant}}} {confinement.entry}; it holds for all calls, which one process answers"
+    key, _, values = grant.partition(" = ")
+    written = written_grant(key, values, confinement.entry)
+    return f"to allow it: {written}. It then holds for every call of this {_owner(confinement)}"
+
+
+def _owner(confinement: Confinement) -> str:
+    return "plugin" if confinement.entry == PLUGIN_ENTRY else "server"
 
 
 def _by_option(option: str) -> str:

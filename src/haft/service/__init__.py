@@ -102,7 +102,14 @@ if TYPE_CHECKING:
     from haft.service.previews import missed_scratch
     from haft.service.principals import this_user, user_name
     from haft.service.programs.program import AgentFiles, CarriedBack, Program
-    from haft.service.providers import ListedProvider, ProviderChange, ProvidersFacade, StartProposal, provider_text
+    from haft.service.providers import (
+        ListedProvider,
+        ProviderChange,
+        ProvidersFacade,
+        RemovedProvider,
+        StartProposal,
+        provider_text,
+    )
     from haft.service.providers_login import login_provider
     from haft.service.reachable_hosts import Reach, network_reach, one_host
     from haft.service.recovery import recover_into
@@ -121,6 +128,7 @@ if TYPE_CHECKING:
     from haft.service.uncovered_calls import is_harmless, person_command_in, record_uncovered
     from haft.sources import NOT_DESCRIBED
     from haft.sources.amp_toolbox import PROJECT
+    from haft.sources.mcp import START_SECONDS
     from haft.sources.skills import Activations, Skill, Skills, lies_in, server_names
     from haft.storage import Filter, StateHome, default_home
     from haft.toolsets import Discovery, TemplateEnvironments, Updated, fill_catalogue, probe_launcher
@@ -153,8 +161,9 @@ else:
             "facades.programs": "ProgramPlan",
             "facades.providers": "HostProviders",
             "programs.program": "AgentFiles CarriedBack Program",
-            "providers": "ListedProvider ProviderChange ProvidersFacade StartProposal provider_text",
+            "providers": "ListedProvider ProviderChange ProvidersFacade RemovedProvider StartProposal provider_text",
             "providers_login": "login_provider",
+            "haft.sources.mcp": "START_SECONDS",
             "state_reader": "request_cancel has_state open_changes open_history recover_dead_hosts",
             "client_announcements": "announce_caller announce_peer",
             "approval_secret": "ApprovalSecret",

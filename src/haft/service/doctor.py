@@ -40,7 +40,7 @@ from haft.service.changes_checks import coverage_checks, store_checks
 from haft.service.checks import Check, CheckState
 from haft.service.client_checks import client_checks
 from haft.service.permissions import missing_of
-from haft.service.providers import ProvidersFacade
+from haft.service.providers import ListedProvider, ProvidersFacade
 from haft.service.state_reader import has_state, recover_dead_hosts
 from haft.storage import StateHome, default_home, open_stores
 from haft.toolsets import Discovery, fill_catalogue, find_uv
@@ -368,6 +368,13 @@ def _is_server(listing: Listing) -> bool:
     return "server" in about and "tool" not in about
 
 
+def _unreachable_hint(listed: ListedProvider) -> str:
+    provider = listed.server.provider
+    if provider.transport != "stdio":
+        return "check its address and your network"
+    return f"`haft providers logs {provider.name}` shows its log"
+
+
 def _providers(home: StateHome, workspace: str | None) -> list[Check]:
     if workspace is None:
         return []
@@ -383,10 +390,10 @@ def _providers(home: StateHome, workspace: str | None) -> list[Check]:
             Check(
                 "MCP servers",
                 "broken" if one.state == "broken" else "warn",
-                f"`{one.server.provider.name}` is {one.state}: {one.reason}",
+                f"`{one.title}` is {one.state}: {one.reason}",
                 None
                 if one.state == "changed"
-                else f"`haft providers logs {one.server.provider.name}` shows its log"
+                else _unreachable_hint(one)
                 if one.state == "unreachable"
                 else f"see {one.server.provider.source}",
             )

@@ -6,13 +6,14 @@ from __future__ import annotations
 import difflib
 import os
 import shlex
+import shutil
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from haft.config import WORKSPACE_FILES, Config, load_config, table_text, with_table, without_table
-from haft.contracts import BadUsage, Listing, Principal, Secrets, near_miss
+from haft.contracts import BadUsage, Listing, Principal, Secrets, StorageFailed, near_miss
 from haft.files import shown
 from haft.service.own_file import OwnFile
 from haft.service.providers_login import forget_login
@@ -27,6 +28,7 @@ from haft.toolsets import (
     configured_servers,
     digests_of,
     inputs_in,
+    own_files,
     read_server,
     read_server_file,
     secrets_in,
@@ -50,6 +52,11 @@ class ListedProvider:
     `disabled`."""
     reason: str | None
     tools: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """What people read as its name: for a file that cannot be read, the path of the file."""
+        return shown(self.server.provider.source) if self.server.is_file else self.server.provider.name
 
     def where(self) -> str:
         """The command or the address of the server, as it is written."""
@@ -107,6 +114,21 @@ class ProviderChange:
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "file": self.file}
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedProvider:
+    """A server that was removed from a haft.toml."""
+
+    name: str
+    file: str
+    files: str | None
+    """The directory with the files that the server kept for itself; None if it kept none."""
+    purged: bool
+    """Whether that directory was deleted."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "file": self.file, "files": self.files, "purged": self.purged}
 
 
 class ProvidersFacade:
@@ -279,8 +301,9 @@ class ProvidersFacade:
         own = (one.provider for one in self.servers() if one.provider.provenance == "user" and not one.provider.skill)
         return next((each.source for each in own if each.name == name), None)
 
-    def remove(self, name: str, principal: Principal) -> ProviderChange:
-        """Remove a server from the haft.toml that names it, and forget the trust in it and the values given for it."""
+    def remove(self, name: str, principal: Principal, *, purges: bool = False) -> RemovedProvider:
+        """Remove a server from the haft.toml that names it, and forget the trust in it and the values given for it.
+        With `purges`, delete the files that the server kept for itself."""
         principal.must_be_person("providers remove")
         server = self.named(name)
         source = server.provider.source
@@ -300,7 +323,15 @@ class ProvidersFacade:
             others = [one for one in self.servers() if one.provider.source == source and one is not server]
             InputStore(self._home.path).forget(source, _only_inputs(server, others))
         forget_login(server.provider.name, self._home.path)
-        return ProviderChange(server.provider.name, file.path, "")
+        kept = own_files(self._home.path, server.provider)
+        if not _has_files(kept):
+            return RemovedProvider(server.provider.name, file.path, None, purged=False)
+        if purges:
+            try:
+                shutil.rmtree(kept)
+            except OSError as error:
+                raise StorageFailed(f"the files of `{name}` in {kept} could not be deleted", error) from error
+        return RemovedProvider(server.provider.name, file.path, kept, purged=purges)
 
     def _section(self, file: OwnFile) -> tuple[str, Mapping[str, Any]]:
         """The name under which a haft.toml has its servers, and the servers there."""
@@ -383,6 +414,13 @@ def _without_empty(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _lines(server: ConfiguredServer, bound: Mapping[str, Any]) -> list[str]:
     return table_text(("providers", server.provider.name), _without_empty(bound)).splitlines()
+
+
+def _has_files(directory: str) -> bool:
+    try:
+        return bool(os.listdir(directory))
+    except OSError:
+        return False
 
 
 def _only_inputs(server: ConfiguredServer, others: Sequence[ConfiguredServer]) -> list[str]:

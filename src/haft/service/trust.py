@@ -35,6 +35,7 @@ from haft.config import (
 from haft.contracts import BadConfig, BadUsage, Principal
 from haft.service.providers import revoke_file, trust_of_file
 from haft.storage import StateHome
+from haft.toolsets import WORKSPACE_FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,14 @@ class TrustFacade:
         workspace, home = check_workspace(self._workspace, self._home), self._home
         file, stranger = workspace_config(workspace), foreign_file_in(workspace)
         if file is None and stranger is None:
-            raise BadUsage(f"there is no {' or '.join(WORKSPACE_FILES)} in {workspace}: there is nothing to trust")
+            hint = None
+            if os.path.lexists(os.path.join(workspace, WORKSPACE_FILE)):
+                hint = (
+                    f"its {WORKSPACE_FILE} names MCP servers: `haft providers trust NAME` lets one of them start, and "
+                    "`haft providers list` shows them"
+                )
+            what = f"there is no {' or '.join(WORKSPACE_FILES)} in {workspace}: there is nothing to trust"
+            raise BadUsage(what, hint=hint)
         widens: Sequence[Ignored] = ()
         kept_out: Sequence[Ignored] = ()
         if file is not None:

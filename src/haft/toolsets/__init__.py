@@ -32,6 +32,8 @@ if TYPE_CHECKING:
         server_name,
         start_trust,
     )
+    from haft.toolsets.providers.finding import WORKSPACE_FILE
+    from haft.toolsets.providers.packages.own_files import own_files
     from haft.toolsets.sessions import Sessions
 else:
     __getattr__ = face(
@@ -52,6 +54,8 @@ else:
                 "ConfiguredServer Input InputStore WrittenServer configured_servers digests_of inputs_in read_server "
                 "read_server_file secrets_in server_name start_trust"
             ),
+            "providers.finding": "WORKSPACE_FILE",
+            "providers.packages.own_files": "own_files",
             "sessions": "Sessions",
         },
     )

@@ -68,10 +68,11 @@ def test_configured_headers_are_sent(tmp_path):
 def test_a_server_that_is_not_there_is_unreachable(tmp_path):
     with socket.socket() as held:  # It has a port, and does not listen.
         held.bind(("127.0.0.1", 0))
-        failure, error = failure_of(provider_at(f"http://127.0.0.1:{held.getsockname()[1]}/mcp"), tmp_path)
+        port = held.getsockname()[1]
+        failure, error = failure_of(provider_at(f"http://127.0.0.1:{port}/mcp"), tmp_path)
     assert failure.kind == "unreachable"
     assert not failure.may_have_arrived
-    assert "the MCP server `remote` cannot be reached at `127.0.0.1`" in error.message
+    assert f"the MCP server `remote` cannot be reached at `127.0.0.1:{port}`" in error.message
     assert "haft providers restart remote" in error.hint
 
 

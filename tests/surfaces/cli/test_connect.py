@@ -57,7 +57,7 @@ def test_the_line_that_hooks_start_is_one_file_of_ours_with_an_absolute_path(haf
 
 def test_what_the_hooks_do_not_cover_is_said(haft):
     said = haft("connect", "codex", "--hooks", "--yes").err
-    assert "if the hook fails like this: it is killed" in said
+    assert "if the hook fails like this:\n  - it is killed" in said
     assert "never reaches the hook: input for a command" in said
     assert "not tried with the program" in haft("connect", "cursor", "--print").err
     assert "run without haft's sandbox" in haft("connect", "cursor", "--hooks", "--print").err
@@ -182,3 +182,36 @@ def test_files_that_connect_wrote_are_protected_also_behind_a_link(haft):
     assert held["changes"]["state"] == "held" and held["error"]["code"] == "sandbox-denied"
     haft("connect", "claude-code", "--remove", "--yes")
     assert haft(*call).json["changes"]["state"] == "committed"
+
+
+def test_an_old_claude_code_is_warned_about(haft, tmp_path):
+    program = tmp_path / "versions/2.1.197"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    (tmp_path / "programs").mkdir()
+    (tmp_path / "programs/claude").symlink_to(program)
+    haft.env["PATH"] = f"{tmp_path / 'programs'}:{haft.env['PATH']}"
+    warning = "Claude Code 2.1.197 ignores `onFailure`: if haft's hook fails to start, calls pass"
+    assert "warning" not in haft("connect", "claude-code", "--print").err
+    for printed in (
+        haft("connect", "claude-code", "--hooks", "--print"),
+        haft("connect", "claude-code", "--hooks", "--yes", "-q"),
+    ):
+        assert f"warning: {warning}; update to 2.1.295 or newer" in printed.err
+    said = haft("connect", "claude-code", "--hooks", "--print").err
+    assert "\n  - it is killed" in said and "\n  - its program is not there" in said and "its time limit" in said
+    assert warning in haft("connect").out
+    (check,) = [
+        each
+        for each in haft("doctor", "--json").json
+        if each["check"] == "connected agents" and each["detail"] == warning
+    ]
+    assert check["state"] == "warn" and "2.1.295" in check["hint"]
+    (tmp_path / "programs/claude").unlink()
+    assert "you need Claude Code 2.1.295 or newer" in haft("connect", "claude-code", "--hooks", "--print").err
+
+
+def test_the_failures_that_pass_are_one_note(haft):
+    said = haft("connect", "codex", "--hooks", "--print").err
+    assert said.count("a call passes without haft's decision") == 1 and "\n  - its program is not there" in said

@@ -1,8 +1,10 @@
 """`haft providers`: which MCP servers there are, which may start, and how they come and go."""
 
+import hashlib
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -40,7 +42,10 @@ def test_servers_of_all_files_are_listed_with_their_state_and_no_secret(haft, ow
     project(haft, theirs=NAMED)
     said = haft("providers", "list")
     assert said.code == 0
-    assert "theirs: the workspace's .mcp.json names it" in said.err and "`haft providers trust theirs`" in said.err
+    assert (
+        "theirs: new, or no longer trusted: the workspace's .mcp.json names it" in said.err
+        and "`haft providers trust theirs`" in said.err
+    )
     assert "has the type `carrier-pigeon`" in said.err and "`NOT_SET`, which is not set" in said.err
     assert states(haft) == {
         "mine": "inactive",
@@ -121,6 +126,7 @@ def test_the_start_of_a_server_of_the_workspace_is_shown_and_asked_for_once(haft
     project(haft, theirs=NAMED)
     refused = haft("providers", "trust", "theirs", "--no-start")
     assert refused.code == 3 and "look at it, then `haft providers trust theirs --yes`" in refused.err
+    assert 'command = "no-such-program"' in refused.err
     asked = terminal("providers", "trust", "theirs", "--no-start", COLUMNS="200")
     asked.until('command = "no-such-program"')
     asked.until("Let this server start? [y/N]")
@@ -147,7 +153,8 @@ def test_a_changed_file_is_named_when_the_start_is_asked_for_again(haft, termina
     server = haft.workspace / "server.py"
     server.write_text("1\n")
     project(haft, theirs={"command": "python3", "args": ["server.py"]})
-    assert haft("providers", "trust", "theirs", "--yes", "--no-start").code == 0
+    agreed = haft("providers", "trust", "theirs", "--yes", "--no-start")
+    assert agreed.code == 0 and 'args = ["server.py"]' in agreed.err
     server.write_text("2\n")
     listed = haft("providers", "list")
     assert f"{server} changed since you trusted it" in listed.err
@@ -287,6 +294,54 @@ def test_a_server_that_fails_is_shown_with_its_own_words_and_disturbs_no_other(h
     assert "out of order" in haft("providers", "logs", "sick").out
     doctor = haft("doctor").out
     assert "1 of 2 ready, with 1 tools" in doctor and "`sick` is unreachable" in doctor
+
+
+def test_a_server_that_was_added_and_does_not_start_is_said_to_stay(haft, own):
+    failed = haft("providers", "add", "ghost", "--", "no-such-program-at-all")
+    assert failed.code == 1 and f"`ghost` stays in {own}" in failed.err
+    assert "--replace" in failed.err and "haft providers remove ghost" in failed.err
+
+
+def test_a_remote_server_that_is_not_there_gets_words_for_remote_servers(haft, own):
+    with socket.socket() as held:  # It has a port, and does not listen.
+        held.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{held.getsockname()[1]}"
+        failed = haft("providers", "add", "far", f"http://{place}/mcp")
+    assert failed.code == 1 and f"cannot be reached at `{place}`" in failed.err
+    (check,) = [one for one in haft("doctor", "--json").json if "`far` is unreachable" in one["detail"]]
+    assert check["hint"] == "check its address and your network"
+
+
+def test_while_haft_connects_to_a_remote_server_it_says_how_long_it_waits(haft, own, terminal):
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        held.listen()  # Nobody answers.
+        screen = terminal("providers", "add", "slow", f"http://127.0.0.1:{held.getsockname()[1]}/mcp", COLUMNS="120")
+        screen.until("connecting to slow, for at most 60 s")
+
+
+def test_a_broken_file_is_listed_with_its_path(haft):
+    path = haft.workspace / ".mcp.json"
+    path.write_text("{")
+    said = haft("providers", "list")
+    assert f"{path}  broken" in said.out and "mcp_json" not in said.out + said.err
+    assert f"{path} cannot be understood" in said.err
+
+
+def test_the_files_of_a_removed_server_stay_unless_they_are_purged(haft, own):
+    haft("providers", "list")
+    for purge in (False, True):
+        assert haft("providers", "add", "memory", "--no-start", "--", "npx", "-y", "server-memory").code == 0
+        key = hashlib.sha256(f"{own}\0memory".encode()).hexdigest()[:8]
+        files = haft.home / "server-files" / f"memory-{key}"
+        files.mkdir(parents=True, exist_ok=True)
+        (files / "memory.jsonl").write_text("{}\n")
+        if not purge:
+            assert f"its files stay in {files}" in haft("providers", "remove", "memory").out
+            assert (files / "memory.jsonl").exists()
+    removed = haft("providers", "remove", "memory", "--purge", "--json").json
+    assert removed == {"name": "memory", "file": str(own), "files": str(files), "purged": True}
+    assert not files.exists()
 
 
 def test_the_server_of_a_skill_is_there_where_the_skill_is_active(haft, server):

@@ -378,3 +378,9 @@ def test_a_variable_that_is_not_set_stops_no_command(haft):
     checks = haft("doctor", "--json").json
     assert any("`key` in `config`" in one["detail"] and one["state"] == "warn" for one in checks)
     assert haft("trust", "--revoke").code == 0
+
+
+def test_a_workspace_with_only_servers_says_how_they_are_trusted(haft):
+    (haft.workspace / ".mcp.json").write_text('{"mcpServers": {"a": {"command": "x"}}}')
+    said = haft("trust")
+    assert said.code == 2 and "there is nothing to trust" in said.err and "`haft providers trust NAME`" in said.err

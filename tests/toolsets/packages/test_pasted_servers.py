@@ -141,6 +141,20 @@ def test_without_the_grant_a_server_cannot_write_and_the_message_names_the_line_
     assert "below `[providers.said]`" in steal.error.hint and str(desk.place.state) not in steal.error.hint
 
 
+def test_a_server_that_could_not_be_installed_is_listed_as_unreachable_with_the_reason(desk, registry):
+    publish(registry)
+    desk.configure("said", "npx", "-y", "no-such-package")
+
+    async def work(service):
+        with pytest.raises(ToolFailed):
+            await service.providers.restart("said")
+
+    desk.use(work)
+    (listed,) = ProvidersFacade(str(desk.place.workspace), StateHome(str(desk.place.state))).listed()
+    assert listed.state == "unreachable" and "check its name in the command" in listed.reason
+    assert "could not be installed: the registry has no such package" in listed.reason and "\n" not in listed.reason
+
+
 def test_the_message_about_a_server_of_another_file_names_its_entry_there(desk, registry):
     publish(registry)
     file = desk.place.workspace / ".mcp.json"
@@ -148,7 +162,12 @@ def test_the_message_about_a_server_of_another_file_names_its_entry_there(desk, 
     facade = ProvidersFacade(str(desk.place.workspace), StateHome(str(desk.place.state)))
     facade.trust(facade.proposal("said"), Principal("someone"))
     put = desk.call("mcp__said__put", path="a.txt")
-    assert put.error.hint.startswith(f'to allow it: grant = {{write = ["."]}} in the entry `said` of {file}')
+    assert put.error.hint.startswith(f'to allow it: `"grant": {{"write": ["."]}}` in the entry `said` of {file}. It')
+    table = {"command": "npx", "args": ["-y", "said"], **json.loads(f"{{{put.error.hint.split('`')[1]}}}")}
+    file.write_text(json.dumps({"mcpServers": {"said": table}}))
+    facade = ProvidersFacade(str(desk.place.workspace), StateHome(str(desk.place.state)))
+    facade.trust(facade.proposal("said"), Principal("someone"))
+    assert desk.call("mcp__said__put", path="a.txt").error is None
 
 
 def test_a_server_keeps_files_of_its_own_between_its_starts(desk, registry):

@@ -61,6 +61,17 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Blocking:
+    """A setting with which an agent denies a call if the hook itself fails."""
+
+    setting: str
+    since: str
+    """The first version of the agent that knows the setting."""
+    passes_before: tuple[str, ...]
+    """The failures after which an older version lets the call pass, in words for people."""
+
+
+@dataclass(frozen=True, slots=True)
 class HookFacts:
     """How an agent calls a program before and after its own tools."""
 
@@ -81,6 +92,8 @@ class HookFacts:
     """The failures of a hook after which this agent lets the call pass, in words for people."""
     own_rules: tuple[str, ...] = ()
     """What is different for the agent's own rules and their answers, in words for people."""
+    blocking: Blocking | None = None
+    """The setting that `blocks_on_failure` needs, if older versions of the agent do not know it."""
     unseen: tuple[str, ...] = ()
     """The agent's tools that never reach a hook, in words for people."""
 
@@ -142,6 +155,10 @@ class Agent:
     server says it, or if the agent does not ask."""
     hooks: HookFacts | None = None
     replacing: Replacing | None = None
+    package: str | None = None
+    """The agent's package in npm's registry. A package for one platform has this name, `-` and the platform."""
+    version_folders: tuple[str, ...] = ()
+    """Where an installer puts each version into a file or folder of its own: the names of the folders with them."""
     has_windows: bool = False
     """Whether it is an editor with windows of its own, which `haft run` cannot start in a terminal."""
     version: str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from haft.connecting.agents.agent import Agent, HookFacts, Place, Replacing
+from haft.connecting.agents.agent import Agent, Blocking, HookFacts, Place, Replacing
 
 _SETTINGS: Final = Place("~/.claude/settings.json", variable="CLAUDE_CONFIG_DIR", replaced="~/.claude")
 
@@ -75,11 +75,23 @@ CLAUDE_CODE: Final = Agent(
         blocks_on_failure=True,
         passes=("it prints something that is not JSON",),
         own_rules=("where a rule of its own asks, it offers no answer that covers later commands",),
+        blocking=Blocking(
+            "onFailure",
+            since="2.1.295",
+            passes_before=(
+                "it is killed, or ends with another code than 0 or 2",
+                "its program is not there",
+                "it takes longer than its time limit",
+                "it prints something that is not JSON",
+            ),
+        ),
     ),
     replacing=Replacing(
         ("Bash", "Monitor", "Edit", "MultiEdit", "NotebookEdit", "Write", "Read", "Glob", "Grep"),
         user=_SETTINGS,
         project=Place(".claude/settings.json"),
     ),
+    package="@anthropic-ai/claude-code",
+    version_folders=("versions", "claude-code"),
     version="2.1.327",
 )

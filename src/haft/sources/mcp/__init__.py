@@ -10,7 +10,14 @@ from haft.lazy import face
 if TYPE_CHECKING:
     from haft.sources.mcp.completions import Completion, CompletionTool
     from haft.sources.mcp.names import listed_name
-    from haft.sources.mcp.provider import InstalledServer, Provider, ProviderTransport, ServerPackages, StartTrust
+    from haft.sources.mcp.provider import (
+        START_SECONDS,
+        InstalledServer,
+        Provider,
+        ProviderTransport,
+        ServerPackages,
+        StartTrust,
+    )
     from haft.sources.mcp.remote.login import LoginPage, LoginResult, log_in
     from haft.sources.mcp.remote.logins import forget_logins, login_secrets
     from haft.sources.mcp.server import McpServer
@@ -29,6 +36,6 @@ else:
             "server_log": "log_path read_log",
             "source": "McpServers",
             "texts": "visible visible_json",
-            "provider": "InstalledServer Provider ProviderTransport ServerPackages StartTrust",
+            "provider": "START_SECONDS InstalledServer Provider ProviderTransport ServerPackages StartTrust",
         },
     )

@@ -7,11 +7,13 @@ nothing of the `mcp` package, which takes a second to import.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from haft.contracts import NO_GRANTS, NO_SECRETS, Grants, Provenance, Secrets
 from haft.values import dataclass, field
 
+START_SECONDS: Final = 60.0
+"""How long a server has until it must have listed its tools."""
 ProviderTransport = Literal["stdio", "http", "sse"]
 
 

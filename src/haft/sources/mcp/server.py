@@ -28,7 +28,7 @@ from haft.contracts import (
 from haft.lazy import late_module
 from haft.sources.mcp import texts
 from haft.sources.mcp.definitions import Known, ServerDefinitions, digest_of, prepared
-from haft.sources.mcp.provider import InstalledServer, Provider, ServerPackages, StartTrust
+from haft.sources.mcp.provider import START_SECONDS, InstalledServer, Provider, ServerPackages, StartTrust
 from haft.sources.mcp.remote.failures import LoginRequired
 from haft.sources.mcp.server_log import ServerLog
 from haft.sources.owner_task import OwnerTask
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 else:
     asyncio = late_module("asyncio")  # Listing tools makes servers, and starts none.
 
-START_SECONDS: Final = 60.0
 FIRST_PAUSE: Final = 0.5
 """The pause before the second start after a failure. Each further failure doubles it."""
 LONGEST_PAUSE: Final = 60.0
@@ -256,7 +255,14 @@ class McpServer:
         if self._packages is None or not self._packages.names_package(self.provider):
             return None
         found = self._packages.installed(self.provider)
-        return found if found is not None else await self._packages.install(self.provider, progress)
+        if found is not None:
+            return found
+        try:
+            return await self._packages.install(self.provider, progress)
+        except ToolFailed as error:
+            # The other lines are output of the package manager.
+            self.kept.put(None, {"problem": error.message.splitlines()[0], "cure": error.hint})
+            raise
 
     @contextlib.asynccontextmanager
     async def _open(self, installed: InstalledServer | None, before: Known | None) -> AsyncIterator[Connection]:
@@ -328,8 +334,10 @@ class McpServer:
             if found is not None:
                 return found
         if isinstance(error, TimeoutError):
-            line = texts.line(self._log.last_line)
-            what = f"did not answer within {START_SECONDS:g} s of its start" + (f": {line}" if line else "")
+            is_local = self.provider.transport == "stdio"
+            line = texts.line(self._log.last_line) if is_local else ""
+            of_start = " of its start" if is_local else ""
+            what = f"did not answer within {START_SECONDS:g} s{of_start}" + (f": {line}" if line else "")
         else:
             what = f"could not be used: {connecting.reason(error)}"
         return self._error(what, hint=self._logs if self.provider.transport == "stdio" else None)

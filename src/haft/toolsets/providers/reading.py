@@ -50,6 +50,8 @@ class ConfiguredServer:
     """Values that a person must give before the server can be used."""
     is_disabled: bool = False
     """Whether its file turns it off."""
+    is_file: bool = False
+    """Whether it stands for a whole file that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,7 @@ class _Reader:
             skill=place.skill,
         )
         if isinstance(table, HaftError):
-            return ConfiguredServer(replace(bare, problem=table.message), name)
+            return ConfiguredServer(replace(bare, problem=table.message), name, is_file=True)
         try:
             written = read_server(table, is_own=place.is_own)
         except ValueError as error:

@@ -60,7 +60,8 @@ class StartTrustStore:
         cure = f"`haft providers trust {provider.name}`"
         if kept is None or (kept.identity != provider.identity and not needs_person(provider)):
             if needs_person(provider):
-                return f"{_place(provider)} names it, and haft starts it only after you have seen it: {cure}"
+                named = f"new, or no longer trusted: {_place(provider)} names it"
+                return f"{named}, and haft starts it only after you have seen it: {cure}"
             inside = [path for path in provider.files if leads_inside(path, self._workspace)]
             if inside:
                 return f"it runs {shown(inside[0])}, which is part of this workspace: {cure} shows it"

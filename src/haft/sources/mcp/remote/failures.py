@@ -49,12 +49,13 @@ class RemoteFailure:
 class RemoteFailures:
     """The failures of one connection, and the sentences about them."""
 
-    def __init__(self, name: str, host: str, masked: Callable[[str], str]) -> None:
+    def __init__(self, name: str, host: str, port: int, masked: Callable[[str], str]) -> None:
         """`masked` removes secrets from a text of the server."""
         self._masked = masked
         self._who = f"the MCP server `{name}`"
         self._name = name
         self._host = host
+        self._place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self._kept: dict[str, RemoteFailure] = {}
         self.has_ended = False
         """Whether the server ended the connection, or forgot its session, so that only a new connection can go on."""
@@ -97,7 +98,7 @@ class RemoteFailures:
             return RemoteFailure("tls", f"{self._who} does not speak TLS at `{self._host}`: {reason}", hint)
         if any(isinstance(each, TooLarge) for each in causes):
             return RemoteFailure("too-large", f"{self._who} was cut off: {reason}", may_have_arrived=True)
-        what = "did not answer" if has_connected else f"cannot be reached at `{self._host}`"
+        what = "did not answer" if has_connected else f"cannot be reached at `{self._place}`"
         hint = f"check its address and your network; `haft providers restart {self._name}` tries again"
         return RemoteFailure("unreachable", f"{self._who} {what}: {reason}", hint, may_have_arrived=has_connected)
 

@@ -62,7 +62,8 @@ class RemoteTransport:
         self._url = checked_url(provider)
         self._auth = auth
         self._logins = Logins(state_home, provider.name, provider.url or "")
-        self.failures: Final = RemoteFailures(provider.name, self._url.host, self._masked)
+        port = self._url.port or (443 if self._url.scheme == "https" else 80)
+        self.failures: Final = RemoteFailures(provider.name, self._url.host, port, self._masked)
         self.client: RemoteClient | None = None
         """The HTTP client while the connection is open."""
         self._stack = contextlib.AsyncExitStack()

@@ -17,7 +17,8 @@ import click
 from haft.contracts import BadUsage, HaftError, Rejected
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import workspace_of
-from haft.surfaces.cli.screen.printing import data, facts, lines, say, table
+from haft.surfaces.cli.screen.printing import data, facts, lines, say, table, warn
+from haft.surfaces.cli.words.hook_notes import hook_notes, version_warning
 from haft.surfaces.text.home import state_home
 from haft.surfaces.text.terminal import framed, is_terminal, styled, visible
 from haft.values import replace as evolve
@@ -128,6 +129,8 @@ def _connect(
     name = agent.id if launch.token is not None else None
     plan = connections.plan(agent, choice, launch, name)
     notes = _notes(plan, launch)
+    if plan.choice.hooks and (warning := version_warning(agent)) is not None:
+        notes.insert(0, warning) if options.json else warn(warning)
     if only_print:
         _print(plan, notes, options)
         return
@@ -218,32 +221,7 @@ def _notes(plan: Plan, launch: Launch) -> list[str]:
     if choice.replace and agent.replacing is not None:
         notes += [f"stays: {each}" for each in agent.replacing.left]
     if choice.hooks and agent.hooks is not None:
-        notes += _hook_notes(plan)
-    return notes
-
-
-def _hook_notes(plan: Plan) -> list[str]:
-    agent, choice, facts = plan.agent, plan.choice, plan.agent.hooks
-    assert facts is not None
-    notes = []
-    if facts.rewriting == "off":
-        notes.append(
-            f"{agent.title}'s own shell commands are decided and recorded, and run without haft's sandbox: "
-            "no test has shown that a rewritten command is what runs"
-        )
-    notes += [f"a call passes without haft's decision if the hook fails like this: {each}" for each in facts.passes]
-    if not facts.blocks_on_failure and not facts.passes:
-        notes.append(f"{agent.title} cannot be told to deny a call if the hook itself cannot start")
-    notes += [f"{agent.title}'s own rules: {each}" for each in facts.own_rules]
-    has_rule = plan.record is not None and any(entry.part == "rules" for entry in plan.record.entries)
-    if facts.rewriting == "plain" and not has_rule and not choice.replace:
-        notes.append(
-            f"{agent.title} gets no rule that allows haft's own program, so where its own rules ask about commands, it "
-            "asks about each of them"
-        )
-    notes += [f"never reaches the hook: {each}" for each in facts.unseen]
-    if agent.id == "codex" and choice.scope == "project":
-        notes.append("each person trusts the hooks once, with `/hooks` in Codex; until then Codex skips them")
+        notes += hook_notes(plan)
     return notes
 
 

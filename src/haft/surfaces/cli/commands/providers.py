@@ -71,7 +71,7 @@ def list_providers(options: Globals) -> None:
         facts([row.to_json() for row in rows])
         return
     table(
-        [(row.server.provider.name, row.state, _count(row.tools), row.where()) for row in rows],
+        [(row.title, row.state, _count(row.tools), row.where()) for row in rows],
         style_first="bold",
         cut=is_terminal(sys.stdout),
     )
@@ -79,7 +79,7 @@ def list_providers(options: Globals) -> None:
         return
     for row in rows:
         if row.reason is not None:
-            say(f"{row.server.provider.name}: {row.reason}")
+            say(row.reason if row.server.is_file else f"{row.title}: {row.reason}")
     if not rows:
         say("no MCP servers are configured: `haft providers add NAME -- COMMAND` adds one")
 
@@ -189,7 +189,12 @@ def add_provider(
             lines([visible(f"added `{change.name}` to {change.file}")])
         if not no_start:
             _ask_inputs(change.name, options)
-            started[change.name] = _started(change.name, options)
+            started[change.name] = _started(change.name, options, is_remote=given[change.name].url is not None)
+            if started[change.name] is None:
+                say(
+                    f"`{change.name}` stays in {change.file}: correct it with `haft providers add {change.name} "
+                    f"--replace …`, or remove it with `haft providers remove {change.name}`"
+                )
     if options.json:
         facts([{**change.to_json(), "tools": started.get(change.name)} for change in changes])
     if any(tools is None for tools in started.values()):
@@ -297,8 +302,10 @@ def trust_provider(
     proposal = facade.proposal(name)
     name = proposal.server.provider.name
     changed = proposal.why_not is not None
-    if changed and not is_confirmed:
+    if changed:
         _show(proposal)
+    if changed and not is_confirmed:
+        _require_terminal(f"{name} is not trusted", f"look at it, then `haft providers trust {name} --yes`")
         _confirm("Let this server start?", f"{name} is not trusted: you rejected it")
     _give_inputs(facade, proposal, inputs)
     if proposal.inputs:
@@ -308,7 +315,8 @@ def trust_provider(
     facade.trust(proposal, this_user(), annotations=annotations)
     if not options.json:
         lines([visible(f"{name} may start{'' if changed else ', and could before'}")])
-    tools = None if no_start else _started(name, options)
+    is_remote = proposal.server.provider.transport != "stdio"
+    tools = None if no_start else _started(name, options, is_remote=is_remote)
     if options.json:
         facts({"name": name, "trusted": True, "changed": changed, "tools": tools})
     if tools is None and not no_start:
@@ -318,9 +326,6 @@ def trust_provider(
 def _show(proposal: StartProposal) -> None:
     """Show what would start, on stderr."""
     provider = proposal.server.provider
-    _require_terminal(
-        f"{provider.name} is not trusted", f"look at it, then `haft providers trust {provider.name} --yes`"
-    )
     sys.stderr.write(styled(visible(f"the MCP server {provider.name} ({provider.source})"), "bold", sys.stderr) + "\n")
     for line in framed("\n".join(proposal.difference) or proposal.text.rstrip("\n")):
         sys.stderr.write(f"{line}\n")
@@ -401,8 +406,9 @@ def restart_provider(context: click.Context, name: str, upgrade: bool) -> None:
     """Start an MCP server, and ask it for its tools again. If another haft process runs this server too, that one goes
     on."""
     options: Globals = context.obj
-    name = _opened(options).named(name).provider.name
-    tools = _started(name, options, upgrade=upgrade)
+    provider = _opened(options).named(name).provider
+    name = provider.name
+    tools = _started(name, options, is_remote=provider.transport != "stdio", upgrade=upgrade)
     if options.json:
         facts({"name": name, "tools": tools})
     if tools is None:
@@ -437,7 +443,7 @@ def login_at_provider(context: click.Context, name: str, no_browser: bool) -> No
     )
     if not options.json:
         lines([visible(f"logged in at {provider.name}" if result.needed else f"{provider.name} needs no login")])
-    tools = _started(provider.name, options)
+    tools = _started(provider.name, options, is_remote=provider.transport != "stdio")
     if options.json:
         facts(
             {
@@ -461,16 +467,20 @@ async def _typed_lines() -> AsyncIterator[str]:
 
 @click.command("remove", cls=HaftCommand)
 @_name
+@click.option("--purge", "is_purged", is_flag=True, help="Also delete the files that the server keeps for itself.")
 @click.pass_obj
-def remove_provider(options: Globals, name: str) -> None:
-    """Remove an MCP server from the haft.toml that names it, and forget your trust in it, its values and its tokens."""
+def remove_provider(options: Globals, name: str, is_purged: bool) -> None:
+    """Remove an MCP server from the haft.toml that names it, and forget your trust in it, its values and its tokens.
+    The files that the server keeps for itself stay, unless you add `--purge`."""
     from haft.service import this_user
 
-    change = _opened(options).remove(name, this_user())
+    change = _opened(options).remove(name, this_user(), purges=is_purged)
     if options.json:
         facts(change.to_json())
-    else:
-        lines([visible(f"removed `{change.name}` from {change.file}")])
+        return
+    lines([visible(f"removed `{change.name}` from {change.file}")])
+    if change.files is not None:
+        lines([visible(f"{'deleted its files in' if change.purged else 'its files stay in'} {change.files}")])
 
 
 @click.command("logs", cls=HaftCommand)
@@ -543,14 +553,17 @@ def _print_bytes(encoded: str, kind: str, options: Globals) -> None:
     sys.stdout.buffer.flush()
 
 
-def _started(name: str, options: Globals, *, upgrade: bool = False) -> list[str] | None:
+def _started(name: str, options: Globals, *, is_remote: bool, upgrade: bool = False) -> list[str] | None:
     """Start a server, and print its tools. Returns their names; None if the server could not be started."""
+    from haft.service import START_SECONDS
+
     progress = Progress(quiet=options.quiet)
 
     async def work(service: ToolService) -> list[str]:
         return await service.providers.restart(name, progress.passing, upgrade=upgrade)
 
-    progress.passing(f"starting {name}")
+    how = f"connecting to {name}, for at most {START_SECONDS:g} s" if is_remote else f"starting {name}"
+    progress.passing(how)
     try:
         tools: list[str] = asyncio.run(_in_service(options, work))
     except HaftError as error:

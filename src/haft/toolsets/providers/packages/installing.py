@@ -29,6 +29,9 @@ WAIT_SECONDS: Final = INSTALL_SECONDS + 60.0
 """How long to wait for another process that installs the same server."""
 LOOK_SECONDS: Final = 0.1
 TELL_SECONDS: Final = 1.0
+MOST_TELLING: Final = 2
+MOST_TOLD: Final = 400
+"""The most lines and characters of output that are shown beside a known reason."""
 DOWNLOADS: Final = "npm http "
 """How lines begin in which npm names one download."""
 
@@ -167,9 +170,12 @@ def _failed(name: str, lines: list[str], refused: RefusedConnections, recipe: Re
             f"its files from\n{words}".rstrip(),
             hint=f"if you trust it, add {listed} to the list `network` below `[sandbox]` in your own configuration",
         )
-    return ToolFailed(
-        f"the server `{name}` could not be installed\n{words}".rstrip(), hint=recipe.hint("\n".join(lines))
-    )
+    known = recipe.hint("\n".join(lines))
+    if known is None:
+        return ToolFailed(f"the server `{name}` could not be installed\n{words}".rstrip())
+    reason, _, cure = known.partition(": ")
+    telling = "\n".join([line for line in lines if recipe.hint(line) == known][:MOST_TELLING])[:MOST_TOLD]
+    return ToolFailed(f"the server `{name}` could not be installed: {reason}\n{telling}".rstrip(), hint=cure or None)
 
 
 async def _to_its_end(function: Callable[..., None], *arguments: Any) -> None:
