@@ -360,8 +360,8 @@ def _check_writable(path: str, real: str) -> None:
         where = "" if real == path else f" (it leads to {real})"
         raise BadUsage(
             f"{path} is read-only{where}: nothing was changed",
-            hint="make the file writable. If another program writes the file, such as a dotfile manager, add there what "
-            "`haft connect AGENT --print` shows",
+            hint="make the file writable. If another program writes the file, such as a dotfile manager, add there "
+            "what `haft connect AGENT --print` shows",
         )
 
 
