@@ -62,7 +62,7 @@ LIGHT = (
     "import haft.toolsets.environments",
     "from haft import tool; tool(lambda: None)",
     "import haft.__main__",
-    "import haft.__main__; import haft.surfaces.mcp.first_answer",
+    "import haft.__main__; import haft.surfaces.mcp.command_line; import haft.surfaces.mcp.first_answer",
     "import haft.surfaces.hook.serving",
     "import haft.surfaces.hook.hook_calls",
 )

@@ -46,10 +46,15 @@ def _serve_inside_run() -> None:
 
 
 def _first_answers(words: list[str]) -> "FirstAnswers | None":
-    """Begin to answer an MCP client before anything else is imported; None if the command serves no client on stdin."""
+    """Begin to answer an MCP client before anything else is imported; None if the command serves no client on stdin, or
+    if the command line has to be parsed first."""
+    from haft.surfaces.mcp.command_line import serves_stdio
+
+    if os.environ.get("HAFT_INSIDE") or not serves_stdio(words):
+        return None
     from haft.surfaces.mcp import first_answer
 
-    return first_answer.begin(words) if first_answer.serves_stdio(words) else None
+    return first_answer.begin(words)
 
 
 def _serve_mcp(first: "FirstAnswers | None", **options: Any) -> int:

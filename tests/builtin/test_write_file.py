@@ -29,6 +29,7 @@ def test_a_written_over_file_is_declared_with_both_digests(call, workspace):
     assert answer.text == "wrote 3 bytes to link"
     assert answer.changes.files == (Change("a.txt", "modify", before=sha("old"), after=sha("new")),)
     assert (workspace / "a.txt").read_text() == "new"
+    assert call(WriteFile, path="link", content="n").text == "wrote 1 byte to link"
 
 
 def test_writing_what_is_there_changes_nothing(call, workspace):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from haft.config import workspace
 from haft.config.trust_store import trust
 from haft.config.workspace import find_workspace
 from haft.contracts import BadConfig
@@ -15,11 +16,25 @@ NOBODY = 65534
 by_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 
 
+@pytest.fixture(autouse=True)
+def nothing_above(tmp_path, monkeypatch):
+    """Let the search end below the directory of the test: above it, there may be workspaces of others."""
+    seen = workspace._is_marked
+    bases = (str(tmp_path), "/var/tmp/")
+    monkeypatch.setattr(workspace, "_is_marked", lambda place: place.startswith(bases) and seen(place))
+
+
+def repository(directory: Path) -> None:
+    """Make what marks a git repository."""
+    (directory / ".git").mkdir()
+    (directory / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+
+
 @pytest.mark.parametrize("mark", ["haft.toml", "haft.json", ".git"])
 def test_the_nearest_marked_directory_upward_is_taken(tmp_path, mark):
     (tmp_path / "project" / "deep" / "er").mkdir(parents=True)
     (tmp_path / "project" / mark).touch()
-    (tmp_path / ".git").mkdir()
+    repository(tmp_path)
     assert find_workspace(str(tmp_path / "project" / "deep" / "er"), "/nowhere") == str(tmp_path / "project")
 
 
@@ -27,10 +42,27 @@ def test_without_a_mark_the_current_directory_is_taken(tmp_path):
     assert find_workspace(str(tmp_path), "/nowhere") == str(tmp_path)
 
 
+def test_a_git_without_a_repository_is_no_mark(tmp_path):
+    inner = tmp_path / "project" / "below"
+    (inner / ".git").mkdir(parents=True)
+    repository(tmp_path / "project")
+    assert find_workspace(str(inner), "/nowhere") == str(tmp_path / "project")
+    (inner / ".git" / "HEAD").symlink_to("refs/heads/main")
+    assert find_workspace(str(inner), "/nowhere") == str(inner)
+
+
+@pytest.mark.every_user
+def test_an_empty_git_above_is_not_even_named(tmp_path):
+    (tmp_path / "below").mkdir()
+    (tmp_path / ".git").mkdir()
+    tmp_path.chmod(0o1777)
+    assert told(tmp_path) == (str(tmp_path / "below"), [])
+
+
 def test_the_root_the_home_directory_and_the_state_home_are_never_taken_by_themselves(tmp_path, monkeypatch):
     home = tmp_path / "home"
     (home / "project").mkdir(parents=True)
-    (home / ".git").mkdir()
+    repository(home)
     monkeypatch.setenv("HOME", str(home))
     assert find_workspace(str(home / "project"), "/nowhere") == str(home / "project")
     for place in ("/", str(home)):
@@ -135,7 +167,7 @@ def test_the_current_directory_of_someone_else_is_not_taken_with_what_it_brings(
     place.mkdir()
     os.chown(place, BOB, BOB)
     assert find_workspace(str(place), "/nowhere") == str(place), "it brings nothing"
-    (place / ".git").mkdir()
+    repository(place)
     assert find_workspace(str(place), "/nowhere") == str(place), "that marks, and brings nothing"
     (place / ".agents" / "tools").mkdir(parents=True)
     with pytest.raises(BadConfig, match=f"{place} belongs to uid {BOB}, not to you or root") as caught:

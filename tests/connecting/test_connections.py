@@ -362,9 +362,10 @@ def test_a_file_that_nobody_may_write_stays_and_so_do_the_others(home):
     settings = home.write(".claude/settings.json", "{}")
     settings.chmod(0o444)
     before = home.snapshot()
-    with pytest.raises(BadUsage, match="read-only"):
+    with pytest.raises(BadUsage, match="read-only") as caught:
         home.connect("claude-code", hooks=True)
     assert home.snapshot() == before
+    assert "connect AGENT --print" in caught.value.hint
     assert settings.stat().st_mode & 0o777 == 0o444
 
 

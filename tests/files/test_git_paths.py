@@ -124,10 +124,18 @@ def test_what_a_person_has_configured_counts_in_every_repository(file, workspace
     config(tmp_path / file, "include.path", f"{tmp_path}/work.config")
     config(tmp_path / "work.config", "diff.external", "tools/diff")
     (workspace / "apps/one/.git").mkdir(parents=True)
+    (workspace / "apps/one/.git/HEAD").touch()
     assert sorted(git_paths_of(str(workspace)).obeyed) == [".githooks", "template"]
     assert sorted(git_paths_of(str(workspace)).run) == ["bin/pager", "tools/diff"]
     assert sorted(git_paths_of(str(workspace), "apps/one").obeyed) == ["apps/one/.githooks", "template"]
     assert sorted(git_paths_of(str(workspace), "apps/one").run) == ["apps/one/tools/diff", "bin/pager"]
+
+
+def test_an_empty_git_does_not_hide_the_repository_above_it(workspace):
+    (workspace / ".git/HEAD").touch()
+    config(workspace / ".git/config", "diff.external", "./apps/one/x.sh")
+    (workspace / "apps/one/.git").mkdir(parents=True)
+    assert git_paths_of(str(workspace / "apps/one")).run == {"x.sh": "diff.external"}
 
 
 def test_a_linked_configuration_of_a_person_counts(workspace, tmp_path):

@@ -58,7 +58,7 @@ class _Entry(NamedTuple):
             case "directory":
                 return f"{name}/"
             case "file":
-                return f"{name} ({self.size} bytes)"
+                return f"{name} ({self.size} byte{'' if self.size == 1 else 's'})"
             case "link":
                 return f"{name} -> {shown(self.target)}"
             case "other":

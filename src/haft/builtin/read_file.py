@@ -64,7 +64,7 @@ def _is_binary(file: BinaryIO) -> bool:
 
 def _binary(path: str, size: int) -> Answer:
     return Answer(
-        text=f"`{shown(path)}` is a binary file of {size} bytes; its content is not shown.",
+        text=f"`{shown(path)}` is a binary file of {size} byte{'' if size == 1 else 's'}; its content is not shown.",
         result=_facts(path, None, None, None, size, binary=True),
     )
 

@@ -49,7 +49,7 @@ def _write(path: str, content: bytes, context: ToolContext) -> Answer:
         if before == digest_of(content):
             return Answer(text=f"{shown(path)} already has this content", changes=UNCHANGED)
     replaced = workspace.replace(path, content, expect=identity)
-    text = f"wrote {len(content)} bytes to {shown(path)}"
+    text = f"wrote {len(content)} byte{'' if len(content) == 1 else 's'} to {shown(path)}"
     return Answer(
         text=f"{text} (created)" if replaced.created else text,
         changes=declared(replaced, before, content),

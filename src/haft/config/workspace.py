@@ -8,9 +8,8 @@ from collections.abc import Callable
 from haft.config.locations import WORKSPACE_FILES
 from haft.config.ownership import EFFECTIVE_FILES, ForeignFile, foreign_file_in, has_effective_files
 from haft.contracts import BadConfig
-from haft.files import secrets_of_root
+from haft.files import is_repository_top, secrets_of_root
 
-MARKS = (*WORKSPACE_FILES, ".git")
 KERNELS = ("/dev", "/proc", "/sys")
 
 
@@ -25,7 +24,7 @@ def find_workspace(
     start = os.path.abspath(start)
     here, found, skipped = start, None, []
     while found is None:
-        if os.path.realpath(here) not in refused and any(os.path.lexists(os.path.join(here, mark)) for mark in MARKS):
+        if os.path.realpath(here) not in refused and _is_marked(here):
             foreign = _foreign_file(here, state_home)
             if foreign is None:
                 found = here
@@ -47,6 +46,12 @@ def find_workspace(
     if has_effective_files(start) and (foreign := _foreign_file(start, state_home)) is not None:
         raise BadConfig(foreign.sentence(), hint=foreign.hint())
     return start
+
+
+def _is_marked(directory: str) -> bool:
+    return is_repository_top(directory) or any(
+        os.path.lexists(os.path.join(directory, name)) for name in WORKSPACE_FILES
+    )
 
 
 def _foreign_file(workspace: str, state_home: str) -> ForeignFile | None:

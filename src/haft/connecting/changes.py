@@ -176,7 +176,7 @@ def write(change: FileChange, *, is_private: bool) -> list[str]:
         raise
     except HaftError as error:
         raise BadUsage(
-            f"{change.path} was left as it is: {error.message}", hint=error.hint or f"make it writable, {_BY_HAND}"
+            f"{change.path} was left as it is: {error.message}", hint=error.hint or f"make it writable. {_BY_HAND}"
         ) from error
     return made
 
@@ -361,7 +361,9 @@ def _loaded(text: str, path: str) -> Any:
         raise BadConfig(f"{path} is not valid JSON: {error.message}", hint=_MEND) from error
 
 
-_BY_HAND: Final = "or let `haft connect --print` show what to add where the file is made"
+_BY_HAND: Final = (
+    "If another program writes the file, such as a dotfile manager, add there what `haft connect AGENT --print` shows"
+)
 
 
 def _check_writable(path: str, real: str) -> None:
@@ -370,7 +372,7 @@ def _check_writable(path: str, real: str) -> None:
         if not os.stat(folder).st_mode & 0o222 or not os.access(folder, os.W_OK | os.X_OK):
             raise BadUsage(
                 f"{path} cannot be written, because {folder} is read-only: nothing was changed",
-                hint=f"make that folder writable, {_BY_HAND}",
+                hint=f"make that folder writable. {_BY_HAND}",
             )
     try:
         status = os.lstat(real)
@@ -382,7 +384,7 @@ def _check_writable(path: str, real: str) -> None:
         where = "" if real == path else f" (it leads to {real})"
         raise BadUsage(
             f"{path} is read-only{where}: nothing was changed",
-            hint=f"make the file writable, {_BY_HAND}",
+            hint=f"make the file writable. {_BY_HAND}",
         )
 
 

@@ -380,9 +380,10 @@ EXIT_CODES: Final[dict[str, int]] = {
 
 
 def near_miss(word: str, known: Iterable[str]) -> str | None:
-    """The known word that is most similar to `word`; None if no known word is similar."""
+    """The known word that is most similar to `word`; None if no known word is similar. The dashes before the name of
+    an option do not count: otherwise `--al` would be similar to `--help`."""
     import difflib
 
-    lowered = {name.lower(): name for name in known}
-    found = difflib.get_close_matches(word.lower(), lowered, n=1, cutoff=0.6)
+    lowered = {name.lower().lstrip("-"): name for name in known}
+    found = difflib.get_close_matches(word.lower().lstrip("-"), lowered, n=1, cutoff=0.6)
     return lowered[found[0]] if found else None

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from haft.files.packages import NEVER, SHARED, holds_a_home, interpreter_of, package_of
     from haft.files.printable import shown
     from haft.files.protected import AREA, ENDINGS, NAMES, REASONS, elsewhere, folded
+    from haft.files.repositories import is_repository_top
     from haft.files.root import Root
     from haft.files.sync import sync_filesystem
     from haft.files.tool_source import texts_of
@@ -44,6 +45,7 @@ else:
             "packages": "NEVER SHARED holds_a_home interpreter_of package_of",
             "protected": "AREA ENDINGS NAMES REASONS elsewhere folded",
             "printable": "shown",
+            "repositories": "is_repository_top",
             "sync": "sync_filesystem",
             "tool_source": "texts_of",
             "trees": "measured remove",

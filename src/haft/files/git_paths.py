@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from haft.files.gitconfig import Setting, first_line, settings
+from haft.files.repositories import is_repository_top
 from haft.lazy import regex
 from haft.values import dataclass, field
 
@@ -204,7 +205,7 @@ def _top(workspace: str) -> str:
     """The top directory of the repository that contains a workspace; the workspace itself if haft finds no
     repository."""
     here = workspace
-    while not os.path.lexists(os.path.join(here, ".git")):
+    while not is_repository_top(here):
         above = os.path.dirname(here)
         if above == here or os.path.lexists(os.path.join(here, "HEAD")):
             return workspace

@@ -25,7 +25,7 @@ from haft.contracts import (
     without_progress,
     written_grant,
 )
-from haft.files import first_line
+from haft.files import first_line, is_repository_top
 from haft.lazy import regex
 from haft.sandbox.credentials import holds_private_keys, looked_for
 from haft.sandbox.grant_resolver import OWN_TO_EACH
@@ -207,7 +207,7 @@ def _repository_above(said: str, confinement: Confinement, host: HostFacts) -> H
     """The error if the workspace's repository begins in a hidden directory above the workspace: git needs the whole
     repository. None if the repository begins elsewhere, or if the call sees that directory."""
     place = os.path.dirname(host.workspace)
-    while place != "/" and not os.path.lexists(os.path.join(place, ".git")):
+    while place != "/" and not is_repository_top(place):
         place = os.path.dirname(place)
     if place == "/" or not confinement.hidden or is_below(place, (*confinement.readable, *confinement.writable)):
         return None

@@ -52,7 +52,7 @@ class LivingClient:
     namespaces: tuple[str, str]
 
     def words(self) -> str:
-        return f"{self.name} (pid {self.pid})"
+        return f"`{self.name}` (pid {self.pid})"
 
 
 class Announcement:

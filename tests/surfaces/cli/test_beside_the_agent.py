@@ -50,6 +50,7 @@ def test_a_key_chooses_and_enter_approves(haft, terminal, asks):
     assert outcome_of(late)["status"] == "rejected-by-user"
     screen.type("q")
     assert screen.end() == 0
+    assert screen.seen.count("touch made") == 1 and "needed approval" not in screen.seen, "the call is shown once"
 
 
 @pytest.mark.parametrize(
@@ -58,6 +59,7 @@ def test_a_key_chooses_and_enter_approves(haft, terminal, asks):
 def test_a_key_approves_later_calls_too_in_the_thread_or_always(haft, terminal, asks, key, label, holds_elsewhere):
     process, _ = asks("touch made", "--thread", "t")
     screen = terminal("inbox", "--watch")
+    screen.until("t (in its thread) or a (always) also allows:")
     screen.until("t: approve in its thread, a: approve always, n: reject")
     screen.type(key)
     screen.until(f"{label} shell? Enter confirms")

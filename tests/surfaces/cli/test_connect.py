@@ -21,6 +21,16 @@ def test_the_change_is_printed_and_nothing_is_written(haft):
     assert not (haft.home / "connections").exists()
 
 
+def test_commands_that_need_no_workspace_warn_of_none(haft):
+    place = haft.workspace / "shared"
+    (place / "below").mkdir(parents=True)
+    (place / "haft.toml").touch()
+    place.chmod(0o1777)
+    assert "haft does not use the workspace" in haft("tools", "use", "list_directory", cwd=place / "below").err
+    for words in (["connect"], ["log"], ["audit", "verify"], ["undo", "r_none"], ["inbox", "--all"]):
+        assert "haft does not use" not in haft(*words, cwd=place / "below").err, words
+
+
 def test_without_a_terminal_nothing_is_written_unless_yes_is_said(haft):
     refused = haft("connect", "claude-code")
     assert refused.code == 3 and "--yes" in refused.err

@@ -73,7 +73,7 @@ def test_a_command_of_a_person_is_refused_to_an_agent_and_the_audit_log_says_so(
     for words in PERSONS:
         said = haft(*words)
         assert said.code == 3, (words, said.err)
-        assert f"was refused: this process may belong to agent (pid {os.getpid()})" in said.err
+        assert f"was refused: this process may belong to `agent` (pid {os.getpid()})" in said.err
         assert "hint: type the command in a terminal window that the agent did not open" in said.err
     entries = [json.loads(line) for line in haft("audit", "export").out.splitlines()]
     for words, entry in zip(PERSONS, entries, strict=True):
@@ -119,7 +119,7 @@ def test_an_agent_cannot_watch_the_inbox_on_a_terminal(haft, agent):
 
 def test_an_agent_is_not_asked_at_its_own_terminal(haft, agent):
     terminal = Terminal(haft, "tools", "use", "shell", "--command", "touch made")
-    terminal.until("haft does not ask at this terminal, because this process may belong to agent")
+    terminal.until("haft does not ask at this terminal, because this process may belong to `agent`")
     assert terminal.end() == 3
     assert "Approve shell?" not in terminal.seen
     assert not (haft.workspace / "made").exists()

@@ -42,6 +42,12 @@ def test_approve_lets_pass_what_would_ask(haft):
     assert not (haft.workspace / "no.txt").exists()
 
 
+def test_a_call_that_nobody_can_approve_names_the_options_as_they_are_typed(haft):
+    said = haft("tools", "use", "shell", "--command", "touch made")
+    assert "approve it with --approve" in said.err and "with --wait SECONDS," in said.err
+    assert "`--wait SECONDS`" in haft("tools", "use", "--help").out
+
+
 def test_thread_and_workspace_are_passed_on(haft, tmp_path):
     other = tmp_path / "other"
     other.mkdir()

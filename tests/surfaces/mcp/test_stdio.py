@@ -16,6 +16,7 @@ import pytest
 import sampling
 from haft.service import default_home
 from haft.surfaces.mcp import first_answer
+from haft.surfaces.mcp.command_line import serves_stdio
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -296,16 +297,68 @@ def test_the_end_of_stdin_ends_the_process_also_while_it_imports(started):
     ("words", "serves"),
     [
         ("serve mcp", True),
-        ("-w somewhere serve --lazy mcp -q", True),
+        ("-w . serve --quiet mcp -q", True),
+        ("--json serve --workspace=. mcp --tools x* --lazy --tools=y --profile read-only --profile=read-only", True),
         ("serve mcp --http 127.0.0.1:1", False),
+        ("serve mcp --htp x", False),
         ("serve mcp --help", False),
+        ("serve --lazy mcp", False),
+        ("serve mcp --lazy=yes", False),
+        ("serve mcp --profile x", False),
+        ("serve mcp --profile", False),
+        ("serve mcp --tools --lazy", False),
+        ("serve mcp --allow-host x", False),
+        ("serve mcp stray", False),
+        ("serve mcp mcp", False),
+        ("serve mcp -w missing", False),
+        ("serve mcp -w ./a-file", False),
+        ("serve mcp --workspace=", False),
+        ("serve mcp -w /proc", False),
         ("tools use serve mcp", False),
         ("-w serve mcp", False),
         ("serve", False),
+        ("", False),
     ],
 )
-def test_only_a_server_on_stdin_takes_stdin_for_itself(words, serves):
-    assert first_answer.serves_stdio(words.split()) is serves
+def test_only_a_right_command_line_of_a_server_on_stdin_is_answered_before_it_is_parsed(
+    words, serves, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("HAFT_HOME", str(tmp_path / "state"))
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "a-file").touch()
+    monkeypatch.chdir(tmp_path / "project")
+    assert serves_stdio(words.split()) is serves
+
+
+def test_without_a_workspace_nothing_is_answered_before_the_command_line_is_parsed(tmp_path, monkeypatch):
+    monkeypatch.setenv("HAFT_HOME", str(tmp_path))
+    monkeypatch.chdir("/")
+    assert not serves_stdio(["serve", "mcp"])
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--htp", "x"], b"no option `--htp`"),
+        (["--profile", "x"], b"`--profile` must be one of read-only, not `x`"),
+        (["--http", "x"], b"`x` is not an address to listen on"),
+        (["-w", "/nonexistent"], b"the workspace /nonexistent is not a directory"),
+        (["stray"], b"takes no argument `stray`"),
+    ],
+)
+def test_a_wrong_command_line_is_an_error_and_the_client_gets_no_answer(words, error, started, places):
+    kept = started()
+    assert kept.ask(INITIALIZE)["result"]
+    kept.process.stdin.close()
+    assert kept.ended() == 0
+    wrong = started(*words)
+    with contextlib.suppress(BrokenPipeError):
+        wrong.send(INITIALIZE)
+        wrong.process.stdin.close()
+    assert wrong.process.stdout.read() == b""
+    said = wrong.process.stderr.read()
+    assert error in said and b"haft serves MCP" not in said
+    assert wrong.process.wait(SECONDS) == 2
 
 
 @pytest.mark.parametrize(

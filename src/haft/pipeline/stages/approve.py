@@ -115,8 +115,8 @@ class Approve:
             self._set_decision(run, "nobody", "reject", "nobody can be asked")
             raise Rejected(
                 f"`{run.call.name}` needs approval ({decision.reason}), and nobody can be asked",
-                hint="approve it with --approve, call it from a terminal, wait for an answer in the inbox with --wait, "
-                "or give ToolService an approver",
+                hint="approve it with --approve, call it from a terminal, wait for an answer in the inbox with "
+                "--wait SECONDS, or give ToolService an approver",
             )
         run.revise(confinement=confinement)
         request = approval_request(

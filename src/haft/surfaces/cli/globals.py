@@ -99,6 +99,13 @@ class HaftCommand(click.Command):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         return _with_globals(super().get_params(ctx))
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.BadOptionUsage as error:  # click does not say whose option it is.
+            error.ctx = error.ctx or ctx
+            raise
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         _format_options(self, ctx, formatter)
 

@@ -28,6 +28,11 @@ def workspace_of(options: Globals) -> str:
     return _nearest(current_directory(), state_home().path, quiet=options.quiet)
 
 
+def workspace_quietly(options: Globals) -> str:
+    """The workspace, for a command that works without one: prints no warning about directories that cannot be it."""
+    return workspace_of(Globals(workspace=options.workspace, quiet=True))
+
+
 def current_directory() -> str:
     """The directory that the command was started in."""
     try:

@@ -3,7 +3,8 @@
 Clients begin with `server/discover` or `initialize`, and people notice how long the answer takes. Importing the package
 takes a second of processor time. So the package's own answers are kept in the state home: the next start with the same
 versions and options answers from there, and imports the package afterwards. The answers depend on nothing else: the
-tools that a configuration names are listed by a later request.
+tools that a configuration names are listed by a later request. `command_line` says for which command lines this module
+may answer before they are parsed.
 
 This module imports little, and the entry point of haft imports it before anything else. From here on, stdin and stdout
 belong to the protocol: other code that reads stdin finds nothing, and other output goes to stderr.
@@ -17,7 +18,7 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from haft.version import __version__
@@ -36,7 +37,6 @@ _AT_ONCE: Final = 1 << 16
 _CLIENT_KEYS: Final = frozenset({"name", "version", "title", "description", "websiteUrl"})
 _CAPABILITIES: Final = frozenset({"roots", "sampling", "elicitation", "experimental", "extensions"})
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_WITH_VALUE: Final = ("-w", "--workspace")
 
 Id = tuple[str, str | int]
 """The id of a request, with the name of its type: `1` and `"1"` are two ids."""
@@ -49,26 +49,6 @@ class Begun(NamedTuple):
     stdout: int
     data: bytes
     answered: frozenset[Id]
-
-
-def serves_stdio(words: Sequence[str]) -> bool:
-    """Whether a command line means `haft serve mcp` over stdin and stdout."""
-    if any(word in ("--help", "-h", "--version") or word.startswith("--http") for word in words):
-        return False
-    names = _names(words)
-    return next(names, None) == "serve" and next(names, None) == "mcp"
-
-
-def _names(words: Sequence[str]) -> Iterator[str]:
-    """The words that are neither options nor their values."""
-    is_value = False
-    for word in words:
-        if is_value:
-            is_value = False
-        elif word in _WITH_VALUE:
-            is_value = True
-        elif not word.startswith("-"):
-            yield word
 
 
 class FirstAnswers:

@@ -16,7 +16,7 @@ import click
 
 from haft.contracts import BadUsage, HaftError, Rejected
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.place import workspace_of
+from haft.surfaces.cli.place import workspace_of, workspace_quietly
 from haft.surfaces.cli.screen.printing import data, facts, lines, say, table, warn
 from haft.surfaces.cli.words.hook_notes import hook_notes, version_warning
 from haft.surfaces.text.home import state_home
@@ -322,7 +322,7 @@ def examined_agents(workspace: str | None) -> list[Examined]:
 
 def _overview(options: Globals) -> None:
     try:
-        workspace: str | None = workspace_of(options)
+        workspace: str | None = workspace_quietly(options)
     except HaftError:
         workspace = None
     found = examined_agents(workspace)

@@ -89,12 +89,12 @@ def _watch(options: Globals, workspace: str | None) -> None:
 
         def show(waiting: Waiting) -> None:
             lines(["", one_line(f"{waiting.id}, asked by {waiting.who} in {waiting.thread}, {waiting.workspace}")])
-            lines(_waiting_lines(waiting))
+            lines(_watched_lines(waiting))
 
         def answer(waiting: Waiting, given: dict[str, Any]) -> None:
             more = {"allow": 0, "arguments": None, "grants": Grants()} if given["approved"] else {}
             require_person("inbox --watch")
-            _give_answer(inbox, waiting, options, signer, **more, **given)
+            _give_answer(inbox, waiting, options, signer, repeats_call=False, **more, **given)
 
         WatchedInbox(inbox, workspace, show, answer).run()
 
@@ -106,7 +106,37 @@ def _row(waiting: Waiting, now: float) -> tuple[str, ...]:
 
 
 def _waiting_lines(waiting: Waiting) -> Iterator[str]:
-    from haft.surfaces.text.requests import call_lines, choice_lines, request_from_inbox, trial_lines
+    """A request, and the options of `haft approve` that it offers."""
+    from haft.surfaces.text.requests import choice_lines, request_from_inbox
+
+    request = request_from_inbox(waiting)
+    yield from _request_lines(waiting)
+    yield from choice_lines(request.to_allow, "--thread or --always also allows")
+    if request.withheld:
+        options = " ".join(f"--env {name}" for name in request.withheld)
+        yield f"  {options}: the tool sees the value; with --always in all such calls"
+
+
+def _watched_lines(waiting: Waiting) -> Iterator[str]:
+    """A request, and the keys that it offers; where a key cannot choose, the command that can."""
+    from haft.surfaces.cli.commands.inbox_watch import has_one_rule
+    from haft.surfaces.text.requests import choice_lines, request_from_inbox
+
+    request = request_from_inbox(waiting)
+    yield from _request_lines(waiting)
+    command = f"haft approve {waiting.id}"
+    lead = f"`{command} --always --as N` also allows"
+    if has_one_rule(waiting):
+        keys = "t (in its thread) or a (always) also allows"
+        lead = keys if len(request.to_allow) == 1 else f"{keys} 1, and {lead} another"
+    yield from choice_lines(request.to_allow, lead)
+    if request.withheld:
+        options = " ".join(f"--env {name}" for name in request.withheld)
+        yield f"  `{command} {options}`: the tool sees the value; with --always in all such calls"
+
+
+def _request_lines(waiting: Waiting) -> Iterator[str]:
+    from haft.surfaces.text.requests import call_lines, request_from_inbox, trial_lines
 
     request = request_from_inbox(waiting)
     yield from call_lines(request, request.arguments, waiting.workspace, sys.stdout)
@@ -114,10 +144,6 @@ def _waiting_lines(waiting: Waiting) -> Iterator[str]:
         if request.output:
             yield from framed(request.output.removesuffix("\n"))
         yield from trial_lines(request, request.diff, sys.stdout)
-    yield from choice_lines(request.to_allow, "--thread or --always also allows")
-    if request.withheld:
-        options = " ".join(f"--env {name}" for name in request.withheld)
-        yield f"  {options}: the tool sees the value; with --always in all such calls"
 
 
 @contextlib.contextmanager
@@ -281,10 +307,16 @@ def _answer(
 
 
 def _give_answer(
-    inbox: InboxFacade, waiting: Waiting, options: Globals, signer: Signer | None, **answer: Any
+    inbox: InboxFacade,
+    waiting: Waiting,
+    options: Globals,
+    signer: Signer | None,
+    *,
+    repeats_call: bool = True,
+    **answer: Any,
 ) -> dict[str, Any] | None:
-    """Answer a request, and print what follows from it. Returns the error if the changes of a trial run could not be
-    applied or dropped."""
+    """Answer a request, and print what follows from it; with `repeats_call`, also the call that is approved. Returns
+    the error if the changes of a trial run could not be applied or dropped."""
     from haft.service import this_user
 
     reply = inbox.answer(waiting, who=this_user(), signer=signer, **answer)
@@ -293,7 +325,7 @@ def _give_answer(
         facts({**reply.to_json(), "scope": answer.get("scope", "once"), "settled": held_changes})
     else:
         lines([one_line(_reply_line(reply, answer, held_changes))])
-        if not options.quiet and answer["approved"]:
+        if repeats_call and not options.quiet and answer["approved"]:
             for line in _approved_lines(waiting, answer):
                 sys.stderr.write(f"{line}\n")
     if held_changes is not None and held_changes["error"] is not None:

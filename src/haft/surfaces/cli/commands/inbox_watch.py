@@ -99,7 +99,7 @@ class WatchedInbox:
     def _keys(waiting: Waiting) -> str:
         if waiting.shown.get("question") is not None:
             return "n: decline, s: later, q: end (`haft approve ID --args JSON` answers it)"
-        longer = " t: approve in its thread, a: approve always," if _has_one_rule(waiting) else ""
+        longer = " t: approve in its thread, a: approve always," if has_one_rule(waiting) else ""
         return f"y: approve once,{longer} n: reject, s: later, q: end; Enter confirms"
 
     def _take(self, key: str) -> None:
@@ -132,7 +132,7 @@ class WatchedInbox:
         self._shown = None
 
 
-def _has_one_rule(waiting: Waiting) -> bool:
+def has_one_rule(waiting: Waiting) -> bool:
     """Whether an answer for later calls needs no choice among rules."""
     offered = waiting.shown.get("toAllow", ())
     return not waiting.tried and (len(offered) == 1 or (bool(offered) and waiting.shown.get("connection") is not None))
@@ -146,7 +146,7 @@ def _choice(waiting: Waiting, key: str) -> tuple[str, dict[str, Any]] | None:
         return None
     if key == "y":
         return "approve", {"approved": True, "scope": "once"}
-    if key in ("t", "a") and _has_one_rule(waiting):
+    if key in ("t", "a") and has_one_rule(waiting):
         scope, label = ("thread", "approve in its thread") if key == "t" else ("always", "approve always")
         return label, {"approved": True, "scope": scope}
     return None

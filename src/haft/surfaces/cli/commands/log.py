@@ -16,7 +16,7 @@ import click
 from haft.contracts import STATUSES, BadUsage, near_miss
 from haft.surfaces.cli.commands.tools import complete_names
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.place import change_sets, find_changed, history, history_with, workspace_of
+from haft.surfaces.cli.place import change_sets, find_changed, history, history_with, workspace_of, workspace_quietly
 from haft.surfaces.cli.screen.printing import facts, lines, say, table, verbatim
 from haft.surfaces.cli.words.change_states import became_of
 from haft.surfaces.cli.words.run_completion import complete_run, complete_status
@@ -146,7 +146,7 @@ def _print_report(runs: Sequence[RunRecord], changes: ChangesFacade | None, opti
 def _tell_workspaces(runs: Sequence[RunRecord], options: Globals) -> None:
     """Print how to list only the runs of this workspace, if some of `runs` belong to other workspaces."""
     with contextlib.suppress(BadUsage):  # The current directory was deleted.
-        here = os.path.realpath(workspace_of(options))
+        here = os.path.realpath(workspace_quietly(options))
         if any(run.record["workspace"] != here for run in runs):
             say(f"runs of every workspace; `-w {one_line(os.path.relpath(here))}` shows only those of this one")
 

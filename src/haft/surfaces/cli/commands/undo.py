@@ -19,7 +19,14 @@ from haft.contracts import EXIT_CODES, BadUsage, HaftError, Outcome, UnknownRun
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.person.change_run import MOST, tell_conflicts, wait_for_changes
 from haft.surfaces.cli.person.line_input import confirm
-from haft.surfaces.cli.place import change_sets, find_changed, history, tell_what_is_logged, workspace_of
+from haft.surfaces.cli.place import (
+    change_sets,
+    find_changed,
+    history,
+    tell_what_is_logged,
+    workspace_of,
+    workspace_quietly,
+)
 from haft.surfaces.cli.screen.printing import complain, facts, lines, say
 from haft.surfaces.cli.words.run_completion import complete_changes
 from haft.surfaces.cli.words.times import since
@@ -173,7 +180,7 @@ def _tell_elsewhere(workspace: str, options: Globals) -> None:
     """Print a message if the runs belong to another workspace, because a short name may match a run that the person did
     not mean."""
     with contextlib.suppress(HaftError):
-        if options.quiet or os.path.realpath(workspace_of(options)) == os.path.realpath(workspace):
+        if options.quiet or os.path.realpath(workspace_quietly(options)) == os.path.realpath(workspace):
             return
     say(f"the run is of another workspace: {workspace}")
 

@@ -192,7 +192,7 @@ def use_tool(context: click.Context, line: Line) -> None:
     If you repeat a parameter, its values become an array. All words after a bare `--` are parameters of the tool.
 
     If the call needs approval, haft asks at the terminal. Without a terminal, haft rejects the call, unless you use
-    `--approve` or `--wait`.
+    `--approve` or `--wait SECONDS`.
 
     `--network`, `--scratch`, `--read`, `--write` and `--env` open the sandbox for this call only.
 

@@ -18,22 +18,24 @@ from haft.values import dataclass, field
 FLAGS: Final = (
     "--stream", "--approve", "--try", "--preview", "--network", "--scratch", "--json", "--quiet", "--help", "--version",
 )  # fmt: skip
-VALUED: Final = (
-    "--args",
-    "--only",
-    "--wait",
-    "--timeout",
-    "--thread",
-    "--config",
-    "--read",
-    "--write",
-    "--env",
-    "--workspace",
-)
+VALUED: Final = {
+    "--args": ("a JSON object, `@FILE` or `-`", "@args.json"),
+    "--only": ("a field of the outcome", "output"),
+    "--wait": ("a number of seconds", "60"),
+    "--timeout": ("a number of seconds", "60"),
+    "--thread": ("the name of a thread", "work"),
+    "--config": ("a setting of the tool and its value", "KEY=VALUE"),
+    "--read": ("a path", "../data"),
+    "--write": ("a path", "../out"),
+    "--env": ("the name of a variable", "GITHUB_TOKEN"),
+    "--workspace": ("a directory", "."),
+}
+"""The options that take a value, each with the kind of its value and an example."""
 LATER: Final = ("--no-cache",)
 """Options that later versions of haft will have. They are reserved now, so that no line changes its meaning later."""
 SHORT: Final = {"-w": "--workspace", "-q": "--quiet", "-h": "--help"}
 OPTIONS: Final = (*FLAGS, *VALUED)
+_IF_OWN: Final = "if you mean a parameter of the tool, write it after `--`"
 _OWN_PARAMETER: Final = "put the tool's own parameter after `--`, and haft's option before the tool's name"
 
 
@@ -109,7 +111,7 @@ def split_words(words: Sequence[str]) -> Line:
         elif option in VALUED:
             if not equals:
                 if not rest or _is_name(rest[0]):
-                    raise BadUsage(f"`{option}` needs a value", hint=_OWN_PARAMETER if line.name is not None else None)
+                    raise _needs_value(word, option, is_after_name=line.name is not None)
                 value = rest.pop(0)
             line.options.setdefault(option, []).append(value)
             line.tokens.append(GapToken())
@@ -122,6 +124,13 @@ def split_words(words: Sequence[str]) -> Line:
         else:
             line.tokens.append(_token(word) if _is_name(word) else WordToken(word))
     return line
+
+
+def _needs_value(spelling: str, option: str, *, is_after_name: bool) -> BadUsage:
+    kind, example = VALUED[option]
+    return BadUsage(
+        f"`{spelling}` needs {kind}, such as `{spelling} {example}`", hint=_IF_OWN if is_after_name else None
+    )
 
 
 def _flag_value(option: str, value: str) -> str:

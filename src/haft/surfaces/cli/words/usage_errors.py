@@ -38,7 +38,7 @@ def to_bad_usage(error: click.ClickException) -> BadUsage:
     if isinstance(error, click.BadParameter) and error.param is not None:
         return _bad_value(error.param, error.message, more)
     if isinstance(error, click.BadOptionUsage):
-        wrong = "takes no value" if "not take a value" in error.message else "needs a value"
+        wrong = "takes no value" if "not take a value" in error.message else _needs_value(error.option_name, context)
         return BadUsage(f"`{error.option_name}` {wrong}", hint=None if context is None else more)
     if isinstance(error, click.UsageError) and "Missing command" in error.message:
         return BadUsage(f"`{command}` needs a command", hint=more)
@@ -70,6 +70,15 @@ def _wanted(kind: click.ParamType[object]) -> str | None:
         most = "" if kind.max is None else f", at most {kind.max}"
         return f"{number}{least}{most}"
     return number if isinstance(kind, click.types.IntParamType | click.types.FloatParamType) else None
+
+
+def _needs_value(name: str, context: click.Context | None) -> str:
+    options = [] if context is None else context.command.get_params(context)
+    option = next((each for each in options if name in each.opts), None)
+    wanted = None if option is None else _wanted(option.type)
+    if wanted is not None:
+        return f"needs {wanted}"
+    return "needs a value" if option is None or not option.metavar else f"needs a value: `{name} {option.metavar}`"
 
 
 def _sentence(text: str) -> str:
