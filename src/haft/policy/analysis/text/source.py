@@ -82,28 +82,29 @@ def decode(text: str) -> str:
     return text if text.isascii() else text.encode("latin-1").decode("utf-8", "replace")
 
 
+def _import_grammar() -> Any:
+    """The extension module with the grammar of bash. The `__init__` of its package imports `importlib.resources` too,
+    which takes longer than the first parse."""
+    package = PathFinder.find_spec("tree_sitter_bash")
+    binding = package and PathFinder.find_spec("tree_sitter_bash._binding", package.submodule_search_locations)
+    if binding is None or binding.loader is None:  # Another version of the package.
+        import tree_sitter_bash
+
+        return tree_sitter_bash
+    module = module_from_spec(binding)
+    binding.loader.exec_module(module)
+    return module
+
+
+_grammar = _import_grammar()  # Not in the first parse: that has a time limit.
 _own = threading.local()
 
 
 def _parser() -> Parser:
     parser: Parser | None = getattr(_own, "parser", None)
     if parser is None:
-        parser = _own.parser = tree_sitter.Parser(tree_sitter.Language(_grammar()))
+        parser = _own.parser = tree_sitter.Parser(tree_sitter.Language(_grammar.language()))
     return parser
-
-
-def _grammar() -> Any:
-    """The grammar of bash, from the package's extension module. The package's own `__init__` imports
-    `importlib.resources` too, which takes longer than the first parse."""
-    package = PathFinder.find_spec("tree_sitter_bash")
-    binding = package and PathFinder.find_spec("tree_sitter_bash._binding", package.submodule_search_locations)
-    if binding is None or binding.loader is None:  # Another version of the package.
-        import tree_sitter_bash
-
-        return tree_sitter_bash.language()
-    module = module_from_spec(binding)
-    binding.loader.exec_module(module)
-    return module.language()
 
 
 def parse(command: str, deadline: Deadline | None = None) -> Source:
