@@ -6,13 +6,13 @@ import pytest
 
 from haft.surfaces.hook.agent_process import AgentProcess
 
-RELEASES = "/home/ann/.codex/packages/app-server-daemon/releases"
+RELEASES = "/place/of/ann/.codex/packages/app-server-daemon/releases"
 
 
 @pytest.mark.parametrize(
     ("program", "version"),
     [
-        ("/home/ann/.local/share/claude/versions/2.1.327", "2.1.327"),
+        ("/place/of/ann/.local/share/claude/versions/2.1.327", "2.1.327"),
         # Codex on a terminal runs a copy of itself.
         (f"{RELEASES}/0.169.0-x86_64-unknown-linux-musl/codex", "0.169.0"),
         (f"{RELEASES}/0.169.0-aarch64-apple-darwin/codex", "0.169.0"),
