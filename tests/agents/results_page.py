@@ -20,6 +20,7 @@ SECTIONS = {
     "test_real_mcp": "Beside the agent's own tools: `haft connect AGENT`",
     "test_real_hooks": "In its hooks: `haft connect AGENT --hooks`",
     "test_real_terminal": "In its hooks, on a terminal",
+    "test_real_rules": "In its hooks: the agent's own rules",
     "test_real_answers": "Answers and failures of any hook: the table at the end of this page",
     "test_real_hook_failures": "A hook of haft that fails",
     "test_real_self_approval": "An agent that tries to approve its own call",

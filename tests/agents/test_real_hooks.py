@@ -2,12 +2,15 @@
 undone."""
 
 import json
+import subprocess
+import time
 
 import pytest
 from connected import ALLOW_ALL, Connected
 from own_tools import AGENT_NAMES, edit, options, shell
 from scripted_model import say
 
+PATIENCE = 240
 REASON = "Leave pushing to me."
 RULES = f"""[[permissions]]
 tool = "shell"
@@ -118,3 +121,83 @@ def test_all_runs_belong_to_the_agent_and_its_session(session):
 
 def test_nothing_runs_on_after_the_agent_has_ended(session):
     assert session.agent.alone() == []
+
+
+def answered(agent, prompt, name):
+    """Run an agent without a terminal, and approve from the inbox what waits there. Returns the approved commands."""
+    process = agent.real.start(prompt, *agent.real.unattended, *options(name))
+    approved = {}
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            process.communicate(timeout=0.3)
+            return list(approved.values())
+        except subprocess.TimeoutExpired:
+            assert time.monotonic() < end, "the agent did not end"
+        for waiting in agent.waiting():
+            if waiting["id"] not in approved:
+                approved[waiting["id"]] = waiting["args"]["command"]
+                agent.haft("approve", waiting["id"])
+
+
+def outcome_of(agent, command):
+    """The outcome of the run of a command."""
+    (found,) = [run for run in agent.runs() if (run["arguments"] or {}).get("command") == command]
+    return json.loads(agent.haft("show", found["id"], "--json"))["outcome"]
+
+
+@pytest.mark.parametrize("name", AGENT_NAMES)
+def test_a_call_that_needs_approval_is_answered_from_the_inbox_and_runs(name, tmp_path, model):
+    agent = Connected(name, tmp_path, model.url, "--hooks", rules="", patience=900)
+    try:
+        prompt = model.task(shell(name, "echo first"), shell(name, "touch asked"), say("done"))
+        assert answered(agent, prompt, name) == ["touch asked"]
+        assert (agent.workspace / "asked").exists(), model.results(prompt)
+        outcome = outcome_of(agent, "touch asked")
+        assert (outcome["status"], outcome["decision"]["by"]) == ("done", "person")
+    finally:
+        agent.end()
+
+
+@pytest.mark.parametrize("name", ["claude-code", "opencode"])
+def test_the_agents_own_time_limit_ends_a_command(name, tmp_path, model):
+    agent = Connected(name, tmp_path, model.url, "--hooks")
+    slow = "echo begun; sleep 300"
+    try:
+        # haft ends the command a second before the agent would. The first command starts haft's helper.
+        prompt = model.task(shell(name, "echo first"), shell(name, slow, timeout=10_000), say("done"))
+        agent.real.run(prompt, *agent.real.unattended, *options(name))
+        assert outcome_of(agent, slow)["error"]["code"] == "timed-out"
+        result = model.results(prompt)[-1]
+        assert "begun" in result and "did not end within" in result, result
+        assert agent.alone() == []
+    finally:
+        agent.end()
+
+
+@pytest.mark.parametrize("name", ["claude-code", "gemini"])
+def test_a_command_in_the_background_is_recorded_as_incomplete_and_undone(name, tmp_path, model):
+    agent = Connected(name, tmp_path, model.url, "--hooks")
+    more = {"run_in_background": True} if name == "claude-code" else {"is_background": True}
+    command = "echo made > made; while [ ! -e go ]; do sleep 0.1; done"
+
+    def ended():
+        """A step that comes after the command has ended."""
+        (agent.workspace / "go").touch()
+        end = time.monotonic() + PATIENCE
+        while outcome_of(agent, command) is None:
+            assert time.monotonic() < end, "the command did not end"
+            time.sleep(0.3)
+        return shell(name, "cat made")
+
+    try:
+        prompt = model.task(shell(name, command, **more), ended, say("done"))
+        agent.real.run(prompt, *agent.real.unattended, *options(name))
+        assert "made" in model.results(prompt)[-1]
+        outcome = outcome_of(agent, command)
+        assert (outcome["changes"]["state"], outcome["changes"]["complete"]) == ("committed", False)
+        (run,) = [run for run in agent.runs() if (run["arguments"] or {}).get("command") == command]
+        agent.haft("undo", run["id"])
+        assert not (agent.workspace / "made").exists()
+    finally:
+        agent.end()

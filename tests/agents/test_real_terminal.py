@@ -15,11 +15,11 @@ def test_its_own_prompt_shows_the_command_and_an_answer_there_counts_once(name, 
     try:
         with Terminal(tmp_path, words, agent.workspace, agent.real.env) as terminal:
             screen = terminal.until("Do you want to proceed?")
-            assert "'touch asked-now'" in screen
+            assert "asked-now'" in screen
             assert not (agent.workspace / "asked-now").exists()
             assert "ask again" not in screen, "an answer for all such commands would cover other commands"
             terminal.press("Enter")
-            screen = terminal.until("'touch asked-again'")
+            screen = terminal.until("asked-again'")
             assert (agent.workspace / "asked-now").exists()
             terminal.press("2")
             terminal.until("all is done", "❯")

@@ -51,6 +51,7 @@ def test_files_that_include_each_other_come_to_an_end(tmp_path):
 def test_a_workspace_that_is_part_of_a_repository_obeys_it(tmp_path):
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git/config").write_text("[core]\n\thooksPath = web/.husky\n")
+    (tmp_path / ".git/HEAD").write_text("ref: refs/heads/main\n")
     (tmp_path / "web").mkdir()
     assert elsewhere(str(tmp_path / "web")) == [".husky"]
 

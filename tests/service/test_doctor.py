@@ -28,7 +28,7 @@ def test_agents_that_use_haft_and_the_passphrase_are_shown(tmp_path):
     announce(home, "agent", os.getpid())
     ApprovalSecret(home).set("correct horse")
     assert found()["agents"].detail.startswith(
-        f"these use haft now: agent (pid {os.getpid()}); this process may belong"
+        f"these use haft now: `agent` (pid {os.getpid()}); this process may belong"
     )
     assert "answers from other processes need it" in found()["approval"].detail
 

@@ -310,7 +310,7 @@ def test_a_refusal_names_the_client_and_is_in_the_audit_log(home):
         announced.release()
         for name in os.listdir(os.path.join(home.path, "clients")):
             os.unlink(os.path.join(home.path, "clients", name))
-    assert f"agent (pid {os.getpid()})" in refused.value.message
+    assert f"`agent` (pid {os.getpid()})" in refused.value.message
     (entry,) = entries(open_stores(home).audit_log())
     assert (entry["type"], entry["command"], entry["who"], entry["whoKind"]) == (
         "refuse",

@@ -114,8 +114,8 @@ def test_a_denial_in_the_log_during_several_calls_is_only_a_possible_reason(plac
         assert outcome.error.code == "tool-failed" and "Read-only" not in f"{outcome.error}"
         assert outcome.error.hint == (
             "perhaps the sandbox denied something: the log of its process says so, but not for which of several calls; "
-            'to allow it: grant = {write = ["."]} below `[providers.s]`; it holds for all calls, which one process '
-            "answers; `haft providers logs s` shows what it wrote"
+            'to allow it: grant = {write = ["."]} below `[providers.s]`. It then holds for every call of this server; '
+            "`haft providers logs s` shows what it wrote"
         )
     assert sure.error.code == "sandbox-denied"
 

@@ -111,7 +111,7 @@ def test_a_refused_approval_leaves_the_call_waiting(haft):
 
 def test_an_agent_cannot_watch_the_inbox_on_a_terminal(haft, agent):
     terminal = Terminal(haft, "inbox", "--watch")
-    terminal.until(f"was refused: this process may belong to agent (pid {os.getpid()})")
+    terminal.until(f"was refused: this process may belong to `agent` (pid {os.getpid()})")
     assert terminal.end() == 3
     (entry,) = [json.loads(line) for line in haft("audit", "export").out.splitlines()]
     assert (entry["type"], entry["command"]) == ("refuse", "haft inbox --watch")

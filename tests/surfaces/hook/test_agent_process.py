@@ -26,7 +26,7 @@ HEADLESS = [
 ]
 ATTENDED = {"CLAUDE_CODE_SESSION_ATTENDED": "1"}
 UNATTENDED = {"CLAUDE_CODE_SESSION_ATTENDED": "0"}
-RELEASES = "/home/ann/.codex/packages/app-server-daemon/releases"
+RELEASES = "/place/of/ann/.codex/packages/app-server-daemon/releases"
 
 
 def at_terminal(*words: str) -> AgentProcess:
@@ -173,7 +173,7 @@ def test_without_a_package_the_path_may_say_the_version(
 @pytest.mark.parametrize(
     ("program", "version"),
     [
-        ("/home/ann/.local/share/claude/versions/2.1.327", "2.1.327"),
+        ("/place/of/ann/.local/share/claude/versions/2.1.327", "2.1.327"),
         # Codex on a terminal runs a copy of itself.
         (f"{RELEASES}/0.169.0-x86_64-unknown-linux-musl/codex", "0.169.0"),
         (f"{RELEASES}/0.169.0-aarch64-apple-darwin/codex", "0.169.0"),
