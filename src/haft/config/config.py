@@ -19,7 +19,7 @@ from haft.config.narrowing import Ignored
 from haft.config.placeholders import MissingVariable
 from haft.config.rule_sets import RuleSet
 from haft.config.settings import ChangesEngine, SandboxMode
-from haft.contracts import BadConfig, HaftError, Limits, Network, Secrets, named_secrets, texts_in
+from haft.contracts import BadConfig, HaftError, Isolation, Limits, Network, Secrets, named_secrets, texts_in
 from haft.policy import Enablement, Feature, NameList
 from haft.values import dataclass, field, replace
 
@@ -134,6 +134,14 @@ class Config:
     @property
     def changes_engine(self) -> ChangesEngine:
         return cast("ChangesEngine", self.values["changes.engine"])
+
+    @property
+    def isolation(self) -> Isolation:
+        return cast("Isolation", self.values["changes.isolation"])
+
+    @property
+    def flush_seconds(self) -> float:
+        return float(self.values["changes.flush_seconds"])
 
     @property
     def store_bytes(self) -> int:

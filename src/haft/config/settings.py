@@ -23,7 +23,7 @@ from haft.config.values import (
     truth,
     whole,
 )
-from haft.contracts import Limits
+from haft.contracts import Isolation, Limits
 from haft.values import dataclass
 
 Narrowing = Literal[
@@ -71,6 +71,8 @@ SANDBOX_MODES: Final[tuple[SandboxMode, ...]] = get_args(SandboxMode)
 
 SCRATCH_KEPT: Final = ("thread", "call")
 """The choices for how long a `/tmp` is kept: for all calls of a thread, or for one call."""
+
+ISOLATIONS: Final[tuple[Isolation, ...]] = get_args(Isolation)
 
 ChangesEngine = Literal["auto", "overlay", "snapshot", "off"]
 CHANGES_ENGINES: Final[tuple[ChangesEngine, ...]] = get_args(ChangesEngine)
@@ -169,6 +171,20 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         _LIMITS.max_concurrent,
         whole(1),
         "How many calls one host (the process that opened haft) runs at the same time. Further calls wait.",
+        "lower",
+    ),
+    Setting(
+        "limits.max_concurrent_per_user",
+        _LIMITS.max_concurrent_per_user,
+        whole(1, zero=True),
+        "How many calls of one user one host runs at the same time. 0 means no limit except `limits.max_concurrent`.",
+        "lower-but-zero-is-none",
+    ),
+    Setting(
+        "limits.max_queued",
+        _LIMITS.max_queued,
+        whole(1),
+        "How many calls can wait in one host. A further call ends at once with the error `busy`.",
         "lower",
     ),
     Setting(
@@ -283,6 +299,53 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "haft uses `overlay` if this machine supports it, and `snapshot` if not. `off`: haft records no changes, so "
         "nothing can be undone.",
         "stays-on",
+    ),
+    Setting(
+        "changes.isolation",
+        "snapshot",
+        one_of(*ISOLATIONS),
+        "How calls of different callers are kept apart. `snapshot`: a call sees one committed state of the workspace, "
+        "as of its start, and no update is lost. `serial`: besides, the outcomes are those that the calls would have "
+        "one after another. A call that cannot have such an outcome ends with the error `conflict`.",
+        "any",
+    ),
+    Setting(
+        "changes.flush_seconds",
+        2.0,
+        seconds(0.0),
+        "How long committed changes stay out of the workspace's own files while calls still run that began before "
+        "the commit. Calls of haft see the changes at once; your editor sees them after this time. 0: such calls "
+        "may see a part of a commit.",
+        "any",
+    ),
+    Setting(
+        "cache.entries",
+        1000,
+        whole(1, zero=True),
+        "How many answers of calls haft keeps, to give them again. 0 turns the cache off.",
+        "lower",
+    ),
+    Setting(
+        "cache.seconds",
+        300.0,
+        seconds(0.0),
+        "For how many seconds haft gives a kept answer again, if the files that it depends on are unchanged.",
+        "lower",
+    ),
+    Setting(
+        "cache.bytes",
+        100_000_000,
+        whole(0),
+        "How much disk space the kept answers can use.",
+        "lower",
+    ),
+    Setting(
+        "cache.verify",
+        "identity",
+        one_of("identity", "content"),
+        "How haft finds out that a file is unchanged. `identity`: by its inode, size and times. `content`: by its "
+        "content, which also finds writes through a shared memory mapping.",
+        "any",
     ),
     Setting(
         "changes.store_bytes",

@@ -10,7 +10,7 @@ from haft.lazy import face
 
 if TYPE_CHECKING:
     from haft.contracts.attachment import Attachment, Unanswered
-    from haft.contracts.call import Call, own_copy
+    from haft.contracts.call import Call, Isolation, own_copy
     from haft.contracts.change import (
         NO_CHANGES,
         UNTRACKED,
@@ -55,9 +55,11 @@ if TYPE_CHECKING:
         BadConfig,
         BadUsage,
         Bug,
+        Busy,
         CallError,
         Conflict,
         Deadlock,
+        DependencyFailed,
         Failure,
         HaftError,
         InvalidArguments,
@@ -88,6 +90,7 @@ if TYPE_CHECKING:
     )
     from haft.contracts.events import Event, EventType, iso_time
     from haft.contracts.failure_lines import error_line, error_or_last_line, without_progress
+    from haft.contracts.footprint import NOTHING, UNKNOWN, Footprint, Paths, meeting_path, why_ordered
     from haft.contracts.frozen_copies import evolve
     from haft.contracts.host_grants import (
         GROUPS,
@@ -174,20 +177,21 @@ else:
         __name__,
         {
             "attachment": "Attachment Unanswered",
-            "call": "Call own_copy",
+            "call": "Call Isolation own_copy",
             "change": "Change ChangeKind Changes ChangesState ConflictingPath Engine NO_CHANGES UNTRACKED path_to_json",
             "decision": "Action RuleOffer ApprovalAnswer ApprovalRequest "
             "Approver DecidedPart Decision Delegation Scope",
             "renamed_fields": "with_current_names",
             "errors": (
-                "AmbiguousRun BadApprover BadConfig BadUsage Bug CallError Conflict Deadlock EXIT_CODES Failure "
-                "HaftError InvalidArguments LeaseLost LimitExceeded MachineError NeedsBuild NeedsPerson NotCovered "
+                "AmbiguousRun BadApprover BadConfig BadUsage Bug Busy CallError Conflict Deadlock DependencyFailed EXIT_CODES "
+                "Failure HaftError InvalidArguments LeaseLost LimitExceeded MachineError NeedsBuild NeedsPerson NotCovered "
                 "NetworkOpen NoNetworkByHost PathEscapes PersonError RefusedToClient Rejected ScratchFull "
                 "StartFailed StorageFailed TimedOut ToolFailed Unconfined UnknownEnd UnknownRequest UnknownRun "
                 "UnknownTool SandboxDenied near_miss"
             ),
             "events": "Event EventType iso_time",
             "failure_lines": "error_or_last_line error_line without_progress",
+            "footprint": "Footprint NOTHING Paths UNKNOWN meeting_path why_ordered",
             "limits": "Limits LimitsApplied PROCESS_LIMITS",
             "locales": "PLAIN_LOCALE non_utf8_variable is_locale_variable reads_utf8",
             "names": (

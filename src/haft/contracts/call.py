@@ -4,11 +4,12 @@ copy."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from haft.contracts.confinement import NO_GRANTS, Confinement, Grants, Layer
 from haft.contracts.decision import Decision
 from haft.contracts.errors import InvalidArguments
+from haft.contracts.footprint import Footprint
 from haft.contracts.limits import LimitsApplied
 from haft.contracts.names import RunId, ThreadId, ToolName
 from haft.contracts.principal import Principal
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from haft.contracts.attachment import Attachment
     from haft.contracts.tool import Tool
 
+
+Isolation = Literal["snapshot", "serial"]
+"""`snapshot`: the call sees one committed state, as of its start, and no update is lost. `serial`: besides, the outcome
+is one that some order of the calls would give."""
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
@@ -79,6 +84,14 @@ class Call:
     holds: bool = False
     """Whether the changes are held however the call ends, until a person applies or drops them. Unlike in a trial run,
     the call itself was approved."""
+    footprint: Footprint | None = None
+    """What the call may read and write; None before its arguments are known."""
+    isolation: Isolation | None = None
+    """How the call is isolated from other callers; None: as the setting `changes.isolation` says."""
+    batch: str | None = None
+    """The id of the batch that the call belongs to."""
+    uses_cache: bool = True
+    """Whether the call may be answered from the cache, and its answer may be stored there."""
     secrets: Secrets = NO_SECRETS
     """Values that are masked in everything that haft shows or records of the call. The tool gets them unmasked."""
 

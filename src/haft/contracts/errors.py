@@ -14,7 +14,9 @@
     │   ├── NotCovered           not-covered         exit 1 (an agent did not run its call through haft)
     │   ├── UnknownEnd           unknown-end         exit 1 (an agent never said that its call had ended)
     │   ├── Conflict             conflict            exit 5
-    │   └── Deadlock             deadlock            exit 5
+    │   ├── Deadlock             deadlock            exit 5
+    │   ├── Busy                 busy                exit 6
+    │   └── DependencyFailed     dependency-failed   exit 130 (a call that it names in `after` failed)
     ├── PersonError              a person must decide or configure
     │   ├── Rejected             rejected            exit 3
     │   │   └── NeedsPerson      (an agent tried to approve, apply or trust; only a person may do this)
@@ -210,6 +212,21 @@ class Deadlock(CallError):
     retryable = True
 
 
+class Busy(CallError):
+    """Too many calls are waiting already, so this call was not queued."""
+
+    code = "busy"
+    exit_code = 6
+    retryable = True
+
+
+class DependencyFailed(CallError):
+    """A call of the same batch that this call depends on did not end with success. The run ends `cancelled`."""
+
+    code = "dependency-failed"
+    exit_code = 130
+
+
 class PersonError(HaftError):
     """A person must decide or configure something."""
 
@@ -374,6 +391,8 @@ EXIT_CODES: Final[dict[str, int]] = {
     "timed-out": 4,
     "conflict": 5,
     "deadlock": 5,
+    "busy": 6,
+    "dependency-failed": 130,
     "cancelled": 130,
 }
 """The exit code of each error code. All other error codes exit 1."""

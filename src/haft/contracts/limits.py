@@ -21,6 +21,10 @@ class Limits:
     """How many seconds a call may be without output or progress before haft ends it; 0: no limit."""
     max_concurrent: int = 10
     """How many calls of one host may be in progress at the same time; the others are queued."""
+    max_concurrent_per_user: int = 0
+    """How many of these calls one user may have in progress; 0: no limit of its own."""
+    max_queued: int = 2000
+    """How many calls of one host may wait for their turn. Further calls end with the error `busy`."""
     max_file_bytes: int = 10_000_000
     """The largest file that a built-in file tool reads whole or writes."""
     max_files_per_call: int = 100

@@ -61,6 +61,8 @@ class Outcome:
     the problem."""
     content: tuple[Mapping[str, Any], ...] = ()
     """Images, sound, resources and links that the tool returned, in the form in which MCP writes content blocks."""
+    cached: bool = False
+    """Whether the answer comes from the cache, so that the tool did not run."""
 
     @property
     def ok(self) -> bool:
@@ -101,7 +103,7 @@ class Outcome:
             "who": self.who,
             "thread": self.thread,
             "parent": self.parent,
-            "cached": False,
+            "cached": self.cached,
             "changes": self.changes.to_json() if self.changes.files else form(self.changes),
             "decision": None if self.decision is None else form(self.decision),
             "limits": form(self.limits),

@@ -87,6 +87,12 @@ class ToolSpec:
     """The parameters that are command lines. Policy analyses them part by part."""
     paths: tuple[str, ...] = ()
     """The parameters that are paths in the workspace. Rules are matched against the real path."""
+    reads: tuple[str, ...] | None = None
+    """The parameters that name the paths a call reads. None: unknown. Empty: it reads no file of the workspace."""
+    writes: tuple[str, ...] | None = None
+    """The parameters that name the paths a call writes. None: unknown, unless the effects are `readonly`."""
+    resource: str | None = None
+    """The name of something that is no file and that the calls use one after another, such as `postgres:main`."""
     files: tuple[str, ...] = ()
     """The absolute paths of the tool's files. An approval holds until one of them changes."""
     meta: Mapping[str, Any] = field(default_factory=dict)
