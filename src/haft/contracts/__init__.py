@@ -183,11 +183,11 @@ else:
             "Approver DecidedPart Decision Delegation Scope",
             "renamed_fields": "with_current_names",
             "errors": (
-                "AmbiguousRun BadApprover BadConfig BadUsage Bug Busy CallError Conflict Deadlock DependencyFailed EXIT_CODES "
-                "Failure HaftError InvalidArguments LeaseLost LimitExceeded MachineError NeedsBuild NeedsPerson NotCovered "
-                "NetworkOpen NoNetworkByHost PathEscapes PersonError RefusedToClient Rejected ScratchFull "
-                "StartFailed StorageFailed TimedOut ToolFailed Unconfined UnknownEnd UnknownRequest UnknownRun "
-                "UnknownTool SandboxDenied near_miss"
+                "AmbiguousRun BadApprover BadConfig BadUsage Bug Busy CallError Conflict Deadlock DependencyFailed "
+                "EXIT_CODES Failure HaftError InvalidArguments LeaseLost LimitExceeded MachineError NeedsBuild "
+                "NeedsPerson NotCovered NetworkOpen NoNetworkByHost PathEscapes PersonError RefusedToClient "
+                "Rejected ScratchFull StartFailed StorageFailed TimedOut ToolFailed Unconfined UnknownEnd "
+                "UnknownRequest UnknownRun UnknownTool SandboxDenied near_miss"
             ),
             "events": "Event EventType iso_time",
             "failure_lines": "error_or_last_line error_line without_progress",
