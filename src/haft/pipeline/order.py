@@ -58,6 +58,7 @@ from haft.contracts import (
     Confinement,
     Decision,
     HostId,
+    Isolation,
     Launcher,
     Limits,
     Principal,
@@ -111,6 +112,7 @@ class Dependencies:
     workspace: Workspace
     sandbox: Sandbox
     engine_selector: Callable[[], EngineSelector]
+    isolation: Isolation
     limits: Limits
     tool_seconds: Mapping[str, float]
     """The configured deadlines of single tools, by tool name."""
@@ -261,7 +263,13 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
         ApproveBuild(broker, dependencies.sandbox),
         Queue(Admission(dependencies.limits.max_concurrent)),
         Prepare(context),
-        Transact(dependencies.engine_selector, dependencies.workspace, dependencies.sandbox, confinements),
+        Transact(
+            dependencies.engine_selector,
+            dependencies.workspace,
+            dependencies.sandbox,
+            confinements,
+            dependencies.isolation,
+        ),
         Confine(dependencies.sandbox, confinements),
         ApplyLimits(
             dependencies.limits,
