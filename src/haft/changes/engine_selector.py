@@ -242,8 +242,8 @@ class EngineSelector:
         started: Callable[[], Awaitable[Session]] | None = None,
     ) -> Transaction | Changes:
         """Begin a transaction for one call. If tracking is off, return `Changes` that say so. `take_view` takes the
-        view of the call. `session` gives the tool's session process, or None if that process does not run now; `started`
-        starts the process if necessary and returns it. If the call is nested in a call that works in a layer, `within`
+        view of the call. `session` gives the tool's session process, or None if it does not run now; `started` starts
+        the process if necessary and returns it. If the call is nested in a call that works in a layer, `within`
         is the scope of that caller."""
         if self._setting == "off":
             return OFF
