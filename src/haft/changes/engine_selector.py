@@ -20,7 +20,7 @@ from haft.changes import engines
 from haft.changes.between_calls import WatchedSession, WorkspaceAfterCall, unexplained_paths
 from haft.changes.commit.area import UNFIT_FOR_LAYERS, boot_id, filesystem, identity, mounts_inside
 from haft.changes.commit.read_entry import CallStopped
-from haft.changes.nested_calls import Lock, committed_by_nested_calls
+from haft.changes.nested_calls import Lock, committed_by_nested_calls, has_workspace_alone
 from haft.changes.published.mounted_views import MountedViews
 from haft.changes.transactions import EndAction, Owner, TransactionResult, Transactions
 from haft.changes.uncancellable import run_uncancellable
@@ -223,7 +223,7 @@ class EngineSelector:
         stop: list[bool] = []
         try:
             await run_uncancellable(lambda: publisher.settle(lambda: bool(stop)), lambda: stop.append(True))
-        except (InterruptedError, CallStopped):
+        except CallStopped:
             raise asyncio.CancelledError from None
 
     def is_settled(self) -> bool:
@@ -253,6 +253,8 @@ class EngineSelector:
             if within is not None:
                 seen = workspace.seen_at(within.path)
                 return engines.DeclaredTransaction(transactions, owner, seen, complete=is_complete, scope=within)
+            if has_workspace_alone():
+                return engines.DeclaredTransaction(transactions, owner, workspace, complete=is_complete)
             view = await take_view()
             try:
                 seen = await self.seen_through(view, workspace)

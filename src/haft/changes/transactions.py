@@ -591,6 +591,7 @@ class Transactions:
             self.add_to_ledger(manifest)
             self._move_to_kept(run, is_published=is_published)
         if is_published:
+            self.run_later(lambda: self._keep_small(manifest))
             self.on_commit()
             return
         if self._synced:
@@ -860,7 +861,7 @@ class Transactions:
             for each in manifest.entries
             if each.after is not None and each.after.kind == "file" and each.after.size <= _SMALL
         ]
-        with Tree(self.workspace) as workspace:
+        with self.publisher.committed_tree() as workspace:
             for each in small[:_MANY]:
                 with contextlib.suppress(OSError):
                     descriptor = workspace.read(each.path)

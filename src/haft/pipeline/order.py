@@ -113,6 +113,8 @@ class Dependencies:
     sandbox: Sandbox
     engine_selector: Callable[[], EngineSelector]
     isolation: Isolation
+    waits_for_flush: bool
+    """Whether a call ends only when its changes are in the workspace's own files."""
     limits: Limits
     tool_seconds: Mapping[str, float]
     """The configured deadlines of single tools, by tool name."""
@@ -269,6 +271,7 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
             dependencies.sandbox,
             confinements,
             dependencies.isolation,
+            waits_for_flush=dependencies.waits_for_flush,
         ),
         Confine(dependencies.sandbox, confinements),
         ApplyLimits(

@@ -89,9 +89,6 @@ class SnapshotTransaction(TransactionDefaults):
             self._before = self._snapshots.take(transactions.workspace, self._budget, stopped, report)
             transactions.blobs.sync()
             self._find_changes_between(self._before)
-        except InterruptedError:
-            self.abandon()
-            raise CallStopped from None
         except OverBudget as error:
             self.abandon()
             largest = ", ".join(f"{shown(path)} ({size / 1e6:,.0f} MB)" for path, size in error.largest[:3])

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from haft.changes.commit.area import boot_id
 from haft.changes.commit.manifest import Manifest
+from haft.changes.commit.read_entry import CallStopped
 from haft.changes.commit.steps import Step
 from haft.changes.commit.tree import Tree
 from haft.changes.published.committed_tree import CommittedTree
@@ -154,7 +155,7 @@ class Publisher:
         exempt = {view.name for view in EXEMPT.get()}
         while not self.flush(force=False):
             if stopped():
-                raise InterruptedError
+                raise CallStopped
             time.sleep(_PAUSE)
         lock = self.register.wait_for_lock(exclusive=True, stopped=stopped)
         try:
@@ -197,12 +198,20 @@ class Publisher:
 
     def settle(self, stopped: Callable[[], bool] = lambda: False) -> None:
         """Wait until all published changes are in the workspace. Takes the workspace lock."""
-        while self.register.open_layers():
+        if self.register.open_layers():
+            with self.locked_and_settled(stopped):
+                pass
+
+    @contextlib.contextmanager
+    def locked_and_settled(self, stopped: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """Hold the workspace lock, when all committed changes are in the workspace's own files."""
+        while True:
             with self._transactions.locked(stopped):
                 if self.flush(force=False):
+                    yield
                     return
             if stopped():
-                raise InterruptedError
+                raise CallStopped
             time.sleep(_PAUSE)
 
     def start_flusher(self) -> None:

@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final
 
+from haft.changes.commit.read_entry import CallStopped
 from haft.files import remove
 from haft.storage import decode, encode
 from haft.values import dataclass
@@ -102,11 +103,11 @@ class Register:
             os.close(descriptor)
 
     def wait_for_lock(self, *, exclusive: bool, stopped: Callable[[], bool] = lambda: False) -> int:
-        """Take the lock, and wait for it if necessary. Raises `InterruptedError` if `stopped` returns True."""
+        """Take the lock, and wait for it if necessary. Raises `CallStopped` if `stopped` returns True."""
         pause = _SHORTEST
         while (descriptor := self.try_lock(exclusive=exclusive)) is None:
             if stopped():
-                raise InterruptedError
+                raise CallStopped
             time.sleep(pause)
             pause = min(pause * 2, _LONGEST)
         return descriptor

@@ -19,6 +19,7 @@ from haft.changes import run_uncancellable
 from haft.contracts import (
     NO_CHANGES,
     Changes,
+    Conflict,
     Deadlock,
     Failure,
     Isolation,
@@ -55,7 +56,10 @@ class Transact:
         sandbox: Sandbox,
         confinements: Confinements,
         isolation: Isolation,
+        *,
+        waits_for_flush: bool,
     ) -> None:
+        self._waits_for_flush = waits_for_flush
         self._isolation = isolation
         self._sandbox = sandbox
         self._confinements = confinements
@@ -257,9 +261,13 @@ class Transact:
             async with self._engine_selector().reading(view, self._workspace, in_process=in_process) as (layer, seen):
                 run.revise(layer=layer)
                 run.workspace = None if seen is self._workspace else seen
-                return await proceed(run)
+                outcome = await proceed(run)
         finally:
             self._note_torn(run)
+        if view.torn is not None and view.isolation == "serial":
+            torn = Conflict("its view of the workspace was torn (isolation `serial`)", hint="call it again")
+            return evolve(outcome, status="error", error=torn.failure())
+        return outcome
 
     def _note_torn(self, run: Run) -> None:
         if run.view is not None and run.view.torn is not None:
@@ -293,6 +301,8 @@ class Transact:
         result = await self._finish_transaction(run, transaction, action, why)
         run.changes = result.changes
         self._note_torn(run)
+        if self._waits_for_flush and result.changes.state == "committed":
+            await self._engine_selector().settled()
         if result.error is not None:
             failure = with_run_id(result.error.failure(), run.id)
             return evolve(outcome, status="error", error=failure, changes=result.changes)
