@@ -81,7 +81,8 @@ class Run:
         "_recorder", "_task", "_task_has_started", "_waiters", "call", "cancelled_by", "changes", "children",
         "connections", "deadline", "descendants", "ended_children", "has_waited", "hold", "is_saved",
         "make_output_buffer", "notes", "output_buffer", "parent", "place", "program_log", "questions",
-        "resolved_confinement", "started_at", "states", "status", "tool_has_ended", "transaction", "unanswerable", "unsaved_events", "workspace",
+        "resolved_confinement", "started_at", "states", "status", "tool_has_ended", "transaction", "unanswerable",
+        "unsaved_events", "workspace",
     )  # fmt: skip
 
     def __init__(self, call: Call, recorder: RunRecorder, parent: Run | None = None) -> None:

@@ -1,5 +1,8 @@
 """A stage that watches a call, and may stop it: it computes what the call reads and writes (its footprint), and makes
-the call wait for the calls, of any process, that will write the same paths or use the same resources.
+the call wait for the calls, of any process, that will write the same paths or use the same declared resource.
+
+Calls of one server or plugin share a resource too, but only to keep their order within a batch: between independent
+callers there is no order to keep, and the server or plugin decides which calls run at once.
 
 Only calls whose writes are known take locks. They hold them until the rest of the pipeline has returned, so that the
 next call starts from what they committed. A call that would close a circle of calls that wait for each other ends here
@@ -38,15 +41,12 @@ class TakeLocks:
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         footprint = await self._footprints.of_run(run)
         run.revise(footprint=footprint)
-        if not (footprint.writes or footprint.resources) or not _may_wait(run):
+        resource = run.tool.spec.resource
+        if not (footprint.writes or resource is not None) or not _may_wait(run):
             return await proceed(run)
-        wanted = Wanted(
-            run.id,
-            run.call.name,
-            footprint.writes or (),
-            footprint.resources,
-            tuple(each.id for each in nesting.callers(run)),
-        )
+        callers = tuple(each.id for each in nesting.callers(run))
+        resources = () if resource is None else (resource,)
+        wanted = Wanted(run.id, run.call.name, footprint.writes or (), resources, callers)
         run.hold = hold = await self._locks.claim(wanted)
         try:
             if hold.must_wait:
